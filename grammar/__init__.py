@@ -1,0 +1,1 @@
+"""The Lark grammar of the extended clauses, as package data."""

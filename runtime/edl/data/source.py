@@ -1,0 +1,104 @@
+"""The contract of a data source: fixed rows in, whole tables out.
+
+One class per database implements `Source`; `connect` chooses it by the scheme of a URL. A job reads a *fixed* set of
+rows: `pin` makes one, and from then on row m is the same row for every worker, in every epoch, after every restart.
+What moves is the columnar batch (`pyarrow.RecordBatch`); nothing here loops over rows in Python or holds a whole
+table in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from edl.spec import Field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A fixed, ordered set of rows. JSON without secrets; it travels with the job.
+
+    file: the Arrow IPC file that holds the rows, relative to the job folder.
+    digest: of the schema and all values in order; equal digests mean equal rows.
+    """
+
+    source: str  # URL without password
+    select: str
+    file: str
+    rows: int
+    schema: tuple[Field, ...]
+    digest: str
+    seed: int
+    shuffled: bool
+
+
+class Reader(Protocol):
+    """Reads ranges of pinned rows; cheap to open in another process, safe to use from several threads."""
+
+    rows: int
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [start, end) in order; 0 <= start <= end <= rows. columns: which, in that order; None is all."""
+        ...
+
+
+class Source(Protocol):
+    """An open connection to a database. Errors are `SourceError` with the database's own words."""
+
+    url: str  # without password
+    dialect: str  # as sqlglot names it
+
+    def schema(self, query: str) -> pa.Schema:
+        """Names and types of the query's columns, without running it."""
+        ...
+
+    def stream(self, query: str, *, batch_rows: int = 65_536) -> pa.RecordBatchReader:
+        """The query's rows, in its own order, as they come."""
+        ...
+
+    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+        """Fix the query's rows in `folder`.
+
+        shuffle: in a random order that is a function of the rows themselves and `seed`, not of the order in which
+        the database happens to yield them; otherwise in the query's order.
+        """
+        ...
+
+    def unpin(self, pinned: Pinned, folder: Path) -> None:
+        """Remove the fixed rows; nothing happens when they are gone already."""
+        ...
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        """Run one statement of the database's own SQL; its rows, None when it has none."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit at the end, roll back on an exception."""
+        ...
+
+    def tables(self) -> list[str]:
+        """Names of tables and views as a query would write them, for messages and completion."""
+        ...
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        """Keep a task's rows beside `target`, invisible; replaces that task's earlier attempts. Returns the rows."""
+        ...
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
+
+        A table of that name that no job of ours made is never replaced (SourceError). Returns the rows.
+        """
+        ...
+
+    def abort(self, target: str, job: str) -> None:
+        """Drop what the job staged; `target` stays as it was."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,109 @@
+"""Errors that a user can cause, each with a place, an expectation and a hint.
+
+`SQLFlowError` is the root of everything that reaches a user without a traceback; one renderer
+(`sqlflow_edl.render`) prints them for the console, the notebook and plain text. A place is a `Span` of
+0-based offsets into the text of the program; the renderer turns it into line, column and caret.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The characters [start, end) of a program's text."""
+
+    start: int
+    end: int
+
+    def shifted(self, by: int) -> Span:
+        return Span(self.start + by, self.end + by)
+
+
+class SQLFlowError(Exception):
+    """An error a user can act on.
+
+    message: what is wrong, a sentence without a final period. hint: what to do instead.
+    span: where in the program's text, None when it has no place there.
+    """
+
+    code = "error"
+
+    def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+
+
+class StatementSyntaxError(SQLFlowError):
+    """The text is not a statement of the language."""
+
+    code = "syntax"
+
+
+class SemanticError(SQLFlowError):
+    """The statement is well formed and means nothing: unknown column, model, attribute; wrong type or range."""
+
+    code = "semantic"
+
+
+class SourceError(SQLFlowError):
+    """The data source refuses or cannot be reached, or its data cannot be used."""
+
+    code = "source"
+
+
+class JobError(SQLFlowError):
+    """Training, prediction or evaluation failed while it ran."""
+
+    code = "runtime"
+
+
+class ClusterError(SQLFlowError):
+    """Instances of a job cannot be started, reached or kept."""
+
+    code = "cluster"
+
+
+class SpecError(SQLFlowError):
+    """A stored JobSpec, archive or checkpoint is of an unknown version or damaged."""
+
+    code = "spec"
+
+
+class ErrorList(SQLFlowError):
+    """Several errors of one statement, reported at once, in the order of their places."""
+
+    def __init__(self, errors: Iterable[SQLFlowError]) -> None:
+        self.errors = tuple(sorted(errors, key=lambda error: error.span.start if error.span else -1))
+        super().__init__("; ".join(error.message for error in self.errors))
+        self.code = self.errors[0].code
+
+
+def raise_all(errors: list[SQLFlowError]) -> None:
+    """Raise nothing, the only error, or all of them as one."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ErrorList(errors)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name nearest to `word`, None when none is near. Case does not count."""
+    by_folded = {name.casefold(): name for name in known}
+    matches = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 12) -> str | None:
+    """A hint that names the nearest known name, or lists the names when they are few."""
+    names = list(known)
+    if near := nearest(word, names):
+        return f"did you mean {near}?"
+    if names and len(names) <= list_up_to:
+        return "known: " + ", ".join(names)
+    return None

@@ -1,0 +1,181 @@
+"""Feature columns as data: what a column of the table becomes on its way into the model.
+
+A feature column is a small tree with its fitted parameters in it: `OneHot(Vocabulary("city", ("oslo", "rome")))`.
+The same objects stand in the JobSpec (as tagged JSON), in a generated program (written as the constructor calls
+of `edl.features`) and in a model's archive. `edl.features` computes them.
+
+Two families. A *dense* column yields float32 values. A *category* yields one id per row in [0, num_ids): `size`
+regular ids, and the last, id `size`, is *missing or unseen* (NULL, a level or number that training did not have).
+A category enters a model through `OneHot` or `Embedding`. A number that is NULL or not finite becomes the `mean`
+of the training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
+    """A node of a feature column's tree."""
+
+
+# Dense columns -------------------------------------------------------------------------------------------
+
+
+class Numeric(Column, frozen=True, tag="numeric"):
+    """The number as it is."""
+
+    column: str
+    mean: float = 0.0  # stands in for NULL
+
+
+class Standardize(Column, frozen=True, tag="standardize"):
+    """(x - mean) / std, with the population deviation; a NULL becomes 0. A std of 0 yields 0."""
+
+    column: str
+    mean: float
+    std: float
+
+
+class Normalize(Column, frozen=True, tag="normalize"):
+    """(x - min) / (max - min), not clipped outside; 0 when min equals max."""
+
+    column: str
+    min: float
+    max: float
+    mean: float
+
+
+class Log(Column, frozen=True, tag="log"):
+    """log(1 + x); numbers at or below -1, which have no logarithm, become the mean as NULL does."""
+
+    column: str
+    mean: float  # of x, before the logarithm
+
+
+# Categories ----------------------------------------------------------------------------------------------
+
+
+class Bucket(Column, frozen=True, tag="bucket"):
+    """Which interval of the ascending `boundaries` holds the number: id = count of boundaries <= x."""
+
+    column: str
+    boundaries: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.boundaries) + 1
+
+
+class CategoryId(Column, frozen=True, tag="category_id"):
+    """An integer that is an id in [0, size) already."""
+
+    column: str
+    size: int
+
+
+class HashBucket(Column, frozen=True, tag="hash_bucket"):
+    """A stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
+
+    column: str
+    size: int
+
+
+class Vocabulary(Column, frozen=True, tag="vocabulary"):
+    """The position of the value in `values`: all text or all integers, ordered by count, then bytes."""
+
+    column: str
+    values: tuple[str | int, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+
+class Cross(Column, frozen=True, tag="cross"):
+    """The hash of several columns' values together, modulo `size`; NULL in any of them is missing."""
+
+    columns: tuple[str, ...]
+    size: int
+
+
+Category = Bucket | CategoryId | HashBucket | Vocabulary | Cross
+
+
+class OneHot(Column, frozen=True, tag="one_hot"):
+    """num_ids values, 1 at the row's id."""
+
+    category: Category
+
+
+class Embedding(Column, frozen=True, tag="embedding"):
+    """The trained vector of the row's id, `dim` values."""
+
+    category: Category
+    dim: int
+    combiner: str = "sum"  # of several ids in one row: sum, mean, sqrtn
+
+
+Dense = Numeric | Standardize | Normalize | Log
+Feature = Dense | OneHot | Embedding
+
+DENSE_TYPES = (Numeric, Standardize, Normalize, Log)
+CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross)
+
+
+def num_ids(category: Category) -> int:
+    """Ids of a category, the missing-or-unseen one included."""
+    return category.size + 1
+
+
+def width(feature: Feature) -> int:
+    """How many float32 values the feature gives a model per row."""
+    if isinstance(feature, OneHot):
+        return num_ids(feature.category)
+    return feature.dim if isinstance(feature, Embedding) else 1
+
+
+def source_columns(column: Feature | Category) -> Iterator[str]:
+    """The table columns that a feature reads."""
+    if isinstance(column, OneHot | Embedding):
+        yield from source_columns(column.category)
+    elif isinstance(column, Cross):
+        yield from column.columns
+    else:
+        yield column.column
+
+
+# Labels --------------------------------------------------------------------------------------------------
+
+
+class RegressionLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"):
+    """A number to predict; labels are float32 of shape (n, 1), the model has one output."""
+
+    column: str
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
+class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="class", tag_field="op"):
+    """One of `classes`, in their natural order: all text, all integers or all booleans.
+
+    Two classes: float32 labels of shape (n, 1), one logit, of `classes[1]`. More: int64 of shape (n,), a logit each.
+    """
+
+    column: str
+    classes: tuple[str | bool | int, ...]
+
+    @property
+    def binary(self) -> bool:
+        return len(self.classes) == 2
+
+    @property
+    def outputs(self) -> int:
+        return 1 if self.binary else len(self.classes)
+
+
+Label = RegressionLabel | ClassLabel

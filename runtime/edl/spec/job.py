@@ -1,0 +1,139 @@
+"""The JobSpec: everything a job needs, typed, written out, and never a secret.
+
+It can be stored, diffed and submitted on another machine. Everything derived is in it, so reading a JobSpec tells
+exactly what will run; it is stored with the model, so PREDICT and EVALUATE never derive anything again.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from edl.errors import SpecError
+from edl.spec.features import Feature, Label
+
+VERSION = 1
+
+Kind = Literal["train", "predict", "evaluate"]
+Framework = Literal["keras", "torch"]
+Scalar = bool | int | float | str | None
+Parameter = Scalar | tuple[Scalar, ...]
+
+
+class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of the JobSpec's parts."""
+
+
+class Field(Struct, frozen=True):
+    """A column of the query's result: its name and its Arrow type, as `str(type)` writes it."""
+
+    name: str
+    type: str
+
+
+class Query(Struct, frozen=True):
+    """Where the rows come from. `source` is a URL without a password."""
+
+    select: str
+    dialect: str
+    source: str
+    schema: tuple[Field, ...] = ()
+
+
+class Rows(Struct, frozen=True):
+    """The fixed rows that statistics were computed on and the job reads.
+
+    pinned: False when the query was only looked at (compile, EXPLAIN); then the job pins when it starts. The first
+    `training` rows of the pinned order are trained on, the `validation` rows after them are held out.
+    """
+
+    pinned: bool
+    total: int
+    training: int
+    validation: int = 0
+    digest: str = ""  # of schema and values, in the pinned order
+
+
+class Component(Struct, frozen=True):
+    """An optimizer, loss or model by name, with the parameters that differ from its defaults or matter to a reader."""
+
+    name: str
+    params: dict[str, Parameter] = {}
+
+
+class Training(Struct, frozen=True):
+    epochs: int = 1
+    batch_size: int = 512
+    shuffle: bool = True
+    seed: int = 0
+    max_steps: int = 0  # 0: no limit
+    validation_fraction: float = 0.0
+
+
+class Cluster(Struct, frozen=True):
+    """How many instances, and how they share the work; the strategy `auto` lets the compiler choose."""
+
+    workers: int = 1
+    parameter_servers: int = 0
+    strategy: Literal["auto", "local", "async", "sync", "allreduce"] = "auto"
+
+
+class Output(Struct, frozen=True):
+    """Where results go: a model name for train, a table for predict and evaluate, empty for a result set.
+
+    column: the name of PREDICT's result column; keep: input columns that pass through to the result.
+    """
+
+    name: str = ""
+    column: str = ""
+    keep: tuple[str, ...] = ()
+
+
+class JobSpec(Struct, frozen=True):
+    kind: Kind
+    statement: str
+    query: Query
+    rows: Rows
+    framework: Framework
+    model: Component
+    inputs: dict[str, tuple[Feature, ...]]  # model input -> its features, in order
+    label: Label
+    optimizer: Component
+    loss: Component
+    metrics: tuple[str, ...]
+    training: Training = Training()
+    cluster: Cluster = Cluster()
+    output: Output = Output()
+    trained_model: str = ""  # PREDICT, EVALUATE: name@version of the model that is used
+    batch_size: int = 8192  # PREDICT, EVALUATE: rows of one forward pass
+    edited: bool = False  # model.py no longer is what the compiler wrote
+    version: int = VERSION
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """All features, over all model inputs."""
+        return tuple(feature for features in self.inputs.values() for feature in features)
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+def to_json(spec: JobSpec) -> bytes:
+    """Readable, deterministic JSON: the same spec gives the same bytes."""
+    return msgspec.json.format(msgspec.json.encode(spec), indent=2) + b"\n"
+
+
+def from_json(data: bytes | str) -> JobSpec:
+    """The JobSpec in `data`; SpecError when it is of an unknown version or is not one, saying where."""
+    try:
+        version = msgspec.json.decode(data, type=_Version).version
+        if version != VERSION:
+            raise SpecError(
+                f"this JobSpec is of version {version}; this program reads version {VERSION}",
+                hint="update sqlflow-edl, or train the model again",
+            )
+        return msgspec.json.decode(data, type=JobSpec)
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"not a JobSpec: {error}") from None

@@ -1,0 +1,172 @@
+"""The syntax tree of a program: what the parser says and every later phase reads.
+
+All nodes are frozen; spans are 0-based offsets into the text of the whole program, so an error found
+phases later can still point at the place. `select` is the user's own text, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from edl.errors import Span
+
+Kind = Literal[
+    "sql",  # ordinary SQL, goes to the database as it is
+    "train",
+    "predict",
+    "evaluate",
+    "explain",  # a model's explanation: TO EXPLAIN, ANALYZE
+    "optimize",
+    "run",
+    "auto",  # query LABEL … INTO …: the compiler chooses everything
+    "show_train",
+    "show_models",
+    "describe_model",
+    "drop_model",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dotted name, unquoted. `text` is as written; parts of a registry path stay one part."""
+
+    parts: tuple[str, ...]
+    text: str
+    span: Span
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal_:
+    """A number, string, boolean or NULL."""
+
+    value: int | float | str | bool | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue:
+    items: tuple[Value, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class MapValue:
+    items: tuple[tuple[str, Value], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(args, key=value)`, in a COLUMN item or as the value of an attribute."""
+
+    function: str
+    args: tuple[Value, ...]
+    kwargs: tuple[tuple[str, Value], ...]
+    span: Span
+    function_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """`*` in a COLUMN clause: every selected column."""
+
+    span: Span
+
+
+Value = Name | Literal_ | ListValue | MapValue | Call | Star
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`key = value` of a WITH clause; `key` is as written, dots included."""
+
+    key: str
+    value: Value
+    key_span: Span
+
+    @property
+    def span(self) -> Span:
+        return Span(self.key_span.start, self.value.span.end)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnItem:
+    """One item of COLUMN: a Name, Star, Call, or a string Literal_ (a regular expression over column names)."""
+
+    value: Value
+    alias: Name | None
+
+    @property
+    def span(self) -> Span:
+        return self.value.span
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnClause:
+    items: tuple[ColumnItem, ...]
+    for_input: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Validate:
+    """VALIDATE ON (query) or VALIDATE fraction; exactly one of the two is set."""
+
+    query: str | None
+    fraction: float | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement. Fields that its kind does not have are empty."""
+
+    kind: Kind
+    text: str  # as written, without the final semicolon
+    span: Span
+    select: str = ""  # the user's SELECT, byte for byte, surrounding white space removed
+    select_span: Span | None = None
+    plan: bool = False  # EXPLAIN query TRAIN …: show the plan, start nothing
+    model: Name | None = None  # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, DROP
+    target: Name | None = None  # PREDICT's target
+    attributes: tuple[Attribute, ...] = ()
+    columns: tuple[ColumnClause, ...] = ()
+    labels: tuple[Name, ...] = ()
+    validate: Validate | None = None
+    using: Name | None = None
+    into: tuple[Name, ...] = ()
+    # TO MAXIMIZE | MINIMIZE: the objective and constraints as written, and the direction
+    direction: Literal["maximize", "minimize"] | None = None
+    objective: str = ""
+    constraints: tuple[str, ...] = ()
+    # TO RUN image CMD …
+    image: str = ""
+    command: tuple[str, ...] = ()
+    # SHOW MODELS LIKE pattern; DROP MODEL IF EXISTS
+    like: str | None = None
+    if_exists: bool = False
+    warnings: tuple[str, ...] = ()
+
+    def attribute(self, key: str) -> Attribute | None:
+        """The attribute of that name, case ignored; the last one when it is written twice."""
+        found = None
+        for attribute in self.attributes:
+            if attribute.key.casefold() == key.casefold():
+                found = attribute
+        return found
+
+
+def calls(value: Value) -> Iterator[Call]:
+    """Every function call in `value`, outermost first."""
+    if isinstance(value, Call):
+        yield value
+        for arg in (*value.args, *(item for _, item in value.kwargs)):
+            yield from calls(arg)
+    elif isinstance(value, ListValue):
+        for item in value.items:
+            yield from calls(item)
