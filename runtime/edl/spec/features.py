@@ -151,9 +151,15 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
 
 
 class RegressionLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"):
-    """A number to predict; labels are float32 of shape (n, 1), the model has one output."""
+    """A number to predict; labels are float32 of shape (n, 1), the model has one output.
+
+    mean, std: of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss in
+    units of std, so that a learning rate means the same for an income as for a ratio.
+    """
 
     column: str
+    mean: float = 0.0
+    std: float = 1.0
 
     @property
     def outputs(self) -> int:

@@ -1,0 +1,312 @@
+"""The typed dictionary of WITH attributes: it drives validation, completion, the reference page and the plan.
+
+One row per attribute: name, type, default, range, the names it also goes by, and one line of documentation.
+`resolve` turns the attributes of a statement into checked values, and collects every error with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from sqlflow_edl.syntax import ast
+
+Type = Literal["integer", "number", "boolean", "text", "integers", "texts", "anything"]
+Scalar = int | float | bool | str | None
+Setting = Scalar | tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A row of the dictionary. default None: the compiler chooses, `doc` says how."""
+
+    name: str
+    type: Type
+    doc: str
+    default: Setting = None
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The checked value of one written attribute, and where it stands."""
+
+    value: Setting
+    written: ast.Attribute
+
+
+TRAIN = (
+    Attribute(
+        "train.epoch",
+        "integer",
+        "Passes over the training rows; by default enough for about 3,000 steps.",
+        low=1,
+        aliases=("train.epochs", "epoch", "epochs", "train.num_epochs", "num_epochs"),
+    ),
+    Attribute(
+        "train.batch_size",
+        "integer",
+        "Rows of one optimizer step; by default 32 to 512, growing with the table.",
+        low=1,
+        aliases=("batch_size", "train.minibatch_size", "minibatch_size"),
+    ),
+    Attribute(
+        "train.max_steps",
+        "integer",
+        "Stop after that many optimizer steps; 0 sets no limit.",
+        0,
+        low=0,
+        aliases=("max_steps", "train.max_step"),
+    ),
+    Attribute(
+        "train.shuffle",
+        "boolean",
+        "Train in a seeded random order; FALSE keeps the order of the query.",
+        True,
+        aliases=("shuffle",),
+    ),
+    Attribute(
+        "train.seed",
+        "integer",
+        "Seed of everything random: same seed, same rows, same weights.",
+        0,
+        low=0,
+        high=2**31 - 1,
+        aliases=("seed",),
+    ),
+    Attribute(
+        "train.num_workers",
+        "integer",
+        "Workers that train the model together.",
+        1,
+        low=1,
+        aliases=("num_workers", "train.workers"),
+    ),
+    Attribute("train.num_ps", "integer", "Parameter servers.", 0, low=0, aliases=("num_ps",)),
+    Attribute(
+        "train.strategy",
+        "text",
+        "How workers share the work; auto chooses by the size of the model.",
+        "auto",
+        choices=("auto", "local", "async", "sync", "allreduce"),
+    ),
+    Attribute(
+        "validation.fraction",
+        "number",
+        "Share of the rows that is held out and measured, the last of the "
+        "order; by default 0.1 when there are 100 rows or more.",
+        low=0,
+        high=0.9,
+        aliases=("validation.split",),
+    ),
+    Attribute(
+        "validation.metrics",
+        "texts",
+        "Metrics to report; by default those of the kind of label.",
+        aliases=("metrics", "eval_metrics"),
+    ),
+    Attribute(
+        "optimizer",
+        "text",
+        "Optimizer by name; its parameters are optimizer.learning_rate, …",
+        aliases=("model.optimizer", "train.optimizer"),
+    ),
+    Attribute(
+        "loss", "text", "Loss by name; its parameters are loss.delta, …", aliases=("model.loss", "train.loss")
+    ),
+    Attribute(
+        "model.framework",
+        "text",
+        "Framework of a built-in model.",
+        "keras",
+        choices=("keras", "torch"),
+        aliases=("framework",),
+    ),
+)
+
+# Written in statements of other systems; accepted, noted, and without effect here.
+WITHOUT_EFFECT = {
+    "dist_strategy": "the strategy is chosen automatically",
+    "gpus": "devices are found automatically",
+    "train.verbose": "progress is always shown",
+}
+
+PREDICT = (
+    Attribute(
+        "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
+    ),
+)
+
+EVALUATE = (
+    Attribute(
+        "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
+    ),
+    Attribute(
+        "validation.metrics",
+        "texts",
+        "Metrics to report; by default those of the kind of label.",
+        aliases=("metrics",),
+    ),
+)
+
+
+class Dictionary:
+    """The attributes that one statement may have."""
+
+    def __init__(self, rows: Iterable[Attribute]) -> None:
+        self.rows = {row.name: row for row in rows}
+        self._names: dict[str, str] = {}
+        for row in self.rows.values():
+            for name in (row.name, *row.aliases):
+                self._names.setdefault(name.casefold(), row.name)
+
+    def find(self, key: str) -> Attribute | None:
+        """The row that `key` names: its name or an alias, case ignored."""
+        name = self._names.get(key.casefold())
+        return self.rows[name] if name else None
+
+    def resolve(
+        self, written: Iterable[ast.Attribute], errors: list[SQLFlowError], notes: list[str]
+    ) -> dict[str, Resolved]:
+        """name -> checked value, for what is written; errors and notes are appended."""
+        resolved: dict[str, Resolved] = {}
+        for attribute in written:
+            if reason := WITHOUT_EFFECT.get(attribute.key.casefold()):
+                notes.append(f"{attribute.key} has no effect: {reason}")
+                continue
+            row = self.find(attribute.key)
+            if row is None:
+                errors.append(self._unknown(attribute))
+                continue
+            if row.name in resolved:
+                before = resolved[row.name].written.key
+                errors.append(
+                    SemanticError(
+                        f"{row.name} is given twice, as {before} and as {attribute.key}"
+                        if before.casefold() != attribute.key.casefold()
+                        else f"{attribute.key} is given twice",
+                        span=attribute.key_span,
+                        hint="keep one of them",
+                    )
+                )
+                continue
+            try:
+                resolved[row.name] = Resolved(check(row, attribute.value), attribute)
+            except SQLFlowError as error:
+                errors.append(error)
+        return resolved
+
+    def _unknown(self, attribute: ast.Attribute) -> SemanticError:
+        hint = did_you_mean(attribute.key, self._names.values(), list_up_to=0)
+        if hint is None:
+            last = attribute.key.rpartition(".")[2]
+            hint = did_you_mean(last, self.rows, list_up_to=0) or "known: " + ", ".join(sorted(self.rows))
+        return SemanticError(f"unknown attribute {attribute.key}", span=attribute.key_span, hint=hint)
+
+
+def check(row: Attribute, value: ast.Value) -> Setting:
+    """The value as the row's type; SemanticError with the place when it is of another type or out of range."""
+    setting = _convert(row.type, plain(value))
+    if setting is None:
+        raise SemanticError(f"{row.name} must be {_TYPE_WORDS[row.type]}", span=value.span, hint=row.doc)
+    for item in setting if isinstance(setting, tuple) else (setting,):
+        _check_range(row, item, value)
+    if row.choices and isinstance(setting, str):
+        by_folded = {choice.casefold(): choice for choice in row.choices}
+        if setting.casefold() not in by_folded:
+            raise SemanticError(
+                f"{row.name} cannot be {setting!r}", span=value.span, hint=did_you_mean(setting, row.choices)
+            )
+        setting = by_folded[setting.casefold()]
+    return setting
+
+
+def _check_range(row: Attribute, item: Scalar, value: ast.Value) -> None:
+    if isinstance(item, bool) or not isinstance(item, int | float):
+        return
+    if (row.low is not None and item < row.low) or (row.high is not None and item > row.high):
+        raise SemanticError(f"{row.name} = {item} is out of range", span=value.span, hint=_range_words(row))
+
+
+def _range_words(row: Attribute) -> str:
+    if row.low is not None and row.high is not None:
+        return f"expected a value from {row.low:g} to {row.high:g}"
+    return f"expected {row.low:g} or more" if row.low is not None else f"expected {row.high:g} or less"
+
+
+_TYPE_WORDS: Mapping[Type, str] = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "TRUE or FALSE",
+    "text": "a name or a text",
+    "integers": "a list of whole numbers, such as [100, 50]",
+    "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
+    "anything": "a value",
+}
+
+
+def plain(value: ast.Value) -> Setting:
+    """An attribute's value as Python data: a bare name is its text. None when it is no simple value."""
+    if isinstance(value, ast.Literal_):
+        return value.value
+    if isinstance(value, ast.Name):
+        return value.text
+    if isinstance(value, ast.ListValue):
+        items = tuple(plain(item) for item in value.items)
+        return None if any(isinstance(item, tuple) for item in items) else items  # type: ignore[return-value]
+    return None
+
+
+def _convert(wanted: Type, value: Setting) -> Setting:
+    """`value` as the wanted type, None when it is not of that type and not plainly meant so."""
+    if wanted == "integers":
+        items = value if isinstance(value, tuple) else (value,)
+        whole = tuple(_integer(item) for item in items)
+        return None if any(item is None for item in whole) or not whole else whole
+    if wanted == "texts":
+        items = (
+            value
+            if isinstance(value, tuple)
+            else tuple(str(value).split(","))
+            if isinstance(value, str)
+            else ()
+        )
+        texts = tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
+        return texts if texts and len(texts) == len(items) else None
+    if isinstance(value, tuple):
+        return value if wanted == "anything" else None
+    return _SCALARS[wanted](value)
+
+
+def _integer(value: Setting) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def _number(value: Setting) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _boolean(value: Setting) -> bool | None:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.casefold())
+    return bool(value) if isinstance(value, bool) or value in (0, 1) else None
+
+
+def _text(value: Setting) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _anything(value: Setting) -> Setting:
+    return value
+
+
+_SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "text": _text, "anything": _anything}

@@ -1,0 +1,309 @@
+"""What a statement can name: models, optimizers and losses, each with its typed parameters.
+
+The tables say what exists and what its parameters mean; how a framework spells it is the code generator's business
+(`sqlflow_edl.codegen.frameworks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis.attributes import Attribute, Dictionary, Resolved, Setting, Type, check
+from sqlflow_edl.syntax import ast
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model, optimizer or loss: its name, what it is, its parameters and the other names it goes by."""
+
+    name: str
+    doc: str
+    params: tuple[Attribute, ...] = ()
+    aliases: tuple[str, ...] = ()
+    task: Task | None = None  # models and losses: what kind of label they are for
+    frameworks: tuple[str, ...] = ("keras", "torch")
+
+
+class Catalog:
+    """Entries by name and alias; case, underscores and spaces do not count."""
+
+    def __init__(self, noun: str, entries: Iterable[Entry]) -> None:
+        self.noun = noun
+        self.entries = {entry.name: entry for entry in entries}
+        self._by_key = {
+            _key(name): entry for entry in self.entries.values() for name in (entry.name, *entry.aliases)
+        }
+
+    def find(self, name: str) -> Entry | None:
+        return self._by_key.get(_key(name))
+
+    def get(self, name: str, span: Span | None) -> Entry:
+        """The entry; SemanticError with the nearest name."""
+        entry = self.find(name)
+        if entry is None:
+            raise SemanticError(
+                f"unknown {self.noun} {name}", span=span, hint=did_you_mean(name, self.entries, list_up_to=20)
+            )
+        return entry
+
+
+def _key(name: str) -> str:
+    return name.casefold().replace("_", "").replace(" ", "")
+
+
+_HIDDEN_UNITS = Attribute(
+    "model.hidden_units",
+    "integers",
+    "Units of the hidden layers, first to last.",
+    (100, 50),
+    low=1,
+    high=65_536,
+    aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
+)
+_DNN = (
+    _HIDDEN_UNITS,
+    Attribute(
+        "model.activation",
+        "text",
+        "Activation of the hidden layers.",
+        "relu",
+        choices=("relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid"),
+        aliases=("activation", "model.activation_fn", "activation_fn", "model.dnn_activation_fn"),
+    ),
+    Attribute(
+        "model.dropout",
+        "number",
+        "Share of hidden units dropped in training.",
+        0.0,
+        low=0,
+        high=0.95,
+        aliases=("dropout", "model.dnn_dropout"),
+    ),
+    Attribute(
+        "model.batch_norm",
+        "boolean",
+        "Normalise each hidden layer over the minibatch.",
+        False,
+        aliases=("batch_norm", "model.batch_norm"),
+    ),
+)
+_CLASSES = Attribute(
+    "model.n_classes",
+    "integer",
+    "How many classes the label has; by default counted.",
+    low=2,
+    high=100_000,
+    aliases=("n_classes", "model.n_class", "n_class", "num_classes", "model.num_classes", "model.num_class"),
+)
+
+MODELS = Catalog(
+    "model",
+    (
+        Entry(
+            "DNNClassifier",
+            "A dense network with a logit per class.",
+            (*_DNN, _CLASSES),
+            task="classification",
+        ),
+        Entry("DNNRegressor", "A dense network with one output.", _DNN, task="regression"),
+        Entry(
+            "LinearClassifier", "A linear model with a logit per class.", (_CLASSES,), task="classification"
+        ),
+        Entry("LinearRegressor", "A linear model with one output.", (), task="regression"),
+    ),
+)
+
+# Names of the language whose models come with later work: a clear answer, not a spelling hint.
+PLANNED_MODELS = (
+    "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedRegressor",
+    "DeepFM",
+    "BoostedTreesClassifier",
+    "BoostedTreesRegressor",
+)
+
+
+def _parameter(
+    name: str,
+    default: Setting,
+    doc: str,
+    *,
+    type_: Type = "number",
+    low: float | None = 0,
+    high: float | None = None,
+) -> Attribute:
+    return Attribute(
+        f"optimizer.{name}",
+        type_,
+        doc,
+        default,
+        low=low,
+        high=high,
+        aliases=(f"model.optimizer.{name}", name),
+    )
+
+
+def _rate(default: float) -> Attribute:
+    return Attribute(
+        "optimizer.learning_rate",
+        "number",
+        "Step size.",
+        default,
+        low=0,
+        aliases=("learning_rate", "train.learning_rate", "optimizer.lr", "lr"),
+    )
+
+
+_EPSILON = _parameter("epsilon", None, "Keeps the division finite; by default the framework's own.")
+_BETAS = (
+    _parameter("beta_1", 0.9, "Decay of the first moment.", high=0.999999),
+    _parameter("beta_2", 0.999, "Decay of the second moment.", high=0.999999999),
+)
+_DECAY = _parameter("weight_decay", 0.004, "Decoupled weight decay.")
+_AMSGRAD = _parameter("amsgrad", False, "Keep the largest second moment.", type_="boolean", low=None)
+_MOMENTUM = _parameter("momentum", 0.0, "Share of the last update that is kept.", high=1)
+
+OPTIMIZERS = Catalog(
+    "optimizer",
+    (
+        Entry("adam", "Adam (Kingma and Ba, 2015).", (_rate(0.001), *_BETAS, _EPSILON, _AMSGRAD)),
+        Entry(
+            "adamw", "Adam with decoupled weight decay.", (_rate(0.001), *_BETAS, _EPSILON, _AMSGRAD, _DECAY)
+        ),
+        Entry(
+            "sgd",
+            "Gradient descent, with momentum if wanted.",
+            (
+                _rate(0.01),
+                _MOMENTUM,
+                _parameter("nesterov", False, "Nesterov's form.", type_="boolean", low=None),
+            ),
+            aliases=("momentum", "GradientDescent"),
+        ),
+        Entry(
+            "adagrad",
+            "Adagrad (Duchi et al., 2011).",
+            (
+                _rate(0.01),
+                _parameter("initial_accumulator_value", 0.1, "Start of the accumulator."),
+                _EPSILON,
+            ),
+        ),
+        Entry(
+            "rmsprop",
+            "RMSprop (Tieleman and Hinton, 2012).",
+            (
+                _rate(0.001),
+                _parameter("rho", 0.9, "Decay of the squared gradients.", high=1),
+                _MOMENTUM,
+                _EPSILON,
+                _parameter("centered", False, "Subtract the mean gradient.", type_="boolean", low=None),
+            ),
+        ),
+        Entry(
+            "adadelta",
+            "Adadelta (Zeiler, 2012).",
+            (_rate(1.0), _parameter("rho", 0.95, "Decay of the squared gradients.", high=1), _EPSILON),
+        ),
+        Entry("adamax", "Adam by the infinity norm.", (_rate(0.001), *_BETAS, _EPSILON)),
+        Entry("nadam", "Adam with Nesterov momentum.", (_rate(0.001), *_BETAS, _EPSILON)),
+        Entry(
+            "ftrl",
+            "Follow the regularised leader (McMahan et al., 2013).",
+            (
+                _rate(0.05),
+                _parameter("l1_regularization_strength", 0.0, "L1 penalty."),
+                _parameter("l2_regularization_strength", 0.0, "L2 penalty."),
+            ),
+            frameworks=("keras",),
+        ),
+    ),
+)
+
+
+def _loss_parameter(name: str, default: float, doc: str, low: float, high: float | None = None) -> Attribute:
+    return Attribute(
+        f"loss.{name}", "number", doc, default, low=low, high=high, aliases=(f"model.loss.{name}",)
+    )
+
+
+LOSSES = Catalog(
+    "loss",
+    (
+        Entry(
+            "mean_squared_error",
+            "The squared error.",
+            aliases=("mse", "squared_error", "l2"),
+            task="regression",
+        ),
+        Entry("mean_absolute_error", "The absolute error.", aliases=("mae", "l1"), task="regression"),
+        Entry(
+            "huber",
+            "Squared near zero, absolute beyond delta deviations.",
+            (_loss_parameter("delta", 1.0, "Where it turns, in deviations of the label.", 1e-9),),
+            task="regression",
+        ),
+        Entry("log_cosh", "The logarithm of the hyperbolic cosine of the error.", task="regression"),
+        Entry(
+            "cross_entropy",
+            "The negative log-likelihood of the class.",
+            aliases=(
+                "binary_crossentropy",
+                "categorical_crossentropy",
+                "sparse_categorical_crossentropy",
+                "sigmoid_cross_entropy",
+                "softmax_cross_entropy",
+                "log_loss",
+            ),
+            task="classification",
+        ),
+        Entry(
+            "focal",
+            "Cross-entropy that counts easy rows less (Lin et al., 2017).",
+            (_loss_parameter("gamma", 2.0, "How much less.", 0, 20),),
+            aliases=("binary_focal_crossentropy", "categorical_focal_crossentropy", "focal_loss"),
+            task="classification",
+        ),
+        Entry(
+            "hinge",
+            "The hinge of the margin between the classes.",
+            aliases=("categorical_hinge",),
+            task="classification",
+        ),
+    ),
+)
+
+
+def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Setting]:
+    """The entry's parameters: what is written, else the default; those without either are left out."""
+    values: dict[str, Setting] = {}
+    for row in entry.params:
+        value = resolved[row.name].value if row.name in resolved else row.default
+        if value is not None:
+            values[row.name.rpartition(".")[2]] = value
+    return values
+
+
+def choose(
+    catalog: Catalog,
+    rows: Dictionary,
+    written: Iterable[ast.Attribute],
+    kind: str,
+    default: str,
+    errors: list[SQLFlowError],
+) -> Entry:
+    """The optimizer or loss that the attribute `kind` names, before its parameters can be known."""
+    for attribute in written:
+        row = rows.find(attribute.key)
+        if row is None or row.name != kind:
+            continue
+        try:
+            return catalog.get(str(check(row, attribute.value)), attribute.value.span)
+        except SQLFlowError as error:
+            errors.append(error)
+    return catalog.entries[default]

@@ -1,0 +1,196 @@
+"""How Keras and PyTorch spell the optimizers, losses and metrics of a JobSpec.
+
+Tables from the names of `sqlflow_edl.analysis.catalog` to source text; a parameter that equals the framework's own
+default is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edl.spec import ClassLabel, Component, Label
+from edl.spec.job import Parameter
+from sqlflow_edl.codegen.source import Call, Expression, literal
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A class of a framework: our parameter -> its keyword, and the framework's own defaults."""
+
+    name: str
+    keywords: Mapping[str, str]
+    defaults: Mapping[str, Parameter]
+    fused: bool = False  # PyTorch: one kernel for all parameters
+
+
+_ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-7, "amsgrad": False}
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+KERAS: Mapping[str, Spelling] = {
+    "adam": Spelling("Adam", _same(*_ADAM), _ADAM),
+    "adamw": Spelling("AdamW", _same(*_ADAM, "weight_decay"), {**_ADAM, "weight_decay": 0.004}),
+    "sgd": Spelling("SGD", _same("momentum", "nesterov"), {"momentum": 0.0, "nesterov": False}),
+    "adagrad": Spelling(
+        "Adagrad",
+        _same("initial_accumulator_value", "epsilon"),
+        {"initial_accumulator_value": 0.1, "epsilon": 1e-7},
+    ),
+    "rmsprop": Spelling(
+        "RMSprop",
+        _same("rho", "momentum", "epsilon", "centered"),
+        {"rho": 0.9, "momentum": 0.0, "epsilon": 1e-7, "centered": False},
+    ),
+    "adadelta": Spelling("Adadelta", _same("rho", "epsilon"), {"rho": 0.95, "epsilon": 1e-7}),
+    "adamax": Spelling(
+        "Adamax", _same("beta_1", "beta_2", "epsilon"), {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-7}
+    ),
+    "nadam": Spelling(
+        "Nadam", _same("beta_1", "beta_2", "epsilon"), {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-7}
+    ),
+    "ftrl": Spelling(
+        "Ftrl",
+        _same("l1_regularization_strength", "l2_regularization_strength"),
+        {"l1_regularization_strength": 0.0, "l2_regularization_strength": 0.0},
+    ),
+}
+
+_TORCH_ADAM = {"epsilon": "eps", "amsgrad": "amsgrad"}
+TORCH: Mapping[str, Spelling] = {
+    "adam": Spelling("Adam", _TORCH_ADAM, {"epsilon": 1e-8, "amsgrad": False}, fused=True),
+    "adamw": Spelling(
+        "AdamW",
+        {**_TORCH_ADAM, "weight_decay": "weight_decay"},
+        {"epsilon": 1e-8, "amsgrad": False, "weight_decay": 0.01},
+        fused=True,
+    ),
+    "sgd": Spelling("SGD", _same("momentum", "nesterov"), {"momentum": 0.0, "nesterov": False}, fused=True),
+    "adagrad": Spelling(
+        "Adagrad",
+        {"initial_accumulator_value": "initial_accumulator_value", "epsilon": "eps"},
+        {"initial_accumulator_value": 0.0, "epsilon": 1e-10},
+        fused=True,
+    ),
+    "rmsprop": Spelling(
+        "RMSprop",
+        {"rho": "alpha", "momentum": "momentum", "epsilon": "eps", "centered": "centered"},
+        {"rho": 0.99, "momentum": 0.0, "epsilon": 1e-8, "centered": False},
+    ),
+    "adadelta": Spelling("Adadelta", {"rho": "rho", "epsilon": "eps"}, {"rho": 0.9, "epsilon": 1e-6}),
+    "adamax": Spelling("Adamax", {"epsilon": "eps"}, {"epsilon": 1e-8}),
+    "nadam": Spelling("NAdam", {"epsilon": "eps"}, {"epsilon": 1e-8}),
+}
+
+
+def keras_optimizer(optimizer: Component) -> Expression:
+    spelling = KERAS[optimizer.name]
+    return Call(f"keras.optimizers.{spelling.name}", ("lr", *_keywords(spelling, optimizer)))
+
+
+def torch_optimizer(optimizer: Component) -> Expression:
+    spelling = TORCH[optimizer.name]
+    arguments: list[Expression | tuple[str, Expression]] = [
+        "parameters",
+        "lr",
+        *_keywords(spelling, optimizer),
+    ]
+    betas = optimizer.params.get("beta_1"), optimizer.params.get("beta_2")
+    if None not in betas and betas != (0.9, 0.999):
+        arguments.append(("betas", f"({literal(betas[0])}, {literal(betas[1])})"))
+    if spelling.fused:
+        arguments.append(("fused", "True"))
+    return Call(f"torch.optim.{spelling.name}", tuple(arguments))
+
+
+def _keywords(spelling: Spelling, optimizer: Component) -> list[tuple[str, Expression]]:
+    return [
+        (spelling.keywords[name], literal(value))
+        for name, value in optimizer.params.items()
+        if name in spelling.keywords and spelling.defaults.get(name) != value
+    ]
+
+
+# Losses: one value per row, from labels and predictions of (n, 1), or of (n,) and (n, classes). Regression measures in
+# units of the label's deviation. The last line of a body is what it returns.
+
+_KERAS_REGRESSION = {
+    "mean_squared_error": "keras.losses.mean_squared_error({scaled})",
+    "mean_absolute_error": "keras.losses.mean_absolute_error({scaled})",
+    "huber": "keras.losses.huber({scaled}, delta={delta})",
+    "log_cosh": "keras.losses.log_cosh({scaled})",
+}
+_KERAS_BINARY = {
+    "cross_entropy": "keras.losses.binary_crossentropy(labels, predictions, from_logits=True)",
+    "focal": "keras.losses.binary_focal_crossentropy(labels, predictions, gamma={gamma}, from_logits=True)",
+    "hinge": "keras.losses.hinge(labels, predictions)",
+}
+_KERAS_CLASSES = {
+    "cross_entropy": "keras.losses.sparse_categorical_crossentropy(labels, predictions, from_logits=True)",
+    "focal": (
+        "cost = keras.losses.sparse_categorical_crossentropy(labels, predictions, from_logits=True)\n"
+        "cost * (1 - keras.ops.exp(-cost)) ** {gamma}"
+    ),
+    "hinge": "keras.losses.categorical_hinge(keras.ops.one_hot(labels, {classes}), predictions)",
+}
+_TORCH_REGRESSION = {
+    "mean_squared_error": 'F.mse_loss({scaled}, reduction="none")',
+    "mean_absolute_error": 'F.l1_loss({scaled}, reduction="none")',
+    "huber": 'F.huber_loss({scaled}, delta={delta}, reduction="none")',
+    "log_cosh": "error = (predictions - labels) / LABEL.std\nerror + F.softplus(-2 * error) - math.log(2)",
+}
+_TORCH_BINARY = {
+    "cross_entropy": 'F.binary_cross_entropy_with_logits(predictions, labels, reduction="none")',
+    "focal": (
+        'cost = F.binary_cross_entropy_with_logits(predictions, labels, reduction="none")\n'
+        "cost * (1 - torch.exp(-cost)) ** {gamma}"
+    ),
+    "hinge": "torch.relu(1 - predictions * (2 * labels - 1))",
+}
+_TORCH_CLASSES = {
+    "cross_entropy": 'F.cross_entropy(predictions, labels, reduction="none")',
+    "focal": (
+        'cost = F.cross_entropy(predictions, labels, reduction="none")\ncost * (1 - torch.exp(-cost)) ** {gamma}'
+    ),
+    "hinge": 'F.multi_margin_loss(predictions, labels, reduction="none")',
+}
+_LOSSES = {
+    "keras": (_KERAS_REGRESSION, _KERAS_BINARY, _KERAS_CLASSES),
+    "torch": (_TORCH_REGRESSION, _TORCH_BINARY, _TORCH_CLASSES),
+}
+
+
+def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
+    """The lines of a program's `loss(labels, predictions)`; the last one returns."""
+    regression, binary, classes = _LOSSES[framework]
+    values = {name: literal(value) for name, value in loss.params.items()}
+    if isinstance(label, ClassLabel):
+        table = binary if label.binary else classes
+        return _body(table[loss.name].format(classes=len(label.classes), **values))
+    order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
+    scaled = ", ".join(f"{name} / LABEL.std" for name in order)
+    return _body(regression[loss.name].format(scaled=scaled, **values))
+
+
+def _body(source: str) -> list[str]:
+    *lines, last = source.split("\n")
+    return [*lines, f"return {last}"]
+
+
+# Metrics of `edl.metrics` by the name that a report gives them.
+METRICS = {
+    "accuracy": "Accuracy",
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+    "auc": "AUC",
+    "log_loss": "LogLoss",
+    "mse": "MSE",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "mape": "MAPE",
+    "r2": "R2",
+}

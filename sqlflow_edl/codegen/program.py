@@ -1,0 +1,231 @@
+"""From a JobSpec to the files of a training program: same spec, same bytes.
+
+A program is a folder: `model.py` (what is learnt and how), `reader.py` (where rows come from), `job.json` (the
+JobSpec) and `vocabulary/` with lists too long to read on a page. The architecture of a built-in model is a Jinja
+template per framework; everything of the user that enters it is a literal or a comment made by `codegen.source`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+
+from edl.spec import (
+    Bucket,
+    Category,
+    CategoryId,
+    ClassLabel,
+    Cross,
+    Embedding,
+    Feature,
+    HashBucket,
+    JobSpec,
+    Log,
+    Normalize,
+    Numeric,
+    OneHot,
+    Standardize,
+    Vocabulary,
+    to_json,
+)
+from sqlflow_edl.codegen import frameworks
+from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
+
+LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The files of a generated program, by their path in its folder."""
+
+    files: Mapping[str, bytes]
+
+    def write(self, folder: Path) -> None:
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def generate(spec: JobSpec) -> Program:
+    """The program of the JobSpec."""
+    stored: dict[str, bytes] = {}
+    model = _template(f"model_{spec.framework}.py.jinja").render(_model_context(spec, stored)).rstrip() + "\n"
+    reader = _template("reader.py.jinja").render(
+        database=spec.query.source.partition(":")[0],
+        source=literal(spec.query.source),
+        select=literal(spec.query.select),
+    )
+    encoded = model.encode()
+    return Program(
+        {
+            "model.py": encoded,
+            "reader.py": reader.encode(),
+            "job.json": to_json(spec),
+            "model.py.sha256": hashlib.sha256(encoded).hexdigest().encode() + b"\n",
+            **stored,
+        }
+    )
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    folder = resources.files("sqlflow_edl.codegen_templates")
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - the output is Python; what enters it is made by codegen.source
+    )
+
+
+@functools.cache
+def _template(name: str) -> jinja2.Template:
+    return _environment().get_template(name)
+
+
+def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+    features = Call(
+        "fc.Features", tuple(_feature(feature, i, stored) for i, feature in enumerate(spec.features))
+    )
+    regression = not isinstance(spec.label, ClassLabel)
+    body = frameworks.loss_body(spec.framework, spec.loss, spec.label)
+    params = spec.model.params
+    batch_norm = bool(params.get("batch_norm"))
+    activation = str(params.get("activation", "relu"))
+    dropout = literal(params["dropout"]) if params.get("dropout") else ""
+    write_optimizer = frameworks.keras_optimizer if spec.framework == "keras" else frameworks.torch_optimizer
+    return {
+        "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
+        "select_comment": comment(spec.query.select),
+        "imports": _imports(spec.framework, body, bool(stored)),
+        "stored": bool(stored),
+        "features": layout(features, prefix="FEATURES = "),
+        "label": layout(_label(spec), prefix="LABEL = "),
+        "hidden_units": _tuple(params.get("hidden_units", ())),
+        "activation": activation,
+        "activation_argument": f', activation="{activation}"',
+        "batch_norm": batch_norm,
+        "dropout": dropout,
+        "layers": _torch_layers(activation, batch_norm, dropout),
+        "regression": regression,
+        "outputs": spec.label.outputs,
+        "logits": "" if regression else "  # logits",
+        "loss_body": body,
+        "learning_rate": literal(spec.optimizer.params["learning_rate"]),
+        "optimizer": layout(write_optimizer(spec.optimizer), indent=4, prefix="return "),
+        "scores_comment": "in units of the label" if regression else "probabilities of the classes",
+        "metrics": _metrics(spec),
+    }
+
+
+def _imports(framework: str, body: list[str], stored: bool) -> list[str]:
+    text = "\n".join(body)
+    standard = [
+        *(["import math"] if "math." in text else []),
+        *(["from pathlib import Path"] if stored else []),
+    ]
+    if framework == "keras":
+        library = ["import keras"]
+        ours = ["from edl.keras import concatenated, feature_inputs"]
+    else:
+        library = ["import torch", "from torch import nn"]
+        library += ["from torch.nn import functional as F"] if "F." in text else []
+        ours = ["from edl.torch import Concatenated"]
+    groups = [standard, library, ["from edl import features as fc", "from edl import metrics", *ours]]
+    return ["\n".join(group) for group in groups if group]
+
+
+_TORCH_ACTIVATIONS = {
+    "relu": "nn.ReLU()",
+    "elu": "nn.ELU()",
+    "selu": "nn.SELU()",
+    "gelu": "nn.GELU()",
+    "silu": "nn.SiLU()",
+    "tanh": "nn.Tanh()",
+    "sigmoid": "nn.Sigmoid()",
+}
+
+
+def _torch_layers(activation: str, batch_norm: bool, dropout: str) -> str:
+    layers = ["nn.Linear(width, units)"]
+    if batch_norm:  # Keras' defaults: momentum 0.99 is torch's 0.01
+        layers.append("nn.BatchNorm1d(units, eps=1e-3, momentum=0.01)")
+    layers.append(_TORCH_ACTIVATIONS[activation])
+    if dropout:
+        layers.append(f"nn.Dropout({dropout})")
+    return ", ".join(layers)
+
+
+def _tuple(values: object) -> str:
+    items = [literal(value) for value in values] if isinstance(values, tuple | list) else []
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})" if items else ""
+
+
+def _label(spec: JobSpec) -> Expression:
+    label = spec.label
+    if isinstance(label, ClassLabel):
+        return Call("fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes)))))
+    return Call(
+        "fc.label", (literal(label.column), ("mean", literal(label.mean)), ("std", literal(label.std)))
+    )
+
+
+def _metrics(spec: JobSpec) -> str:
+    entries = [f"{literal(name)}: metrics.{frameworks.METRICS[name]}()" for name in spec.metrics]
+    line = "{" + ", ".join(entries) + "}"
+    if len(line) < 85:
+        return line
+    return "{\n" + "".join(f"        {entry},\n" for entry in entries) + "    }"
+
+
+def _feature(feature: Feature, position: int, stored: dict[str, bytes]) -> Expression:
+    if isinstance(feature, OneHot):
+        return Call("fc.one_hot", (_category(feature.category, position, stored),))
+    if isinstance(feature, Embedding):
+        combiner = () if feature.combiner == "sum" else (("combiner", literal(feature.combiner)),)
+        category = _category(feature.category, position, stored)
+        return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *combiner))
+    fields = {
+        Numeric: ("mean",),
+        Standardize: ("mean", "std"),
+        Normalize: ("min", "max", "mean"),
+        Log: ("mean",),
+    }
+    function = type(feature).__struct_config__.tag
+    values = tuple((name, literal(getattr(feature, name))) for name in fields[type(feature)])
+    return Call(f"fc.{function}", (literal(feature.column), *values))
+
+
+def _category(category: Category, position: int, stored: dict[str, bytes]) -> Expression:
+    match category:
+        case Bucket(column, boundaries):
+            return Call("fc.bucket", (literal(column), _values(boundaries, position, stored)))
+        case Vocabulary(column, values):
+            return Call("fc.vocabulary", (literal(column), _values(values, position, stored)))
+        case HashBucket(column, size):
+            return Call("fc.hash_bucket", (literal(column), literal(size)))
+        case CategoryId(column, size):
+            return Call("fc.category_id", (literal(column), literal(size)))
+        case Cross(columns, size):
+            return Call("fc.cross", (Items(tuple(map(literal, columns))), literal(size)))
+
+
+def _values(
+    values: tuple[float, ...] | tuple[str | int, ...], position: int, stored: dict[str, bytes]
+) -> Expression:
+    if len(values) <= LONGEST_INLINE:
+        return Items(tuple(map(literal, values)))
+    name = f"f{position}.json"
+    text = json.dumps(values, ensure_ascii=True, indent=0)
+    stored[f"vocabulary/{name}"] = text.encode() + b"\n"
+    return f'fc.stored(STORED / "{name}")'

@@ -1,0 +1,103 @@
+"""Python source text from checked values: literals that cannot break out, and calls laid out to fit a line.
+
+Text of a user enters a generated program in two ways only: as a literal made here, or in comment lines made here.
+Neither can change the shape of the program's syntax tree.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+WIDTH = 100
+
+
+def literal(value: object) -> str:
+    """The Python literal of a text, number, boolean or None; text in double quotes where that needs no escape."""
+    if isinstance(value, str):
+        # repr of a text with ' and without " is in double quotes and leaves the ' alone.
+        return '"' + repr("'" + value)[2:] if '"' not in value else repr(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} has no literal")
+        return repr(int(value)) + ".0" if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if value is None or isinstance(value, bool | int):
+        return repr(value)
+    raise TypeError(f"no literal for {type(value).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(arguments)`; an argument may carry its keyword as the first of a pair."""
+
+    function: str
+    arguments: tuple[Expression | tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of literals."""
+
+    items: tuple[str, ...]
+
+
+Expression = str | Call | Items
+
+
+def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix: str = "") -> str:
+    """Source text of the expression, one line where it fits, else an argument a line with a trailing comma.
+
+    prefix, suffix: what stands before and after it on its line; neither is part of the result. indent: in spaces.
+    """
+    line = _line(expression)
+    if indent + len(prefix) + len(line) + len(suffix) <= WIDTH or isinstance(expression, str):
+        return line
+    inner = indent + 4
+    pad = " " * inner
+    if isinstance(expression, Items):
+        return "[\n" + _filled(expression.items, pad) + "\n" + " " * indent + "]"
+    rows = []
+    for argument in expression.arguments:
+        keyword, value = (f"{argument[0]}=", argument[1]) if isinstance(argument, tuple) else ("", argument)
+        rows.append(pad + keyword + layout(value, indent=inner, prefix=keyword, suffix=",") + ",")
+    return expression.function + "(\n" + "\n".join(rows) + "\n" + " " * indent + ")"
+
+
+def _line(expression: Expression) -> str:
+    if isinstance(expression, str):
+        return expression
+    if isinstance(expression, Items):
+        return "[" + ", ".join(expression.items) + "]"
+    parts = (
+        f"{argument[0]}={_line(argument[1])}" if isinstance(argument, tuple) else _line(argument)
+        for argument in expression.arguments
+    )
+    return f"{expression.function}({', '.join(parts)})"
+
+
+def _filled(items: Iterable[str], pad: str) -> str:
+    """Items in as few lines as fit, each followed by a comma."""
+    lines = [pad]
+    for item in items:
+        if lines[-1] != pad and len(lines[-1]) + len(item) + 2 > WIDTH:
+            lines.append(pad)
+        lines[-1] += item + "," if lines[-1] == pad else f" {item},"
+    return "\n".join(lines)
+
+
+# Everything that some reader takes for the end of a line, and what no source file may hold.
+_LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def comment(text: str) -> str:
+    """The text as comment lines; characters that hide or reorder what is read are replaced.
+
+    Never the first two lines of a file, where Python looks for an encoding.
+    """
+    lines = _LINE_ENDS.split(_UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n")))
+    return "\n".join(f"# {line.rstrip()}".rstrip() for line in lines)
