@@ -1,0 +1,54 @@
+"""Feature columns and labels, as a generated program uses them: `from edl import features as fc`.
+
+    FEATURES = fc.Features(
+        fc.standardize("age", mean=38.6, std=13.6),
+        fc.one_hot(fc.vocabulary("department", ["engineering", "sales"])),
+        fc.embedding(fc.hash_bucket("address", 1000), dim=16),
+    )
+    LABEL = fc.label("income")
+
+What each column means is written at its class in `edl.spec.features`; which types of data it takes, in
+`edl.features.arrays`.
+"""
+
+from edl.features.columns import (
+    bucket,
+    category_id,
+    cross,
+    embedding,
+    hash_bucket,
+    log,
+    normalize,
+    numeric,
+    one_hot,
+    standardize,
+    stored,
+    vocabulary,
+)
+from edl.features.labels import ClassTarget, Mode, RegressionTarget, Target, class_label, label, target
+from edl.features.transform import DENSE, Entry, Features
+
+__all__ = [
+    "DENSE",
+    "ClassTarget",
+    "Entry",
+    "Features",
+    "Mode",
+    "RegressionTarget",
+    "Target",
+    "bucket",
+    "category_id",
+    "class_label",
+    "cross",
+    "embedding",
+    "hash_bucket",
+    "label",
+    "log",
+    "normalize",
+    "numeric",
+    "one_hot",
+    "standardize",
+    "stored",
+    "target",
+    "vocabulary",
+]

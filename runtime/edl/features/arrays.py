@@ -1,0 +1,207 @@
+"""Arrow columns as the three plain forms that features are computed from: numbers, integers and text.
+
+The type of a column may differ between training and prediction: an integer column with a NULL comes as floats out of
+one database, as text out of a CSV file. What a value means without doubt is accepted:
+
+* a *number* is an integer, float, decimal or boolean (0, 1); a date, time or timestamp counts in seconds (since
+  1970-01-01 UTC, or since midnight), whatever its unit. Text is refused: whether '1,5' is a number is for CAST to say.
+* an *integer* is one of any width, a float or decimal without a fraction, a boolean (0, 1), or text of up to 18
+  decimal digits with an optional minus.
+* *text* is text; an integer, boolean, decimal or float becomes the text one would type: '3' for 3, 3.0 and 3.00,
+  'true', '2.5'; dates and timestamps become ISO 8601 text without trailing zeros in the fraction.
+
+Dictionary-encoded columns count as their values, a column of type null as all NULL. Another type (list, struct, …) is
+a SemanticError that names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from edl.errors import SemanticError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_INTEGER_TEXT = r"^-?[0-9]{1,18}$"
+_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def numbers(array: pa.Array, column: str) -> Floats:
+    """The column as float64, shape (n,), NaN for NULL; NaN and infinities of the data stay. May be read-only."""
+    array = plain(array)
+    for is_type, convert in _NUMBERS:
+        if is_type(array.type):
+            return convert(array)
+    raise _unsuitable(array, column, "a number", "DOUBLE")
+
+
+def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
+    """The column as int64 and where it holds an integer; elsewhere (NULL, 2.5, 'abc') the int64 is arbitrary."""
+    array = plain(array)
+    for is_type, convert in _INTEGERS:
+        if is_type(array.type):
+            return convert(array)
+    raise _unsuitable(array, column, "an integer", "BIGINT")
+
+
+def texts(array: pa.Array, column: str) -> pa.Array:
+    """The column as a string, large_string, binary or large_binary array; NaN and infinities become NULL."""
+    array = plain(array)
+    for is_type, convert in _TEXTS:
+        if is_type(array.type):
+            return convert(array)
+    raise _unsuitable(array, column, "text", "VARCHAR")
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array without extension types, dictionary encoding and string views."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage)
+    if isinstance(array, pa.DictionaryArray):
+        return plain(array.dictionary_decode())
+    if types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
+    return array
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether `texts` takes the type as it is."""
+    return any(
+        test(kind)
+        for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    )
+
+
+def valid(array: pa.Array) -> Bools:
+    """True where the array is not NULL, shape (n,)."""
+    if array.null_count == 0:
+        return np.ones(len(array), dtype=np.bool_)
+    mask: Bools = array.is_valid().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _unsuitable(array: pa.Array, column: str, wanted: str, sql_type: str) -> SemanticError:
+    return SemanticError(
+        f"column {column} is of type {array.type} where {wanted} is needed",
+        hint=f"convert it in the query: CAST({column} AS {sql_type}) AS {column}",
+    )
+
+
+# Numbers ---------------------------------------------------------------------------------------------------
+
+
+def _float64(array: pa.Array) -> Floats:
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _seconds(array: pa.Array) -> Floats:
+    return _float64(array.cast(pa.int64())) / _SECOND[array.type.unit]
+
+
+_NUMBERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Floats]], ...] = (
+    (types.is_floating, _float64),
+    (types.is_integer, _float64),
+    (types.is_boolean, lambda array: _float64(array.cast(pa.uint8()))),
+    (types.is_decimal, lambda array: _float64(array.cast(pa.float64()))),
+    (types.is_null, lambda array: np.full(len(array), np.nan)),
+    (types.is_date32, lambda array: _float64(array.cast(pa.int32())) * 86_400.0),
+    (types.is_date64, lambda array: _float64(array.cast(pa.int64())) / 1e3),
+    (types.is_time32, lambda array: _float64(array.cast(pa.int32())) / _SECOND[array.type.unit]),
+    (types.is_time64, _seconds),
+    (types.is_timestamp, _seconds),
+    (types.is_duration, _seconds),
+)
+
+
+# Integers --------------------------------------------------------------------------------------------------
+
+
+def _of_integers(array: pa.Array) -> tuple[Ints, Bools]:
+    known = valid(array)
+    values = (array.fill_null(0) if array.null_count else array).to_numpy()
+    if types.is_uint64(array.type):
+        known &= values <= np.uint64(np.iinfo(np.int64).max)
+    return values.astype(np.int64, copy=False), known
+
+
+def _of_floats(array: pa.Array) -> tuple[Ints, Bools]:
+    values = _float64(array)
+    known = (np.abs(values) < 2.0**63) & (values == np.floor(values))
+    return np.where(known, values, 0.0).astype(np.int64), known
+
+
+def _of_texts(array: pa.Array) -> tuple[Ints, Bools]:
+    """Decimals come this way too: a float64 would blur integers beyond 2**53."""
+    text = texts(array, "")
+    digits = pc.match_substring_regex(text, _INTEGER_TEXT)
+    if types.is_binary(text.type) or types.is_large_binary(text.type):
+        text = pc.if_else(digits, text, None).cast(pa.large_string())
+    return _of_integers(pc.if_else(digits, text, None).cast(pa.int64()))
+
+
+_INTEGERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], tuple[Ints, Bools]]], ...] = (
+    (types.is_integer, _of_integers),
+    (types.is_floating, _of_floats),
+    (types.is_boolean, lambda array: _of_integers(array.cast(pa.uint8()))),
+    (types.is_null, lambda array: (np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))),
+    (types.is_decimal, _of_texts),
+    (is_text, _of_texts),
+)
+
+
+# Text ------------------------------------------------------------------------------------------------------
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _as_string(array: pa.Array) -> pa.Array:
+    return array.cast(pa.string())
+
+
+def _without_zeros(text: pa.Array) -> pa.Array:
+    """'3.50' as '3.5' and '3.00' as '3', so that the text does not depend on a scale or a unit."""
+    return pc.replace_substring_regex(
+        pc.replace_substring_regex(text, r"(\.[0-9]*?)0+$", r"\1"), pattern=r"\.$", replacement=""
+    )
+
+
+def _float_text(array: pa.Array) -> pa.Array:
+    """Printed in the column's own precision, so that a float32 of 0.1 is '0.1'."""
+    integer, whole = _of_floats(array)
+    finite = np.isfinite(_float64(array))
+    printed = pc.if_else(pa.array(finite), array, None).cast(pa.string())
+    return pc.if_else(pa.array(whole), pa.array(integer).cast(pa.string()), printed)
+
+
+def _decimal_text(array: pa.Array) -> pa.Array:
+    return _without_zeros(_as_string(array)) if array.type.scale > 0 else _as_string(array)
+
+
+def _timestamp_text(array: pa.Array) -> pa.Array:
+    return _without_zeros(array.cast(pa.timestamp(array.type.unit)).cast(pa.string()))
+
+
+_TEXTS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
+    (is_text, _same),
+    (types.is_fixed_size_binary, lambda array: array.cast(pa.binary())),
+    (types.is_integer, _as_string),
+    (types.is_boolean, _as_string),
+    (types.is_null, _as_string),
+    (types.is_floating, _float_text),
+    (types.is_decimal, _decimal_text),
+    (types.is_date, lambda array: array.cast(pa.date32()).cast(pa.string())),
+    (types.is_time, lambda array: _without_zeros(_as_string(array))),
+    (types.is_timestamp, _timestamp_text),
+)

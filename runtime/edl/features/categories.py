@@ -1,0 +1,136 @@
+"""Categories as ids: for each kind of category, how a batch's values become int64 ids in [0, num_ids).
+
+The last id, `size`, is *missing or unseen*: NULL, NaN, an infinity, a value outside the vocabulary or the range, an
+integer column's 2.5. `encoder` prepares what does not depend on the batch; an encoder maps a batch to ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
+from edl.features.hashing import bucket, combine, hash_texts
+from edl.spec import Bucket, Category, CategoryId, Cross, HashBucket, Vocabulary
+
+Encoder = Callable[[pa.RecordBatch], Ints]
+_ArrayEncoder = Callable[[pa.Array], Ints]
+
+_INT64 = np.iinfo(np.int64)
+
+
+def encoder(category: Category) -> Encoder:
+    """The function from a batch to the ids of its rows, shape (n,)."""
+    if isinstance(category, Cross):
+        return _cross(category)
+    encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
+    return lambda batch: _by_dictionary(batch.column(column), encode, missing)
+
+
+class Levels:
+    """A fixed list of values and the position of a column's values in it.
+
+    Text is compared as text, integers as integers; whichever of the two the column holds, the other is accepted where
+    its meaning is plain ('3' and 3, 'true' and True). Booleans are 'true' and 'false', 0 and 1.
+    """
+
+    def __init__(self, column: str, values: tuple[str | bool | int, ...]) -> None:
+        self.column = column
+        self._texts = pa.array([_text(value) for value in values], pa.large_string())
+        self._booleans = isinstance(values[0], bool)
+        self._integers: pa.Array | None = None
+        if all(isinstance(value, int) and _INT64.min <= value <= _INT64.max for value in values):
+            self._integers = pa.array([int(value) for value in values], pa.int64())
+
+    def positions(self, array: pa.Array) -> pa.Array:
+        """int32, NULL where the value is none of the list."""
+        array = plain(array)
+        if self._integers is None or (
+            self._booleans and (is_text(array.type) or pa.types.is_boolean(array.type))
+        ):
+            text = texts(array, self.column)
+            return pc.index_in(text, value_set=self._texts.cast(text.type), skip_nulls=True)
+        values, known = integers(array, self.column)
+        return pc.index_in(pa.array(values, mask=~known), value_set=self._integers, skip_nulls=True)
+
+
+def _text(value: str | bool | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _by_dictionary(array: pa.Array, encode: _ArrayEncoder, missing: int) -> Ints:
+    """A dictionary-encoded column's distinct values are encoded once."""
+    if not isinstance(array, pa.DictionaryArray):
+        return encode(array)
+    ids: Ints = np.append(encode(array.dictionary), missing)
+    indices = array.indices
+    return (
+        ids[indices.fill_null(len(array.dictionary)).to_numpy()]
+        if indices.null_count
+        else ids[indices.to_numpy()]
+    )
+
+
+# One maker per kind of category ----------------------------------------------------------------------------
+
+
+def _bucket(category: Bucket) -> _ArrayEncoder:
+    boundaries = np.asarray(category.boundaries, dtype=np.float64)
+
+    def encode(array: pa.Array) -> Ints:
+        values = numbers(array, category.column)
+        ids = np.searchsorted(boundaries, values, side="right")
+        ids[~np.isfinite(values)] = category.size
+        return ids.astype(np.int64, copy=False)
+
+    return encode
+
+
+def _category_id(category: CategoryId) -> _ArrayEncoder:
+    def encode(array: pa.Array) -> Ints:
+        values, known = integers(array, category.column)
+        return np.where(known & (values >= 0) & (values < category.size), values, category.size)
+
+    return encode
+
+
+def _hash_bucket(category: HashBucket) -> _ArrayEncoder:
+    def encode(array: pa.Array) -> Ints:
+        text = texts(array, category.column)
+        ids = bucket(hash_texts(text), category.size)
+        ids[~valid(text)] = category.size
+        return ids
+
+    return encode
+
+
+def _vocabulary(category: Vocabulary) -> _ArrayEncoder:
+    levels = Levels(category.column, category.values)
+
+    def encode(array: pa.Array) -> Ints:
+        positions = levels.positions(array).fill_null(category.size)
+        return np.asarray(positions.to_numpy(), dtype=np.int64)
+
+    return encode
+
+
+def _cross(category: Cross) -> Encoder:
+    def encode(batch: pa.RecordBatch) -> Ints:
+        columns = [texts(batch.column(name), name) for name in category.columns]
+        ids = bucket(combine([hash_texts(column) for column in columns]), category.size)
+        ids[~np.logical_and.reduce([valid(column) for column in columns])] = category.size
+        return ids
+
+    return encode
+
+
+_ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {
+    Bucket: _bucket,
+    CategoryId: _category_id,
+    HashBucket: _hash_bucket,
+    Vocabulary: _vocabulary,
+}

@@ -1,0 +1,254 @@
+"""The feature columns as a program writes them: `fc.standardize("age", mean=38.6, std=13.6)`.
+
+Each function returns the spec object of the same name after checking it; a SemanticError says which argument of
+which column is wrong. `check` is the same check for a column that came from elsewhere, a JobSpec for instance.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from edl.errors import SemanticError, SpecError, did_you_mean
+from edl.spec import (
+    Bucket,
+    Category,
+    CategoryId,
+    Cross,
+    Embedding,
+    Feature,
+    HashBucket,
+    Log,
+    Normalize,
+    Numeric,
+    OneHot,
+    Standardize,
+    Vocabulary,
+)
+from edl.spec.features import CATEGORY_TYPES
+
+COMBINERS = ("sum", "mean", "sqrtn")
+_C = TypeVar("_C", bound=Feature | Category)
+
+
+def numeric(column: str, mean: float = 0.0) -> Numeric:
+    """The number as it is; `mean` stands in for NULL."""
+    return check(Numeric(column, mean))
+
+
+def standardize(column: str, mean: float, std: float) -> Standardize:
+    """(x - mean) / std."""
+    return check(Standardize(column, mean, std))
+
+
+def normalize(column: str, min: float, max: float, mean: float) -> Normalize:  # noqa: A002 (the words of the field)
+    """(x - min) / (max - min); `mean` stands in for NULL."""
+    return check(Normalize(column, min, max, mean))
+
+
+def log(column: str, mean: float) -> Log:
+    """log(1 + x); `mean`, of x, stands in for NULL and for numbers without a logarithm."""
+    return check(Log(column, mean))
+
+
+def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
+    """The interval of the ascending `boundaries` that holds the number; boundaries belong to the interval above."""
+    return check(Bucket(column, tuple(boundaries)))
+
+
+def category_id(column: str, size: int) -> CategoryId:
+    """The integer itself, an id in [0, size)."""
+    return check(CategoryId(column, size))
+
+
+def hash_bucket(column: str, size: int) -> HashBucket:
+    """A stable hash of the value's text, modulo `size`."""
+    return check(HashBucket(column, size))
+
+
+def vocabulary(column: str, values: Iterable[str | int]) -> Vocabulary:
+    """The value's position in `values`."""
+    return check(Vocabulary(column, tuple(values)))
+
+
+def cross(columns: Iterable[str], size: int) -> Cross:
+    """A hash of several columns' values together, modulo `size`."""
+    if isinstance(columns, str):
+        raise SemanticError(f"cross takes a list of columns, not {columns!r} alone")
+    return check(Cross(tuple(columns), size))
+
+
+def one_hot(category: Category) -> OneHot:
+    """1 at the row's id, 0 elsewhere; the last place is for missing and unseen values."""
+    return check(OneHot(category))
+
+
+def embedding(category: Category, dim: int, combiner: str = "sum") -> Embedding:
+    """A trained vector of `dim` values for each id."""
+    return check(Embedding(category, dim, combiner))
+
+
+def stored(path: str | Path) -> tuple[Any, ...]:
+    """The JSON list in a file: a vocabulary or boundaries too long to stand in a program.
+
+    A relative path starts at the folder of the calling program, wherever that was started from. A file that is
+    missing or is no list of texts and numbers is a SpecError.
+    """
+    program = sys._getframe(1).f_globals.get("__file__", "")
+    file = Path(program).parent / path
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=tuple[str | int | float, ...])
+    except OSError as error:
+        raise SpecError(
+            f"cannot read {path}: {error.strerror}", hint="it belongs beside the program"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"{path} is not a list of texts or numbers: {error}") from None
+
+
+# Checks ----------------------------------------------------------------------------------------------------
+
+
+def check(column: _C) -> _C:
+    """The column itself; SemanticError when one of its values is of a wrong type or out of range."""
+    rule = _RULES.get(type(column))
+    if rule is None:
+        raise SemanticError(f"not a feature column: {column!r}")
+    rule(column)
+    return column
+
+
+def _name(value: object, what: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise SemanticError(f"{what} needs the name of a column, not {value!r}")
+
+
+def _number(column: Any, field: str) -> None:
+    value = getattr(column, field)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SemanticError(f"{field} of column {column.column} must be a finite number, not {value!r}")
+
+
+def _count(value: object, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63 - 1:
+        raise SemanticError(f"{what} must be a positive integer, not {value!r}")
+
+
+def _numbers(*fields: str) -> Callable[[Any], None]:
+    def rule(column: Any) -> None:
+        _name(column.column, type(column).__name__.lower())
+        for field in fields:
+            _number(column, field)
+
+    return rule
+
+
+def _standardize(column: Standardize) -> None:
+    _numbers("mean", "std")(column)
+    if column.std < 0:
+        raise SemanticError(f"std of column {column.column} must not be negative, it is {column.std}")
+
+
+def _normalize(column: Normalize) -> None:
+    _numbers("min", "max", "mean")(column)
+    if column.min > column.max:
+        raise SemanticError(f"min of column {column.column} is {column.min}, above its max {column.max}")
+
+
+def _log(column: Log) -> None:
+    _numbers("mean")(column)
+    if column.mean <= -1:
+        raise SemanticError(
+            f"mean of column {column.column} is {column.mean}, which has no log(1 + x)",
+            hint="shift the column in the query so that it is not negative",
+        )
+
+
+def _bucket(column: Bucket) -> None:
+    _name(column.column, "bucket")
+    for value in column.boundaries:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise SemanticError(
+                f"a boundary of column {column.column} must be a finite number, not {value!r}"
+            )
+    for lower, upper in zip(column.boundaries, column.boundaries[1:], strict=False):
+        if lower >= upper:
+            raise SemanticError(
+                f"boundaries of column {column.column} must ascend, {upper} follows {lower}",
+                hint="sort them and leave each out but once",
+            )
+
+
+def _sized(column: Any) -> None:
+    _name(column.column, type(column).__name__.lower())
+    _count(column.size, f"size of column {column.column}")
+
+
+def _vocabulary(column: Vocabulary) -> None:
+    _name(column.column, "vocabulary")
+    if not column.values:
+        raise SemanticError(f"the vocabulary of column {column.column} is empty")
+    kinds = {type(value) for value in column.values}
+    if kinds not in ({str}, {int}):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise SemanticError(
+            f"the vocabulary of column {column.column} must be all text or all integers, not {names}"
+        )
+    _distinct(column.values, f"the vocabulary of column {column.column}")
+
+
+def _distinct(values: tuple[object, ...], what: str) -> None:
+    if len(set(values)) < len(values):
+        value, times = Counter(values).most_common(1)[0]
+        raise SemanticError(f"{what} holds {value!r} {times} times")
+
+
+def _cross(column: Cross) -> None:
+    for name in column.columns:
+        _name(name, "cross")
+    if len(column.columns) < 2:
+        raise SemanticError("cross needs at least two columns")
+    _distinct(column.columns, "cross")
+    _count(column.size, f"size of the cross of {', '.join(column.columns)}")
+
+
+def _one_hot(column: OneHot) -> None:
+    _category(column.category, "one_hot")
+
+
+def _embedding(column: Embedding) -> None:
+    _category(column.category, "embedding")
+    _count(column.dim, "dim of an embedding")
+    if column.combiner not in COMBINERS:
+        hint = did_you_mean(str(column.combiner), COMBINERS)
+        raise SemanticError(f"an embedding has no combiner {column.combiner!r}", hint=hint)
+
+
+def _category(category: object, what: str) -> None:
+    if not isinstance(category, CATEGORY_TYPES):
+        raise SemanticError(
+            f"{what} takes a category, not {category!r}",
+            hint="bucket, category_id, hash_bucket, vocabulary and cross make one",
+        )
+    check(category)
+
+
+_RULES: Mapping[type, Callable[[Any], None]] = {
+    Numeric: _numbers("mean"),
+    Standardize: _standardize,
+    Normalize: _normalize,
+    Log: _log,
+    Bucket: _bucket,
+    CategoryId: _sized,
+    HashBucket: _sized,
+    Vocabulary: _vocabulary,
+    Cross: _cross,
+    OneHot: _one_hot,
+    Embedding: _embedding,
+}

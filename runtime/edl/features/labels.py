@@ -1,0 +1,188 @@
+"""Labels: the column to predict as a training array, and a model's outputs back as values of that column.
+
+A target is the transform of one label, as `Features` is of the features. Its four arrays, for n rows:
+
+    labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes
+    outputs  (n, 1) what the model gives: the number, or the logit of the second class; (n, k) logits of k classes
+    scores   (n, 1) float64 numbers, (n, 2) or (n, k) float64 probabilities
+    values   what the analyst sees, an Arrow array
+
+In training and evaluation a label must be known: a NULL (or NaN, or an infinity) and a class that the model does not
+have are SemanticErrors; in prediction the label is not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from edl.errors import JobError, SemanticError, did_you_mean
+from edl.features.arrays import Floats, numbers, plain, texts
+from edl.features.categories import Levels
+from edl.spec import ClassLabel, Label, RegressionLabel
+
+Mode = Literal["train", "evaluate", "predict"]
+Labels = npt.NDArray[np.float32] | npt.NDArray[np.int64]
+Outputs = npt.NDArray[Any]  # float32 of a model, or float64
+
+
+class RegressionTarget:
+    """A number to predict."""
+
+    def __init__(self, spec: RegressionLabel) -> None:
+        _check_name(spec.column)
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
+        """float32 of shape (n, 1); None to predict."""
+        if mode == "predict":
+            return None
+        column = self.spec.column
+        array = _column(batch, column)
+        values = numbers(array, column)
+        _refuse_unknown(column, array)
+        with np.errstate(over="ignore"):
+            labels = values.astype(np.float32)
+        if np.isinf(labels).any():
+            raise SemanticError(
+                f"label {column} holds {values[np.isinf(labels)][0]:g}, more than a model's float32 can",
+                hint="scale it in the query, to thousands or millions for instance",
+            )
+        return labels[:, np.newaxis]
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """The numbers themselves, float64 of shape (n, 1)."""
+        _check_outputs(outputs, self.spec)
+        return outputs.astype(np.float64)
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """The predicted numbers as float64; NULL where the model gave none (NaN, an infinity)."""
+        values = scores[:, 0].astype(np.float64)
+        return pa.array(values, mask=~np.isfinite(values))
+
+
+class ClassTarget:
+    """One of several classes to predict."""
+
+    def __init__(self, spec: ClassLabel) -> None:
+        _check_name(spec.column)
+        _check_classes(spec)
+        self.spec = spec
+        self._levels = Levels(spec.column, spec.classes)
+        self._classes = pa.array(spec.classes)
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> Labels | None:
+        """float32 0 or 1 of shape (n, 1) for two classes, int64 of shape (n,) for more; None to predict."""
+        if mode == "predict":
+            return None
+        array = plain(_column(batch, self.spec.column))
+        _refuse_unknown(self.spec.column, array)
+        positions = self._levels.positions(array)
+        if positions.null_count:
+            raise self._unknown_class(array.filter(positions.is_null()))
+        if self.spec.binary:
+            return np.asarray(positions.to_numpy(), dtype=np.float32)[:, np.newaxis]
+        return np.asarray(positions.to_numpy(), dtype=np.int64)
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """The classes' probabilities, float64 of shape (n, number of classes); rows add up to 1."""
+        _check_outputs(outputs, self.spec)
+        logits = outputs.astype(np.float64)
+        if self.spec.binary:
+            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+        with np.errstate(invalid="ignore"):  # a diverged model's infinities; its scores are NaN
+            powers: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
+            probabilities: Floats = powers / powers.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """The likeliest classes (the first of equals), in the classes' own type; NULL where a score is not finite."""
+        best = pa.array(scores.argmax(axis=1), mask=~np.isfinite(scores).all(axis=1))
+        return self._classes.take(best)
+
+    def _unknown_class(self, unknown: pa.Array) -> SemanticError:
+        value = texts(unknown.slice(0, 1), self.spec.column)[0].as_py()
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        return SemanticError(
+            f"label {self.spec.column} has the value {value!r} in {len(unknown)} rows, "
+            f"which is none of the {len(self.spec.classes)} classes",
+            hint=did_you_mean(str(value), [str(known) for known in self.spec.classes]),
+        )
+
+
+Target = RegressionTarget | ClassTarget
+
+
+def label(column: str) -> RegressionTarget:
+    """The number in `column` is to be predicted."""
+    return RegressionTarget(RegressionLabel(column))
+
+
+def class_label(column: str, classes: Iterable[str | bool | int]) -> ClassTarget:
+    """One of `classes` is to be predicted: at least two, all text, all integers or all booleans."""
+    return ClassTarget(ClassLabel(column, tuple(classes)))
+
+
+def target(spec: Label) -> Target:
+    """The target of a JobSpec's label."""
+    return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
+
+
+# Checks ----------------------------------------------------------------------------------------------------
+
+
+def _check_name(column: object) -> None:
+    if not isinstance(column, str) or not column:
+        raise SemanticError(f"a label needs the name of a column, not {column!r}")
+
+
+def _check_classes(spec: ClassLabel) -> None:
+    if len(spec.classes) < 2:
+        raise SemanticError(f"label {spec.column} needs at least two classes, it has {len(spec.classes)}")
+    if {type(value) for value in spec.classes} not in ({str}, {bool}, {int}):
+        raise SemanticError(
+            f"the classes of label {spec.column} must be all text, all integers or all booleans"
+        )
+    if len(set(spec.classes)) < len(spec.classes):
+        raise SemanticError(f"the classes of label {spec.column} hold a value twice")
+
+
+def _column(batch: pa.RecordBatch, column: str) -> pa.Array:
+    names = batch.schema.names
+    if names.count(column) != 1:
+        number = "no" if column not in names else "several"
+        raise SemanticError(
+            f"the data has {number} columns {column}, the label", hint=did_you_mean(column, names)
+        )
+    return batch.column(column)
+
+
+def _refuse_unknown(column: str, array: pa.Array) -> None:
+    for count, what, condition in (
+        (array.null_count, "NULL", "IS NOT NULL"),
+        (_not_finite(array), "not a finite number", "is finite"),
+    ):
+        if count:
+            raise SemanticError(
+                f"label {column} is {what} in {count} of {len(array)} rows",
+                hint=f"leave those rows out of the query: WHERE {column} {condition}",
+            )
+
+
+def _not_finite(array: pa.Array) -> int:
+    if not pa.types.is_floating(array.type):
+        return 0
+    return int(np.count_nonzero(~np.isfinite(numbers(array, ""))))
+
+
+def _check_outputs(outputs: Outputs, spec: Label) -> None:
+    if outputs.ndim != 2 or outputs.shape[1] != spec.outputs:
+        raise JobError(
+            f"the model's outputs have the shape {outputs.shape} where label {spec.column} "
+            f"needs (rows, {spec.outputs})"
+        )

@@ -1,0 +1,203 @@
+"""The columnar transform: a batch of table rows to the arrays that a model takes.
+
+All plain numbers become one float32 matrix, every category one array of ids; there is no loop over rows. A model
+concatenates what it makes of them in the order of `Features.entries`: the matrix first, then the one-hot rows and
+embedding vectors in the order of the columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from edl.errors import SemanticError, did_you_mean
+from edl.features.arrays import Floats, numbers
+from edl.features.categories import Encoder, encoder
+from edl.features.columns import check
+from edl.spec import (
+    Category,
+    Embedding,
+    Feature,
+    Log,
+    Normalize,
+    Numeric,
+    OneHot,
+    Standardize,
+    num_ids,
+    source_columns,
+    width,
+)
+from edl.spec.features import DENSE_TYPES, Dense
+
+DENSE = "dense"
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One array of the transform's result.
+
+    dense: float32 of shape (n, width), a column per feature. category: int64 ids of shape (n,) in [0, num_ids), of the
+    one feature; `width` is what its one-hot row or embedding vector gives the model.
+    """
+
+    name: str  # "dense", or "f" and the feature's position: never a column's name
+    kind: Literal["dense", "category"]
+    features: tuple[Feature, ...]
+    width: int
+    num_ids: int = 0
+
+    @property
+    def feature(self) -> Feature:
+        """The first, of a category the only feature."""
+        return self.features[0]
+
+
+class Features:
+    """The features of one model input, in order, and the transform that computes them.
+
+    columns: the features. entries: the arrays that `transform` returns, in order. source_columns: the columns of a
+    batch that it reads. width: float32 values per row once all entries are concatenated.
+    """
+
+    def __init__(self, *columns: Feature) -> None:
+        for column in columns:
+            _check_feature(column)
+        if not columns:
+            raise SemanticError("a model needs at least one feature")
+        self.columns: tuple[Feature, ...] = columns
+        self.entries: tuple[Entry, ...] = tuple(_entries(columns))
+        self.source_columns: tuple[str, ...] = tuple(
+            dict.fromkeys(n for c in columns for n in source_columns(c))
+        )
+        self.width: int = sum(entry.width for entry in self.entries)
+        self._dense = tuple(column for column in columns if isinstance(column, DENSE_TYPES))
+        self._encoders: dict[Category, Encoder] = {
+            entry.feature.category: encoder(entry.feature.category)
+            for entry in self.entries
+            if isinstance(entry.feature, OneHot | Embedding)
+        }
+
+    def __repr__(self) -> str:
+        return f"Features({', '.join(map(repr, self.columns))})"
+
+    def transform(self, batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
+        """The entries' arrays by name: "dense" float32 (n, k), C-contiguous, and "f<i>" int64 (n,).
+
+        Columns are picked by name; others in the batch do not matter. Features over one category share one array. A
+        column that is missing, or of a type that means nothing here, is a SemanticError.
+        """
+        _check_columns(self.source_columns, batch.schema)
+        ids = {category: encode(batch) for category, encode in self._encoders.items()}
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for entry in self.entries:
+            if isinstance(entry.feature, OneHot | Embedding):
+                arrays[entry.name] = ids[entry.feature.category]
+            else:
+                arrays[entry.name] = _matrix(self._dense, batch)
+        return arrays
+
+
+def _check_feature(column: Feature) -> None:
+    check(column)
+    if not isinstance(column, (*DENSE_TYPES, OneHot, Embedding)):
+        raise SemanticError(
+            f"{type(column).__name__} gives ids, a model takes numbers",
+            hint="wrap it in one_hot or embedding",
+        )
+
+
+def _entries(columns: tuple[Feature, ...]) -> Iterable[Entry]:
+    dense = tuple(column for column in columns if isinstance(column, DENSE_TYPES))
+    if dense:
+        yield Entry(DENSE, "dense", dense, len(dense))
+    for position, column in enumerate(columns):
+        if isinstance(column, OneHot | Embedding):
+            yield Entry(f"f{position}", "category", (column,), width(column), num_ids(column.category))
+
+
+def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
+    present = Counter(schema.names)
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        raise SemanticError(
+            f"the data has no column {', '.join(missing)}", hint=did_you_mean(missing[0], present)
+        )
+    twice = [name for name in wanted if present[name] > 1]
+    if twice:
+        raise SemanticError(
+            f"the data has several columns {', '.join(twice)}", hint="name them apart with AS"
+        )
+
+
+# Dense columns ---------------------------------------------------------------------------------------------
+
+
+def _matrix(features: tuple[Dense, ...], batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
+    """Each column is computed in float64, where a timestamp's seconds are still told apart, and then narrowed."""
+    matrix = np.empty((batch.num_rows, len(features)), dtype=np.float32)
+    scratch = np.empty(batch.num_rows, dtype=np.float64)
+    for position, feature in enumerate(features):
+        values = numbers(batch.column(feature.column), feature.column)
+        _store(feature, values, scratch, matrix[:, position])
+    return matrix
+
+
+def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[np.float32]) -> None:
+    """Scaled values as float32; what lies beyond float32's range becomes its largest number of that sign."""
+    scale = _SCALES[type(feature)]
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            scale(feature, values, scratch)
+            out[...] = scratch
+    except FloatingPointError:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale(feature, values, scratch)
+            out[...] = np.clip(np.nan_to_num(scratch), -_FLOAT32_MAX, _FLOAT32_MAX)
+
+
+def _fill(values: Floats, usable: npt.NDArray[np.bool_], mean: float, out: Floats) -> None:
+    np.copyto(out, values)
+    if not usable.all():
+        out[~usable] = mean
+
+
+def _numeric(feature: Numeric, values: Floats, out: Floats) -> None:
+    _fill(values, np.isfinite(values), feature.mean, out)
+
+
+def _standardize(feature: Standardize, values: Floats, out: Floats) -> None:
+    _fill(values, np.isfinite(values), feature.mean, out)
+    _shift_and_divide(out, feature.mean, feature.std)
+
+
+def _normalize(feature: Normalize, values: Floats, out: Floats) -> None:
+    _fill(values, np.isfinite(values), feature.mean, out)
+    _shift_and_divide(out, feature.min, feature.max - feature.min)
+
+
+def _shift_and_divide(values: Floats, by: float, scale: float) -> None:
+    if scale == 0:
+        values.fill(0.0)
+    else:
+        values -= by
+        values /= scale
+
+
+def _log(feature: Log, values: Floats, out: Floats) -> None:
+    _fill(values, np.isfinite(values) & (values > -1), feature.mean, out)
+    np.log1p(out, out=out)
+
+
+_SCALES: Mapping[type, Callable[[Any, Floats, Floats], None]] = {
+    Numeric: _numeric,
+    Standardize: _standardize,
+    Normalize: _normalize,
+    Log: _log,
+}
