@@ -68,11 +68,10 @@ def _by_dictionary(array: pa.Array, encode: _ArrayEncoder, missing: int) -> Ints
         return encode(array)
     ids: Ints = np.append(encode(array.dictionary), missing)
     indices = array.indices
-    return (
-        ids[indices.fill_null(len(array.dictionary)).to_numpy()]
-        if indices.null_count
-        else ids[indices.to_numpy()]
-    )
+    if indices.null_count:
+        indices = indices.fill_null(len(array.dictionary))
+    of_rows: Ints = ids[indices.to_numpy()]
+    return of_rows
 
 
 # One maker per kind of category ----------------------------------------------------------------------------

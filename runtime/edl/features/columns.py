@@ -7,7 +7,6 @@ which column is wrong. `check` is the same check for a column that came from els
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -97,13 +96,10 @@ def embedding(category: Category, dim: int, combiner: str = "sum") -> Embedding:
 def stored(path: str | Path) -> tuple[Any, ...]:
     """The JSON list in a file: a vocabulary or boundaries too long to stand in a program.
 
-    A relative path starts at the folder of the calling program, wherever that was started from. A file that is
-    missing or is no list of texts and numbers is a SpecError.
+    A file that is missing, or is no list of texts and numbers, is a SpecError.
     """
-    program = sys._getframe(1).f_globals.get("__file__", "")
-    file = Path(program).parent / path
     try:
-        return msgspec.json.decode(file.read_bytes(), type=tuple[str | int | float, ...])
+        return msgspec.json.decode(Path(path).read_bytes(), type=tuple[str | int | float, ...])
     except OSError as error:
         raise SpecError(
             f"cannot read {path}: {error.strerror}", hint="it belongs beside the program"

@@ -13,6 +13,7 @@ have are SemanticErrors; in prediction the label is not read at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -35,6 +36,7 @@ class RegressionTarget:
 
     def __init__(self, spec: RegressionLabel) -> None:
         _check_name(spec.column)
+        _check_scale(spec)
         self.spec = spec
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
@@ -118,9 +120,9 @@ class ClassTarget:
 Target = RegressionTarget | ClassTarget
 
 
-def label(column: str) -> RegressionTarget:
-    """The number in `column` is to be predicted."""
-    return RegressionTarget(RegressionLabel(column))
+def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
+    """The number in `column` is to be predicted; `mean` and `std` are those of the training rows."""
+    return RegressionTarget(RegressionLabel(column, mean, std))
 
 
 def class_label(column: str, classes: Iterable[str | bool | int]) -> ClassTarget:
@@ -139,6 +141,13 @@ def target(spec: Label) -> Target:
 def _check_name(column: object) -> None:
     if not isinstance(column, str) or not column:
         raise SemanticError(f"a label needs the name of a column, not {column!r}")
+
+
+def _check_scale(spec: RegressionLabel) -> None:
+    if not (math.isfinite(spec.mean) and math.isfinite(spec.std) and spec.std > 0):
+        raise SemanticError(
+            f"label {spec.column} has mean {spec.mean} and std {spec.std}; both must be finite, std positive"
+        )
 
 
 def _check_classes(spec: ClassLabel) -> None:
