@@ -62,13 +62,17 @@ class MapValue:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(args, key=value)`, in a COLUMN item or as the value of an attribute."""
+    """`function(args, key=value) [AS alias]`, in a COLUMN item or as the value of an attribute.
+
+    The alias of a call at the top of a COLUMN item is also the item's.
+    """
 
     function: str
     args: tuple[Value, ...]
     kwargs: tuple[tuple[str, Value], ...]
     span: Span
     function_span: Span
+    alias: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,4 +173,7 @@ def calls(value: Value) -> Iterator[Call]:
             yield from calls(arg)
     elif isinstance(value, ListValue):
         for item in value.items:
+            yield from calls(item)
+    elif isinstance(value, MapValue):
+        for _, item in value.items:
             yield from calls(item)
