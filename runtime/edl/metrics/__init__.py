@@ -1,0 +1,37 @@
+"""Metrics whose states merge, so that many workers measure one figure; see `edl.metrics.base` for the contract.
+
+from edl import metrics
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
+"""
+
+from edl.metrics.auc import AUC
+from edl.metrics.base import Metric
+from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
+from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.states import State, dump, load
+
+__all__ = [
+    "AUC",
+    "DEFAULTS",
+    "F1",
+    "MAE",
+    "MAPE",
+    "MSE",
+    "R2",
+    "RMSE",
+    "Accuracy",
+    "Kind",
+    "LogLoss",
+    "Metric",
+    "Precision",
+    "Recall",
+    "State",
+    "by_name",
+    "dump",
+    "kind_of",
+    "load",
+    "names",
+]

@@ -1,0 +1,142 @@
+"""The contract of a metric, and the checks that all of them share.
+
+    state = metric.zero()
+    state = metric.update(state, labels, scores, weights)      on each worker, block by block
+    state = metric.merge(state, other)                         in any order and grouping
+    metric.result(state)                                       a float, NaN when there is nothing to measure
+
+Labels and scores have the shapes that `edl.features.labels` defines, for n rows:
+
+    regression   labels (n, 1)            scores (n, 1)
+    binary       labels (n, 1) or (n,)    scores (n, 2), or (n, 1) the probability of class 1
+    multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
+
+Anything else is refused with a JobError: NumPy would broadcast (8, 1) against (8,) to (8, 8) in silence. So are scores
+that are not finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import JobError
+from edl.metrics.states import Floats, State
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+
+class Metric(abc.ABC):
+    """A figure over labels and scores, computed from a mergeable state. It holds no data itself."""
+
+    name: ClassVar[str]
+    higher_is_better: ClassVar[bool]
+
+    def zero(self) -> State:
+        """The state of no rows."""
+        return ()
+
+    def update(self, state: State, labels: Array, scores: Array, weights: Array | None = None) -> State:
+        """The state of the earlier rows and these. weights: (n,), not negative; None counts each row once."""
+        if len(labels) == len(scores) == 0:
+            return state
+        return self.merge(state, self._measure(labels, scores, weights))
+
+    def merge(self, a: State, b: State) -> State:
+        """The state of the rows of both."""
+        if not a or not b:
+            return a or b
+        if len(a) != len(b):
+            raise JobError(f"states of {self.name} over {len(a)} and {len(b)} classes cannot be merged")
+        return self._merge(a, b)
+
+    def result(self, state: State) -> float:
+        """The figure; NaN for no rows."""
+        return float(self._result(state)) if state else math.nan
+
+    @abc.abstractmethod
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        """The state of these rows, at least one."""
+
+    @abc.abstractmethod
+    def _result(self, state: State) -> float:
+        """The figure of a state that is not empty."""
+
+    def _merge(self, a: State, b: State) -> State:
+        """Sums, unless a metric knows better."""
+        if any(left.shape != right.shape for left, right in zip(a, b, strict=True)):
+            raise JobError(f"states of {self.name} over different classes cannot be merged")
+        return tuple(left + right for left, right in zip(a, b, strict=True))
+
+
+def ratio(part: float, whole: float) -> float:
+    """part / whole, NaN when there is no whole."""
+    return part / whole if whole else math.nan
+
+
+def row_weights(weights: Array | None, rows: int) -> Floats:
+    """float64 of shape (n,)."""
+    if weights is None:
+        return np.ones(rows)
+    if weights.shape != (rows,):
+        raise JobError(f"weights have the shape {weights.shape} where {rows} rows need ({rows},)")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise JobError("weights must be finite and not negative")
+    return weights.astype(np.float64)
+
+
+def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Floats, Floats, Floats]:
+    """Labels, scores and weights, each float64 of shape (n,)."""
+    if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
+        raise _shapes(labels, scores, "a number to predict needs (n, 1) and (n, 1)")
+    _check_finite(labels, "labels")
+    _check_finite(scores, "scores")
+    return labels[:, 0].astype(np.float64), scores[:, 0].astype(np.float64), row_weights(weights, len(labels))
+
+
+def class_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Ints, Floats, Floats]:
+    """Positions of the true classes (n,), probabilities (n, k) with k >= 2, and weights (n,)."""
+    probabilities = _probabilities(labels, scores)
+    _check_finite(labels, "labels")
+    flat = labels.reshape(-1)
+    truth = flat.astype(np.int64)
+    classes = probabilities.shape[1]
+    wrong = (truth != flat) | (truth < 0) | (truth >= classes)
+    if wrong.any():
+        raise JobError(f"label {flat[wrong][0]} is no position among {classes} classes")
+    return truth, probabilities, row_weights(weights, len(labels))
+
+
+def _probabilities(labels: Array, scores: Array) -> Floats:
+    columns = scores.shape[1] if scores.ndim == 2 else 0
+    fits = labels.shape == (len(scores),) or (labels.shape == (len(scores), 1) and columns <= 2)
+    if not columns or not fits:
+        raise _shapes(labels, scores, "classes need (n, 1) and (n, 2), or (n,) and (n, classes)")
+    _check_finite(scores, "scores")
+    if scores.min() < 0 or scores.max() > 1:
+        raise JobError(
+            "scores of classes must be probabilities, between 0 and 1",
+            hint="give sigmoid or softmax of the model's logits to the metric",
+        )
+    probabilities = scores.astype(np.float64)
+    return np.concatenate([1 - probabilities, probabilities], axis=1) if columns == 1 else probabilities
+
+
+def _shapes(labels: Array, scores: Array, needed: str) -> JobError:
+    return JobError(f"labels have the shape {labels.shape} and scores {scores.shape}; {needed}")
+
+
+def _check_finite(values: Array, what: str) -> None:
+    unusable = ~np.isfinite(values)
+    if unusable.any():
+        hint = "training has diverged: a smaller learning rate or normalised features help"
+        rows = int(np.count_nonzero(unusable.reshape(len(values), -1).any(axis=1)))
+        raise JobError(
+            f"{what} are not finite in {rows} of {len(values)} rows",
+            hint=hint if what == "scores" else None,
+        )

@@ -1,0 +1,111 @@
+"""Metrics of a predicted class, two or more; the predicted class is the likeliest, the first of equals.
+
+Of two classes, precision, recall and F1 are those of class 1; of more, the plain mean over the classes that occur
+among the labels or the predictions (macro average). A class that is never predicted has precision 0, one that never
+occurs has recall 0.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import numpy as np
+
+from edl.metrics.base import Array, Metric, class_rows, ratio
+from edl.metrics.states import Floats, State
+
+_SMALLEST = np.finfo(np.float64).eps  # a probability of 0 for what happens would be an infinite loss
+
+
+class Accuracy(Metric):
+    """The share of rows whose class is predicted. State: weight of those rows, weight of all."""
+
+    name = "accuracy"
+    higher_is_better = True
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        right = weight[probabilities.argmax(axis=1) == truth]
+        return (np.array([right.sum(), weight.sum()]),)
+
+    def _result(self, state: State) -> float:
+        right, weight = state[0]
+        return ratio(right, weight)
+
+
+class LogLoss(Metric):
+    """Mean negative logarithm of the true class's probability. State: its weighted sum, the sum of weights."""
+
+    name = "log_loss"
+    higher_is_better = False
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        of_truth = np.take_along_axis(probabilities, truth[:, np.newaxis], axis=1)[:, 0]
+        losses = -np.log(np.clip(of_truth, _SMALLEST, 1 - _SMALLEST))
+        return (np.array([np.dot(losses, weight), weight.sum()]),)
+
+    def _result(self, state: State) -> float:
+        total, weight = state[0]
+        return ratio(total, weight)
+
+
+class _PerClass(Metric):
+    """State, of shape (3, k): for each class the weight of rows rightly predicted, predicted, and true."""
+
+    higher_is_better = True
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        classes = probabilities.shape[1]
+        predicted = probabilities.argmax(axis=1)
+        hit = predicted == truth
+        counts = [
+            np.bincount(truth[hit], weight[hit], classes),
+            np.bincount(predicted, weight, classes),
+            np.bincount(truth, weight, classes),
+        ]
+        return (np.stack(counts).astype(np.float64),)
+
+    def _result(self, state: State) -> float:
+        right, predicted, true = state[0]
+        figures = self._figures(right, predicted, true)
+        occurs = (predicted + true) > 0
+        if not occurs.any():
+            return float("nan")
+        return float(figures[1] if len(figures) == 2 else figures[occurs].mean())
+
+    @abc.abstractmethod
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        """The figure of each class, shape (k,)."""
+
+
+class Precision(_PerClass):
+    """Of the rows predicted as a class, the share that is of it."""
+
+    name = "precision"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return _share(right, predicted)
+
+
+class Recall(_PerClass):
+    """Of a class's rows, the share that is predicted as it."""
+
+    name = "recall"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return _share(right, true)
+
+
+class F1(_PerClass):
+    """The harmonic mean of a class's precision and recall."""
+
+    name = "f1"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return _share(2 * right, predicted + true)
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

@@ -1,0 +1,109 @@
+"""Metrics by the names that analysts write, and which of them suit which kind of label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from edl.errors import SemanticError, nearest
+from edl.metrics.auc import AUC
+from edl.metrics.base import Metric
+from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.spec import Label, RegressionLabel
+
+Kind = Literal["regression", "binary", "multiclass"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    make: Callable[[], Metric]
+    classes: bool  # of a predicted class, not of a number
+    aliases: tuple[str, ...]
+
+
+# Spelling counts without case, blanks, dots, dashes and underscores.
+_TABLE: dict[str, _Row] = {
+    "accuracy": _Row(
+        Accuracy,
+        True,
+        ("acc", "BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy", "accuracy_score"),
+    ),
+    "precision": _Row(Precision, True, ("precision_score", "PositivePredictiveValue")),
+    "recall": _Row(Recall, True, ("recall_score", "sensitivity", "TruePositiveRate")),
+    "f1": _Row(F1, True, ("f1_score", "F1Score", "f_score", "FMeasure")),
+    "auc": _Row(AUC, True, ("roc_auc", "auc_roc", "roc_auc_score", "AreaUnderCurve")),
+    "log_loss": _Row(
+        LogLoss,
+        True,
+        (
+            "CrossEntropy",
+            "BinaryCrossentropy",
+            "CategoricalCrossentropy",
+            "SparseCategoricalCrossentropy",
+            "nll",
+        ),
+    ),
+    "rmse": _Row(RMSE, False, ("RootMeanSquaredError", "root_mean_square_error")),
+    "mae": _Row(MAE, False, ("MeanAbsoluteError", "l1")),
+    "r2": _Row(R2, False, ("r2_score", "R2Score", "r_squared", "CoefficientOfDetermination")),
+    "mse": _Row(MSE, False, ("MeanSquaredError", "mean_square_error", "l2")),
+    "mape": _Row(MAPE, False, ("MeanAbsolutePercentageError",)),
+}
+
+DEFAULTS: dict[Kind, tuple[str, ...]] = {
+    "regression": ("rmse", "mae", "r2"),
+    "binary": ("accuracy", "auc", "log_loss", "precision", "recall", "f1"),
+    "multiclass": ("accuracy", "log_loss", "f1"),
+}
+
+
+def kind_of(label: Label) -> Kind:
+    """Which metrics suit the label."""
+    if isinstance(label, RegressionLabel):
+        return "regression"
+    return "binary" if label.binary else "multiclass"
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """The names of all metrics that suit the kind of label."""
+    return tuple(name for name, row in _TABLE.items() if row.classes == (kind != "regression"))
+
+
+def by_name(name: str, kind: Kind, *, exact: bool = False) -> Metric:
+    """The metric of that name or alias; its class and `.name` are what a program and a report write.
+
+    exact: the figure as scikit-learn's where training would round. A name that is unknown, or a metric that does not
+    suit the kind of label, is a SemanticError.
+    """
+    folded = _fold(name)
+    for canonical, row in _TABLE.items():
+        if folded in map(_fold, (canonical, *row.aliases)):
+            if row.classes != (kind != "regression"):
+                raise _unsuitable(canonical, kind)
+            return AUC(exact=exact) if row.make is AUC else row.make()
+    raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
+
+
+def _fold(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def _unsuitable(name: str, kind: Kind) -> SemanticError:
+    predicted = "a number" if kind == "regression" else "a class"
+    other = "classes" if kind == "regression" else "numbers"
+    return SemanticError(
+        f"{name} measures predicted {other}, this label is {predicted}",
+        hint=f"for {predicted}: {', '.join(names(kind))}",
+    )
+
+
+def _suggestion(name: str, kind: Kind) -> str:
+    spellings = {
+        spelling: canonical
+        for canonical in names(kind)
+        for spelling in (canonical, *_TABLE[canonical].aliases)
+    }
+    near = nearest(name, spellings)
+    return f"did you mean {spellings[near]}?" if near else f"known: {', '.join(names(kind))}"

@@ -1,0 +1,106 @@
+"""Metrics of a predicted number. Labels and scores of shape (n, 1), in the label's own unit."""
+
+from __future__ import annotations
+
+import abc
+import math
+
+import numpy as np
+
+from edl.metrics.base import Array, Metric, ratio, regression_rows
+from edl.metrics.states import Floats, State
+
+
+class _RowMean(Metric):
+    """The weighted mean of an error per row. State: its weighted sum, the sum of weights."""
+
+    higher_is_better = False
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, predicted, weight = regression_rows(labels, scores, weights)
+        return (np.array([np.dot(self._errors(truth, predicted), weight), weight.sum()]),)
+
+    def _result(self, state: State) -> float:
+        total, weight = state[0]
+        return ratio(total, weight)
+
+    @abc.abstractmethod
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats: ...
+
+
+class MSE(_RowMean):
+    """Mean squared error."""
+
+    name = "mse"
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        return np.square(predicted - truth)
+
+
+class RMSE(MSE):
+    """Root of the mean squared error."""
+
+    name = "rmse"
+
+    def _result(self, state: State) -> float:
+        return math.sqrt(super()._result(state))
+
+
+class MAE(_RowMean):
+    """Mean absolute error."""
+
+    name = "mae"
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        return np.abs(predicted - truth)
+
+
+class MAPE(_RowMean):
+    """Mean absolute error relative to the label, as a fraction (0.1 is 10 %).
+
+    A label of 0 has no relative error; as in scikit-learn it counts as 2.2e-16, so the figure becomes huge.
+    """
+
+    name = "mape"
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        relative: Floats = np.abs(predicted - truth) / np.maximum(np.abs(truth), np.finfo(np.float64).eps)
+        return relative
+
+
+class R2(Metric):
+    """Coefficient of determination: the share of the labels' variance that the scores explain.
+
+    NaN for fewer than two rows; for labels that are all the same 1 when every score is right, else 0.
+    State: rows, weight, mean of the labels, their squared deviations from it, squared errors.
+    """
+
+    name = "r2"
+    higher_is_better = True
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, predicted, weight = regression_rows(labels, scores, weights)
+        total = weight.sum()
+        from_first = truth - truth[0]  # exactly 0 for equal labels, whatever rounding does to their mean
+        shift = np.dot(from_first, weight) / total if total else 0.0
+        deviations = np.dot(np.square(from_first - shift), weight)
+        errors = np.dot(np.square(predicted - truth), weight)
+        return (np.array([len(truth), total, truth[0] + shift, deviations, errors]),)
+
+    def _merge(self, a: State, b: State) -> State:
+        """Chan, Golub and LeVeque's update of a mean and its squared deviations."""
+        rows_a, weight_a, mean_a, deviations_a, errors_a = a[0]
+        rows_b, weight_b, mean_b, deviations_b, errors_b = b[0]
+        weight = weight_a + weight_b
+        share = weight_b / weight if weight else 0.0
+        gap = mean_b - mean_a
+        deviations = deviations_a + deviations_b + gap * gap * weight_a * share
+        return (np.array([rows_a + rows_b, weight, mean_a + gap * share, deviations, errors_a + errors_b]),)
+
+    def _result(self, state: State) -> float:
+        rows, weight, _, deviations, errors = state[0]
+        if rows < 2 or not weight:
+            return math.nan
+        if not deviations:
+            return 0.0 if errors else 1.0
+        return float(1 - errors / deviations)
