@@ -54,8 +54,8 @@ class AUC(Metric):
         others = probabilities[:, 0] if probabilities.shape[1] == 2 else 1 - of_class
         with np.errstate(divide="ignore"):
             odds = np.log(of_class) - np.log(others)
-        rounded = np.clip(odds, -_LARGEST_ODDS, _LARGEST_ODDS).astype(np.float16)
-        return rounded.astype(np.float64)
+        rounded: Floats = np.clip(odds, -_LARGEST_ODDS, _LARGEST_ODDS).astype(np.float16).astype(np.float64)
+        return rounded
 
 
 def _group(keys: Floats, inside: Floats, outside: Floats) -> Floats:
