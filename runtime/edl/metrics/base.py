@@ -51,8 +51,6 @@ class Metric(abc.ABC):
         """The state of the rows of both."""
         if not a or not b:
             return a or b
-        if len(a) != len(b):
-            raise JobError(f"states of {self.name} over {len(a)} and {len(b)} classes cannot be merged")
         return self._merge(a, b)
 
     def result(self, state: State) -> float:
@@ -70,8 +68,11 @@ class Metric(abc.ABC):
     def _merge(self, a: State, b: State) -> State:
         """Sums, unless a metric knows better."""
         if any(left.shape != right.shape for left, right in zip(a, b, strict=True)):
-            raise JobError(f"states of {self.name} over different classes cannot be merged")
+            raise self._other_classes()
         return tuple(left + right for left, right in zip(a, b, strict=True))
+
+    def _other_classes(self) -> JobError:
+        return JobError(f"states of {self.name} over different numbers of classes cannot be merged")
 
 
 def ratio(part: float, whole: float) -> float:
