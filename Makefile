@@ -1,0 +1,47 @@
+# sqlflow-edl: `make demo` and `make test` set up all they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: help demo test lint format clean
+help:            ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
+
+demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
+	@mkdir -p demo
+	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source duckdb:///demo/demo.duckdb
+
+test: $(VENV)/ready-test lint  ## set up what the tests need, and run them
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
+
+lint: $(VENV)/ready-test   ## style, types and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/ready-test ## lay the code out
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:           ## remove everything that the other targets made
+	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# The environment. constraints.txt pins what is installed; torch comes first because its exact version decides
+# whether a CPU build or gigabytes of GPU packages are fetched.
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade pip
+
+$(VENV)/ready-demo: $(BIN)/python setup.cfg constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt torch
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorflow,torch]'
+	@touch $@
+
+$(VENV)/ready-test: $(VENV)/ready-demo
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
