@@ -1,0 +1,64 @@
+"""What a generated Keras program needs besides Keras: its inputs, and its features as one tensor.
+
+Keras runs on TensorFlow here; importing this module sets `KERAS_BACKEND`, and refuses another backend.
+
+Names of inputs and layers come from positions (`dense`, `f0`, `f1`, …), never from column names: Keras refuses `/`
+in a name, and a column may be called anything. The vectors of an embedding start uniform in
+[-EMBEDDING_SCALE, EMBEDDING_SCALE], as in `edl.torch`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from edl.errors import JobError
+from edl.features import Entry, Features
+from edl.nn.initial import EMBEDDING_SCALE
+from edl.spec import Embedding
+
+if "keras" not in sys.modules:
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+
+if keras.backend.backend() != "tensorflow":
+    raise JobError(
+        f"Keras was loaded with the backend {keras.backend.backend()}; edl runs it on tensorflow",
+        hint="set KERAS_BACKEND=tensorflow before keras is imported",
+    )
+
+
+def feature_inputs(features: Features) -> dict[str, Any]:
+    """A `keras.Input` for each array of `features.transform(batch)`, under the same name."""
+    return {entry.name: _input(entry) for entry in features.entries}
+
+
+def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
+    """The features as one tensor, float32 (rows, features.width): the entries one after another."""
+    blocks = [_block(entry, inputs[entry.name]) for entry in features.entries]
+    return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
+
+
+def _input(entry: Entry) -> Any:
+    if entry.kind == "dense":
+        return keras.Input((entry.width,), dtype="float32", name=entry.name)
+    return keras.Input((), dtype="int64", name=entry.name)
+
+
+def _block(entry: Entry, tensor: Any) -> Any:
+    if entry.kind == "dense":
+        return tensor
+    if isinstance(entry.feature, Embedding):
+        return _vectors(entry, tensor)
+    return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
+
+
+def _vectors(entry: Entry, ids: Any) -> Any:
+    initializer = keras.initializers.RandomUniform(-EMBEDDING_SCALE, EMBEDDING_SCALE)
+    layer = keras.layers.Embedding(
+        entry.num_ids, entry.width, embeddings_initializer=initializer, name=f"{entry.name}_embedding"
+    )
+    return layer(ids)

@@ -1,0 +1,7 @@
+"""First values of parameters that both frameworks must draw alike."""
+
+from __future__ import annotations
+
+# An embedding's vectors start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE]: Keras' own start. PyTorch's, a normal
+# distribution of deviation 1, drowns the other features of a row until training has shrunk it.
+EMBEDDING_SCALE = 0.05

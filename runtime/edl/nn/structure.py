@@ -1,0 +1,81 @@
+"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, all with the rows first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import JobError
+
+Array = npt.NDArray[Any]
+Features = Any  # Array | dict[str, Features] | tuple[Features, ...]
+
+
+def map_arrays(function: Callable[[Any], Any], features: Features) -> Any:
+    """The same structure with `function` applied to each array."""
+    if isinstance(features, dict):
+        return {key: map_arrays(function, value) for key, value in features.items()}
+    if isinstance(features, tuple):
+        return tuple(map_arrays(function, value) for value in features)
+    return function(features)
+
+
+def arrays(features: Features, path: str = "features") -> Iterator[tuple[str, Any]]:
+    """Each array with the expression that leads to it, as in `features["dense"]`."""
+    if isinstance(features, dict):
+        for key, value in features.items():
+            yield from arrays(value, f"{path}[{key!r}]")
+    elif isinstance(features, tuple):
+        for position, value in enumerate(features):
+            yield from arrays(value, f"{path}[{position}]")
+    else:
+        yield path, features
+
+
+def count_rows(features: Features) -> int:
+    """Rows of the first array."""
+    return next((len(array) for _, array in arrays(features)), 0)
+
+
+def checked_features(features: Features, rows: int) -> Features:
+    """The features with every array float32 or int64; JobError names one that is no array of `rows` rows."""
+    if isinstance(features, list):
+        features = tuple(features)
+    for path, array in arrays(features):
+        _check(path, array, rows)
+    if not any(True for _ in arrays(features)):
+        raise JobError("feed gives no features", hint="return (features, labels), features an array, dict or tuple")
+    return map_arrays(_narrow, features)
+
+
+def checked_labels(labels: object, rows: int) -> Array:
+    """Labels as float32 (n, k) or int64 (n,); JobError says what they are instead."""
+    _check("labels", labels, rows)
+    array = _narrow(labels)
+    if array.dtype == np.float32 and array.ndim < 2:
+        raise JobError(
+            f"feed gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
+            hint="a loss of (n,) and (n, 1) broadcasts to (n, n): reshape the labels with labels.reshape(-1, 1)",
+        )
+    if array.dtype == np.int64 and array.ndim != 1:
+        raise JobError(f"feed gives labels of shape {array.shape}; classes must be int64 of shape (n,)")
+    return array
+
+
+def _check(path: str, array: object, rows: int) -> None:
+    if not isinstance(array, np.ndarray) or array.ndim == 0:
+        hint = "arrays of NumPy, one row per row of the batch"
+        raise JobError(f"feed gives a {type(array).__name__} as {path}", hint=hint)
+    if array.dtype.kind not in "fiub":
+        raise JobError(f"feed gives {path} of type {array.dtype}", hint="float32 for numbers, int64 for ids")
+    if len(array) != rows:
+        raise JobError(f"feed gives {len(array)} rows as {path} for a batch of {rows}")
+
+
+def _narrow(array: Any) -> Array:
+    if array.dtype.kind in "fb":
+        return np.asarray(array, dtype=np.float32)
+    return np.asarray(array, dtype=np.int64)

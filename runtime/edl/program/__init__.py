@@ -1,0 +1,19 @@
+"""A program: a folder with `model.py` (the model-zoo contract), `job.json` and `reader.py`.
+
+`model.py` decides features, model, loss and metrics; `job.json` decides data, training and cluster. `load` imports
+the first under a module name of its own and checks the contract, so that a mistake is named before anything runs.
+
+The compiler notes the digest of the `model.py` that it wrote in `model.py.sha256`, in the format of `sha256sum`
+(`sha256sum -c model.py.sha256` checks it by hand). A program whose model.py differs, or that has no such file, is
+*edited*.
+"""
+
+from edl.program.contract import FUNCTIONS, Mode
+from edl.program.digest import DIGEST_FILE, digest, digest_line, is_edited
+from edl.program.loader import MODEL_FILE, READER_FILE, SPEC_FILE, Program, load, load_reader
+from edl.program.user_code import UserCodeError, user_code
+
+__all__ = [
+    "DIGEST_FILE", "FUNCTIONS", "MODEL_FILE", "READER_FILE", "SPEC_FILE", "Mode", "Program", "UserCodeError",
+    "digest", "digest_line", "is_edited", "load", "load_reader", "user_code",
+]  # fmt: skip

@@ -1,0 +1,87 @@
+"""The model-zoo contract: the functions of a model.py, and how each is called."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+from edl.errors import JobError
+
+Mode = Literal["train", "predict", "evaluate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the contract and the positional arguments that it is called with."""
+
+    name: str
+    arguments: tuple[str, ...]
+    required: bool = True
+
+    def call(self, found: str | None = None) -> str:
+        return f"{self.name}({', '.join(self.arguments) if found is None else found})"
+
+
+FUNCTIONS = (
+    Function("custom_model", ()),
+    Function("loss", ("labels", "predictions")),
+    Function("optimizer", ()),
+    Function("feed", ("batch", "mode")),
+    Function("eval_metrics_fn", ()),
+    Function("scores", ("outputs",), required=False),
+    Function("callbacks", (), required=False),
+    Function("custom_data_reader", ("pinned", "folder"), required=False),
+)
+_TORCH_OPTIMIZER = Function("optimizer", ("parameters",))
+
+
+def functions(framework: str) -> tuple[Function, ...]:
+    """The contract of a framework: an optimizer of PyTorch is given the parameters it moves."""
+    if framework != "torch":
+        return FUNCTIONS
+    return tuple(_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
+
+
+def check(module: ModuleType, framework: str, file: str) -> Mapping[str, Callable[..., Any]]:
+    """The contract's functions that the module defines; JobError names the first that is missing or cannot be called."""
+    contract = functions(framework)
+    found: dict[str, Callable[..., Any]] = {}
+    for function in contract:
+        value = getattr(module, function.name, None)
+        if value is None:
+            _check_absent(function, module, contract, file)
+            continue
+        _check_callable(function, value, file)
+        found[function.name] = value
+    return found
+
+
+def _check_absent(function: Function, module: ModuleType, contract: Iterable[Function], file: str) -> None:
+    if not function.required:
+        return
+    known = {other.name for other in contract}
+    own = [name for name, value in vars(module).items() if callable(value) and name not in known and name[0] != "_"]
+    near = difflib.get_close_matches(function.name, own, n=1, cutoff=0.6)
+    hint = f"is {near[0]} meant to be it?" if near else f"the program needs a function {function.call()}"
+    raise JobError(f"{file} defines no {function.name}", hint=hint)
+
+
+def _check_callable(function: Function, value: object, file: str) -> None:
+    if not callable(value):
+        raise JobError(f"{function.name} in {file} is a {type(value).__name__}, not a function")
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # a builtin without a signature
+        return
+    try:
+        signature.bind(*function.arguments)
+    except TypeError:
+        takes = ", ".join(signature.parameters)
+        raise JobError(
+            f"{function.name} in {file} takes ({takes}); it is called as {function.call()}",
+            hint=f"write: def {function.call()}:",
+        ) from None

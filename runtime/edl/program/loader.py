@@ -1,0 +1,112 @@
+"""Importing a program folder."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from edl.errors import JobError
+from edl.program.contract import check
+from edl.program.digest import is_edited
+from edl.program.user_code import user_code
+from edl.spec import JobSpec, from_json
+
+MODEL_FILE = "model.py"
+SPEC_FILE = "job.json"
+READER_FILE = "reader.py"
+
+_names = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A loaded program. `functions` holds the contract's functions that model.py defines."""
+
+    folder: Path
+    spec: JobSpec
+    module: ModuleType
+    functions: Mapping[str, Callable[..., Any]]
+    edited: bool
+
+    @property
+    def file(self) -> Path:
+        return self.folder / MODEL_FILE
+
+    def has(self, function: str) -> bool:
+        return function in self.functions
+
+    def call(self, function: str, *arguments: object) -> Any:
+        """Call a function of the contract; what it raises becomes a `UserCodeError` with the program's line."""
+        with user_code(self.file, f"{function}()"):
+            return self.functions[function](*arguments)
+
+
+def load(folder: Path | str) -> Program:
+    """Import the program in `folder` and check its contract.
+
+    Every call imports anew under a new module name, so two programs, or two versions of one, live side by side;
+    files beside model.py are found by `__file__`, and modules beside it by `from . import name`.
+    JobError: no such file, an error in model.py with its line, a function that is missing or takes other arguments.
+    SpecError: job.json is not a JobSpec.
+    """
+    folder = Path(folder).absolute()
+    spec = from_json(_read(folder / SPEC_FILE))
+    source = _read(folder / MODEL_FILE)
+    module = _import(folder / MODEL_FILE, source)
+    functions = check(module, spec.framework, str(folder / MODEL_FILE))
+    return Program(folder, spec, module, functions, is_edited(folder, source))
+
+
+def load_reader(folder: Path | str) -> ModuleType:
+    """Import the reader.py of a program: `pin(folder, *, seed, shuffle)` and `custom_data_reader(pinned, folder)`."""
+    file = Path(folder).absolute() / READER_FILE
+    return _import(file, _read(file))
+
+
+def unload(module: ModuleType) -> None:
+    """Forget a module that `load` imported, and the modules beside it."""
+    for name in [name for name in sys.modules if name == module.__name__ or name.startswith(f"{module.__name__}.")]:
+        del sys.modules[name]
+
+
+class _Loader(SourceFileLoader):
+    """Compiles the bytes that were read and checked, and leaves no byte code in the user's folder."""
+
+    def __init__(self, name: str, file: Path, source: bytes) -> None:
+        super().__init__(name, str(file))
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self._source, self.path)
+        return code
+
+
+def _import(file: Path, source: bytes) -> ModuleType:
+    name = f"edl_program_{next(_names)}"
+    spec = ModuleSpec(name, _Loader(name, file, source), origin=str(file), is_package=True)
+    spec.has_location = True
+    spec.submodule_search_locations = [str(file.parent)]
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with user_code(file, "import"):
+            spec.loader.exec_module(module)  # type: ignore[union-attr]  # it is the _Loader above
+    except BaseException:
+        unload(module)
+        raise
+    return module
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        hint = "a program folder holds model.py, job.json and reader.py"
+        raise JobError(f"cannot read {file}: {error.strerror}", hint=hint) from None

@@ -1,0 +1,81 @@
+"""What a generated PyTorch program needs besides torch: its features as one tensor.
+
+Submodules are called `f0`, `f1`, … by position: a column may be called `type` or `a.b`, which are no module names.
+The vectors of an embedding start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE], as in `edl.keras`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import torch
+from torch import nn
+
+from edl.features import Entry, Features
+from edl.nn.initial import EMBEDDING_SCALE
+from edl.spec import Embedding
+
+
+class Concatenated(nn.Module):
+    """The arrays of `features.transform(batch)` as one tensor, float32 (rows, features.width), entry after entry."""
+
+    def __init__(self, features: Features) -> None:
+        super().__init__()
+        self.width = features.width
+        for kind, group in groupby(features.entries, key=_kind):
+            entries = list(group)
+            if kind is _OneHot:
+                self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
+            else:
+                for entry in entries:
+                    self.add_module(entry.name, kind(entry))
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        blocks = [block(features) for block in self.children()]
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
+
+
+class _Dense(nn.Module):
+    def __init__(self, entry: Entry) -> None:
+        super().__init__()
+        self.entry = entry.name
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return features[self.entry]
+
+
+class _Vectors(nn.Embedding):
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.num_ids, entry.width)
+        self.entry = entry.name
+
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.weight, -EMBEDDING_SCALE, EMBEDDING_SCALE)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return super().forward(features[self.entry])
+
+
+class _OneHot(nn.Module):
+    """Neighbouring one-hot blocks are one scatter, which costs what one of them costs."""
+
+    first: torch.Tensor
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.entries = [entry.name for entry in entries]
+        sizes = torch.tensor([entry.num_ids for entry in entries])
+        self.width = int(sizes.sum())
+        self.register_buffer("first", torch.cumsum(sizes, 0) - sizes, persistent=False)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        ids = torch.stack([features[name] for name in self.entries], dim=1) + self.first
+        hot = torch.zeros(len(ids), self.width, device=ids.device)
+        return hot.scatter_(1, ids, 1.0)
+
+
+def _kind(entry: Entry) -> type[_Dense] | type[_Vectors] | type[_OneHot]:
+    if entry.kind == "dense":
+        return _Dense
+    return _Vectors if isinstance(entry.feature, Embedding) else _OneHot
