@@ -1,4 +1,4 @@
-"""How Keras and PyTorch spell the optimizers, losses and metrics of a JobSpec.
+"""How Keras and PyTorch spell the optimizers and losses of a JobSpec.
 
 Tables from the names of `sqlflow_edl.analysis.catalog` to source text; a parameter that equals the framework's own
 default is not written.
@@ -178,19 +178,3 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
 def _body(source: str) -> list[str]:
     *lines, last = source.split("\n")
     return [*lines, f"return {last}"]
-
-
-# Metrics of `edl.metrics` by the name that a report gives them.
-METRICS = {
-    "accuracy": "Accuracy",
-    "precision": "Precision",
-    "recall": "Recall",
-    "f1": "F1",
-    "auc": "AUC",
-    "log_loss": "LogLoss",
-    "mse": "MSE",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "mape": "MAPE",
-    "r2": "R2",
-}

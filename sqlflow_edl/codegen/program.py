@@ -8,7 +8,6 @@ template per framework; everything of the user that enters it is a literal or a 
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import jinja2
 
+from edl import metrics
+from edl.program import DIGEST_FILE, digest_line
 from edl.spec import (
     Bucket,
     Category,
@@ -69,7 +70,7 @@ def generate(spec: JobSpec) -> Program:
             "model.py": encoded,
             "reader.py": reader.encode(),
             "job.json": to_json(spec),
-            "model.py.sha256": hashlib.sha256(encoded).hexdigest().encode() + b"\n",
+            DIGEST_FILE: digest_line(encoded).encode(),
             **stored,
         }
     )
@@ -163,7 +164,7 @@ def _torch_layers(activation: str, batch_norm: bool, dropout: str) -> str:
     layers.append(_TORCH_ACTIVATIONS[activation])
     if dropout:
         layers.append(f"nn.Dropout({dropout})")
-    return ", ".join(layers)
+    return layout(Items(tuple(layers)), indent=12, prefix="layers += ")
 
 
 def _tuple(values: object) -> str:
@@ -181,7 +182,9 @@ def _label(spec: JobSpec) -> Expression:
 
 
 def _metrics(spec: JobSpec) -> str:
-    entries = [f"{literal(name)}: metrics.{frameworks.METRICS[name]}()" for name in spec.metrics]
+    kind = metrics.kind_of(spec.label)
+    classes = (type(metrics.by_name(name, kind)).__name__ for name in spec.metrics)
+    entries = [f"{literal(name)}: metrics.{cls}()" for name, cls in zip(spec.metrics, classes, strict=True)]
     line = "{" + ", ".join(entries) + "}"
     if len(line) < 85:
         return line

@@ -1,0 +1,267 @@
+"""From COLUMN items to drafts of feature columns: names, `*`, regular expressions, calls, aliases.
+
+Everything is resolved against the columns of the query; errors are collected, each with its place, so that a
+statement with three mistakes is answered with three messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis.functions import (
+    BY_NAME,
+    FUNCTIONS,
+    PLANNED,
+    Bound,
+    Draft,
+    Function,
+    Parameter,
+    numeric,
+    standardized,
+    text_category,
+)
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.syntax import ast
+
+
+class Resolver:
+    """Resolves COLUMN items against the query's schema; errors are collected, each with its place."""
+
+    def __init__(self, schema: Schema, labels: Iterable[str], errors: list[SQLFlowError]) -> None:
+        self.schema = schema
+        self.labels = frozenset(labels)
+        self.errors = errors
+        self.aliases: dict[str, Draft] = {}
+
+    def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
+        """The drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
+        drafts: list[tuple[Draft, str | None]] = []
+        used: set[str] = set()
+        self._used = used
+        for item in items:
+            try:
+                found = self._item(item.value)
+            except SQLFlowError as error:
+                self.errors.append(error)
+                continue
+            alias = item.alias.text.casefold() if item.alias else None
+            if alias and len(found) == 1:
+                self.aliases[alias] = found[0]
+            drafts.extend((draft, alias) for draft in found)
+        return [draft for draft, alias in drafts if alias is None or alias not in used]
+
+    def _item(self, value: ast.Value) -> list[Draft]:
+        if isinstance(value, ast.Call):
+            return self._calls(value)
+        if isinstance(value, ast.Name | ast.Star | ast.Literal_):
+            columns = self._columns(value)
+            return [self._plain(column, value.span) for column in columns]
+        raise SemanticError(
+            "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
+        )
+
+    def _plain(self, column: str, span: Span) -> Draft:
+        """A column that stands in COLUMN by itself: its number as it is, or the feature of its type."""
+        kind = self.schema.type(column)
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+            return standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)
+        return self._as_category(column, span)
+
+    def _as_category(self, column: str, span: Span | None) -> Draft:
+        self.schema.require_category(column, span)
+        return text_category(column, span)
+
+    def _calls(self, call: ast.Call) -> list[Draft]:
+        """The drafts of a call: one, or one per column that a regular expression in it matches."""
+        function = BY_NAME.get(call.function.casefold())
+        if function is None:
+            raise _unknown_function(call)
+        arguments = _arguments(call, function)
+        self._check_required(call, function, arguments)
+        expanded: list[dict[str, Any]] = [{}]
+        for parameter in function.parameters:
+            if parameter.name in arguments:
+                choices = self._argument(function, parameter, arguments[parameter.name])
+                expanded = [{**values, parameter.name: choice} for values in expanded for choice in choices]
+        return [function.build(Bound(call, function, values, self.schema)) for values in expanded]
+
+    def _check_required(self, call: ast.Call, function: Function, arguments: Mapping[str, ast.Value]) -> None:
+        for parameter in function.parameters:
+            if parameter.required and parameter.name not in arguments:
+                raise SemanticError(
+                    f"{function.name} lacks its {parameter.name}",
+                    span=call.span,
+                    hint=f"write {function.usage}",
+                )
+
+    def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
+        """The values that the argument stands for: several where it is a regular expression."""
+        if parameter.type == "column":
+            return self._columns(self._unwrapped(value, function))
+        if parameter.type == "category":
+            return self._categories(value, function)
+        if parameter.type == "columns":
+            items = value.items if isinstance(value, ast.ListValue) else (value,)
+            return [tuple(column for item in items for column in self._columns(item))]
+        converted = _CONVERTERS[parameter.type](value)
+        if converted is None:
+            raise SemanticError(
+                f"{function.name}'s {parameter.name} must be {_TYPE_WORDS[parameter.type]}",
+                span=value.span,
+                hint=f"write {function.usage}",
+            )
+        return [converted]
+
+    def _unwrapped(self, value: ast.Value, function: Function) -> ast.Value:
+        """`BUCKET(NUMERIC(x), …)` says no more than `BUCKET(x, …)`."""
+        if not isinstance(value, ast.Call):
+            return value
+        inner = BY_NAME.get(value.function.casefold())
+        if inner is None:
+            raise _unknown_function(value)
+        if inner.name == "NUMERIC" and value.args:
+            self._calls(value)  # its own arguments must be right too
+            return value.args[0]
+        raise SemanticError(
+            f"{function.name} takes a column, not {inner.name}(…)",
+            span=value.span,
+            hint=f"write {function.usage}",
+        )
+
+    def _categories(self, value: ast.Value, function: Function) -> list[Draft]:
+        if isinstance(value, ast.Call):
+            drafts = self._calls(value)
+            for draft in drafts:
+                if not draft.is_category:
+                    raise SemanticError(
+                        f"{function.name} needs a category, and {value.function} gives numbers",
+                        span=value.span,
+                        hint="categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS",
+                    )
+            return drafts
+        if isinstance(value, ast.Name) and value.text.casefold() in self.aliases:
+            self._used.add(value.text.casefold())
+            return [self.aliases[value.text.casefold()]]
+        return [self._as_category(column, value.span) for column in self._columns(value)]
+
+    def _columns(self, value: ast.Value) -> list[str]:
+        """The columns of the query that a name, `*` or regular expression stands for, labels left out."""
+        if isinstance(value, ast.Star):
+            return [name for name in self.schema.names if name not in self.labels]
+        if isinstance(value, ast.Name):
+            return [self._no_label(self.schema.resolve(value), value.span)]
+        if isinstance(value, ast.Literal_) and isinstance(value.value, str):
+            return self._matching(value.value, value.span)
+        raise SemanticError("expected a column", span=value.span, hint=self.schema.known())
+
+    def _matching(self, text: str, span: Span) -> list[str]:
+        if exact := self.schema.find(text):
+            return [self._no_label(exact, span)]
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise SemanticError(
+                f"{text!r} is no column and no regular expression: {error}",
+                span=span,
+                hint=self.schema.known(text),
+            ) from None
+        matches = [name for name in self.schema.names if pattern.fullmatch(name) and name not in self.labels]
+        if not matches:
+            raise SemanticError(
+                f"no selected column matches {text!r}", span=span, hint=self.schema.known(text)
+            )
+        return matches
+
+    def _no_label(self, column: str, span: Span) -> str:
+        if column in self.labels:
+            raise SemanticError(
+                f"{column} is the label; a model must not see it", span=span, hint="take it out of COLUMN"
+            )
+        return column
+
+
+def _unknown_function(call: ast.Call) -> SemanticError:
+    if call.function.upper() in PLANNED:
+        return SemanticError(
+            f"{call.function.upper()} is part of the language, but not there yet",
+            span=call.function_span,
+            hint="there are " + ", ".join(function.name for function in FUNCTIONS),
+        )
+    names = [name for function in FUNCTIONS for name in (function.name, *function.aliases)]
+    hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
+    return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
+
+
+def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
+    """Parameter name -> argument, positions and keywords together."""
+    if len(call.args) > len(function.parameters):
+        raise SemanticError(
+            f"{function.name} takes at most {len(function.parameters)} arguments, here are {len(call.args)}",
+            span=call.args[len(function.parameters)].span,
+            hint=f"write {function.usage}",
+        )
+    arguments = {
+        parameter.name: value for parameter, value in zip(function.parameters, call.args, strict=False)
+    }
+    by_name = {name.casefold(): p.name for p in function.parameters for name in (p.name, *p.aliases)}
+    for key, value in call.kwargs:
+        name = by_name.get(key.casefold())
+        if name is None:
+            raise SemanticError(
+                f"{function.name} has no argument {key}", span=value.span, hint=did_you_mean(key, by_name)
+            )
+        if name in arguments:
+            raise SemanticError(f"{function.name} gets its {name} twice", span=value.span, hint="keep one")
+        arguments[name] = value
+    return arguments
+
+
+def _whole(value: ast.Value) -> int | None:
+    found = value.value if isinstance(value, ast.Literal_) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _buckets(value: ast.Value) -> int | None:
+    found = _whole(value)
+    return found if found is not None and found >= 2 else None
+
+
+def _numbers(value: ast.Value) -> tuple[float, ...] | None:
+    items = value.items if isinstance(value, ast.ListValue) else (value,)
+    found = tuple(
+        float(item.value)
+        for item in items
+        if isinstance(item, ast.Literal_)
+        and isinstance(item.value, int | float)
+        and not isinstance(item.value, bool)
+    )
+    return found if found and len(found) == len(items) else None
+
+
+def _text(value: ast.Value) -> str | None:
+    if isinstance(value, ast.Name):
+        return value.text
+    return value.value if isinstance(value, ast.Literal_) and isinstance(value.value, str) else None
+
+
+def _scalar(value: ast.Value) -> object:
+    return value.value if isinstance(value, ast.Literal_) else value
+
+
+_CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
+    "whole": _whole,
+    "buckets": _buckets,
+    "numbers": _numbers,
+    "text": _text,
+    "scalar": _scalar,
+}
+_TYPE_WORDS = {
+    "whole": "a whole number above 0",
+    "buckets": "a whole number of 2 or more",
+    "numbers": "a list of numbers, such as [10, 20.5]",
+    "text": "a name or a text",
+    "scalar": "a value",
+}

@@ -1,0 +1,315 @@
+"""The functions of the COLUMN language, each a row of one table: name, aliases, typed parameters, builder.
+
+A builder makes a `Draft`: it knows which table columns it reads and which statistics of them it wants, and once
+those are there, `fit` makes the typed feature column with its parameters. A new function is a new row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from edl import spec
+from edl.errors import SemanticError, Span, did_you_mean
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.syntax import ast
+
+Statistics = Mapping[str, ColumnStatistics]
+Fitted = spec.Feature | spec.Category
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A feature column before its parameters are known.
+
+    columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
+    not suit the function. why: what the plan says of a derived feature, empty for a written one.
+    """
+
+    columns: tuple[str, ...]
+    wants: Want
+    fit: Callable[[Statistics], Fitted]
+    span: Span | None = None
+    is_category: bool = False
+    why: str = ""
+
+
+ParameterType = Literal["column", "columns", "category", "whole", "numbers", "buckets", "text", "scalar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: ParameterType
+    aliases: tuple[str, ...] = ()
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A row of the table of COLUMN functions. usage: shown when a call does not fit."""
+
+    name: str
+    usage: str
+    parameters: tuple[Parameter, ...]
+    build: Callable[[Bound], Draft]
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A call whose arguments are checked; columns are those of the query, categories are drafts."""
+
+    call: ast.Call
+    function: Function
+    values: Mapping[str, Any]
+    schema: Schema
+
+    @property
+    def span(self) -> Span:
+        return self.call.span
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values.get(name)
+
+    def fail(self, message: str, hint: str | None = None, span: Span | None = None) -> SemanticError:
+        return SemanticError(message, span=span or self.span, hint=hint or f"write {self.function.usage}")
+
+    def numeric_column(self) -> str:
+        """The column argument, which must hold numbers."""
+        column: str = self["x"]
+        kind = self.schema.type(column)
+        if kind is not ColumnType.NUMBER and kind is not ColumnType.BOOLEAN:
+            raise self.fail(
+                f"{self.function.name} needs a number, {column} is {kind.words}",
+                hint=f"a text becomes a feature by VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)"
+                if kind is ColumnType.TEXT
+                else None,
+            )
+        return column
+
+
+# The builders, a function of the language each -----------------------------------------------------------
+
+
+def numeric(column: str, span: Span | None = None, why: str = "") -> Draft:
+    return Draft((column,), Want.MOMENTS, lambda s: spec.Numeric(column, s[column].mean), span, why=why)
+
+
+def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
+    def fit(statistics: Statistics) -> spec.Standardize:
+        numbers = statistics[column]
+        return spec.Standardize(column, numbers.mean, numbers.std)
+
+    return Draft((column,), Want.MOMENTS, fit, span, why=why)
+
+
+def vocabulary(
+    column: str, span: Span | None = None, *, max_size: int | None = None, min_count: int = 1, why: str = ""
+) -> Draft:
+    def fit(statistics: Statistics) -> spec.Vocabulary:
+        counts = statistics[column].counts
+        if counts is None:
+            raise SemanticError(
+                f"{column} has more than {statistics[column].distinct:,} different values, too many for a vocabulary",
+                span=span,
+                hint=f"write CATEGORY_HASH({column}, 100000), or keep the frequent ones with max_size=",
+            )
+        return spec.Vocabulary(column, counts.vocabulary(max_size=max_size, min_count=min_count))
+
+    return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)
+
+
+def hashed(column: str, size: int | None, span: Span | None = None, why: str = "") -> Draft:
+    """Three buckets per distinct value by default: with one, two values in five would share a bucket."""
+
+    def fit(statistics: Statistics) -> spec.HashBucket:
+        return spec.HashBucket(column, size or max(10, 3 * statistics[column].distinct))
+
+    return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)
+
+
+def text_category(column: str, span: Span | None, *, why: str = "", largest: int = 10_000) -> Draft:
+    """A vocabulary while the values are few, hashed when they are many."""
+
+    def fit(statistics: Statistics) -> spec.Category:
+        counts = statistics[column].counts
+        if counts is not None and statistics[column].distinct <= largest:
+            return spec.Vocabulary(column, counts.vocabulary())
+        return spec.HashBucket(column, min(1_000_000, 3 * statistics[column].distinct))
+
+    return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)
+
+
+def _standardize(bound: Bound) -> Draft:
+    return standardized(bound.numeric_column(), bound.span)
+
+
+def _numeric(bound: Bound) -> Draft:
+    if bound["shape"] not in (None, 1):
+        raise bound.fail(
+            f"{bound.function.name} of several numbers in one text is not there yet",
+            hint="select the numbers as columns of their own",
+        )
+    return numeric(bound.numeric_column(), bound.span)
+
+
+def _normalize(bound: Bound) -> Draft:
+    column = bound.numeric_column()
+
+    def fit(statistics: Statistics) -> spec.Normalize:
+        numbers = statistics[column]
+        return spec.Normalize(column, numbers.min, numbers.max, numbers.mean)
+
+    return Draft((column,), Want.MOMENTS, fit, bound.span)
+
+
+def _log(bound: Bound) -> Draft:
+    column = bound.numeric_column()
+
+    def fit(statistics: Statistics) -> spec.Log:
+        if statistics[column].min <= -1:
+            raise SemanticError(
+                f"{column} goes down to {statistics[column].min:g}; log(1 + x) needs x above -1",
+                span=bound.span,
+                hint=f"write STANDARDIZE({column}), or shift it in the SELECT",
+            )
+        return spec.Log(column, statistics[column].mean)
+
+    return Draft((column,), Want.MOMENTS, fit, bound.span)
+
+
+def _bucket(bound: Bound) -> Draft:
+    column = bound.numeric_column()
+    boundaries: tuple[float, ...] = bound["boundaries"]
+    if any(low >= high for low, high in zip(boundaries, boundaries[1:], strict=False)):
+        raise bound.fail("boundaries must rise strictly", hint=f"sorted: {sorted(set(boundaries))}")
+    return Draft(
+        (column,), Want.NONE, lambda _: spec.Bucket(column, boundaries), bound.span, is_category=True
+    )
+
+
+def _bucketize(bound: Bound) -> Draft:
+    column: str = bound["x"]
+    count, boundaries = bound["num_buckets"], bound["boundaries"]
+    if (count is None) == (boundaries is None):
+        raise bound.fail("BUCKETIZE needs either a number of buckets or their boundaries")
+    if boundaries is not None:
+        return _bucket(bound)
+    if bound.schema.type(column) is ColumnType.TEXT:
+        return hashed(column, count, bound.span)
+    column = bound.numeric_column()
+
+    def fit(statistics: Statistics) -> spec.Bucket:
+        cuts = statistics[column].quantiles([i / count for i in range(1, count)])
+        return spec.Bucket(column, tuple(sorted(set(cuts))))  # equal quantiles: fewer, wider buckets
+
+    return Draft((column,), Want.QUANTILES, fit, bound.span, is_category=True)
+
+
+def _category_id(bound: Bound) -> Draft:
+    column = bound.numeric_column()
+    size: int = bound["size"]
+
+    def fit(statistics: Statistics) -> spec.CategoryId:
+        numbers = statistics[column]
+        if not numbers.integers or numbers.min < 0 or numbers.max >= size:
+            found = f"{numbers.min:g} to {numbers.max:g}" + ("" if numbers.integers else ", not all whole")
+            raise SemanticError(
+                f"CATEGORY_ID({column}, {size}) needs whole numbers from 0 to {size - 1}; the data holds {found}",
+                span=bound.span,
+                hint=f"write CATEGORY_ID({column}, {int(numbers.max) + 1})"
+                if numbers.integers and numbers.min >= 0
+                else f"write VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)",
+            )
+        return spec.CategoryId(column, size)
+
+    return Draft((column,), Want.MOMENTS, fit, bound.span, is_category=True)
+
+
+def _category_hash(bound: Bound) -> Draft:
+    bound.schema.require_category(bound["x"], bound.span)
+    return hashed(bound["x"], bound["size"], bound.span)
+
+
+def _vocabularize(bound: Bound) -> Draft:
+    bound.schema.require_category(bound["x"], bound.span)
+    return vocabulary(bound["x"], bound.span, max_size=bound["max_size"], min_count=bound["min_count"] or 1)
+
+
+def _cross(bound: Bound) -> Draft:
+    columns: tuple[str, ...] = bound["columns"]
+    if len(columns) < 2:
+        raise bound.fail("CROSS needs two columns or more")
+    for column in columns:
+        bound.schema.require_category(column, bound.span)
+    size: int = bound["size"]
+    return Draft(columns, Want.NONE, lambda _: spec.Cross(columns, size), bound.span, is_category=True)
+
+
+def _embedding(bound: Bound) -> Draft:
+    inner: Draft = bound["category"]
+    combiner = (bound["combiner"] or "sum").casefold()
+    if combiner not in ("sum", "mean", "sqrtn"):
+        raise bound.fail(
+            f"unknown combiner {combiner}", hint=did_you_mean(combiner, ("sum", "mean", "sqrtn"))
+        )
+    if bound["initializer"] is not None:
+        raise bound.fail("EMBEDDING's initializer cannot be chosen yet", hint="leave it out")
+    dim: int | None = bound["dim"]
+
+    def fit(statistics: Statistics) -> spec.Embedding:
+        category = inner.fit(statistics)
+        return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner)  # type: ignore[arg-type]
+
+    return Draft(inner.columns, inner.wants, fit, bound.span)
+
+
+def _one_hot(bound: Bound) -> Draft:
+    inner: Draft = bound["category"]
+    return Draft(inner.columns, inner.wants, lambda s: spec.OneHot(inner.fit(s)), bound.span)  # type: ignore[arg-type]
+
+
+def embedding_dim(ids: int) -> int:
+    """A power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
+    return min(64, max(4, 2 ** math.ceil(math.log2(max(2, ids) ** 0.4))))
+
+
+_X = Parameter("x", "column", ("column", "col_name"))
+_CATEGORY = Parameter("category", "category", ("x", "column"))
+
+FUNCTIONS = (
+    Function("NUMERIC", "NUMERIC(x)", (_X, Parameter("shape", "scalar", required=False)), _numeric,
+             ("numeric_column", "DENSE")),
+    Function("STANDARDIZE", "STANDARDIZE(x)", (_X,), _standardize),
+    Function("NORMALIZE", "NORMALIZE(x)", (_X,), _normalize),
+    Function("LOG", "LOG(x)", (_X,), _log),
+    Function("BUCKET", "BUCKET(x, [10, 20.5])", (_X, Parameter("boundaries", "numbers")), _bucket,
+             ("bucketized_column",)),
+    Function("BUCKETIZE", "BUCKETIZE(x, 5) or BUCKETIZE(x, boundaries=[10, 20.5])",
+             (_X, Parameter("num_buckets", "buckets", required=False),
+              Parameter("boundaries", "numbers", required=False)), _bucketize),
+    Function("CATEGORY_ID", "CATEGORY_ID(x, size)", (_X, Parameter("size", "whole", ("bucket_size", "num_buckets"))),
+             _category_id, ("categorical_column_with_identity",)),
+    Function("CATEGORY_HASH", "CATEGORY_HASH(x, size)",
+             (_X, Parameter("size", "whole", ("hash_bucket_size", "bucket_size"), required=False)), _category_hash,
+             ("HASH", "HASH_BUCKET", "categorical_column_with_hash_bucket")),
+    Function("VOCABULARIZE", "VOCABULARIZE(x, max_size=1000, min_count=2)",
+             (_X, Parameter("max_size", "whole", required=False), Parameter("min_count", "whole", required=False)),
+             _vocabularize, ("VOCABULARY", "categorical_column_with_vocabulary_list")),
+    Function("CROSS", "CROSS([a, b], size)",
+             (Parameter("columns", "columns", ("keys",)), Parameter("size", "whole", ("hash_bucket_size",))), _cross,
+             ("crossed_column",)),
+    Function("EMBEDDING", "EMBEDDING(x, dim) or EMBEDDING(VOCABULARIZE(x), dim)",
+             (_CATEGORY, Parameter("dim", "whole", ("dimension", "size"), required=False),
+              Parameter("combiner", "text", required=False), Parameter("initializer", "scalar", required=False)),
+             _embedding, ("embedding_column",)),
+    Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _one_hot,
+             ("ONE_HOT", "indicator_column")),
+)  # fmt: skip
+PLANNED = ("SPARSE", "SEQ_CATEGORY_ID", "WEIGHTED_CATEGORY", "CONCAT", "COMBINE")
+
+BY_NAME = {name.casefold(): f for f in FUNCTIONS for name in (f.name, *f.aliases)}

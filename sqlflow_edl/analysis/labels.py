@@ -1,0 +1,123 @@
+"""What is predicted: which kind of label the column is, its classes, the model that suits it, its metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from edl import metrics, spec
+from edl.errors import SemanticError, Span, SQLFlowError
+from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis.attributes import Setting
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import TrainingPlan
+
+MOST_CLASSES = 1000  # more are hardly meant
+MOST_AUTO_CLASSES = 20  # distinct integers that the short form takes for classes
+
+Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: more than are counted
+
+
+def wants(model: catalog.Entry | None) -> Want:
+    """The statistics of the label column that `choose` needs."""
+    if model is None:
+        return Want.MOMENTS | Want.COUNTS
+    return Want.COUNTS if model.task == "classification" else Want.MOMENTS
+
+
+def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFlowError | None:
+    """What the column's type alone says against it."""
+    kind = schema.type(label)
+    if kind is ColumnType.OTHER:
+        return schema.unusable(label, None)
+    if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
+        return SemanticError(
+            f"{label} is a text, and {model.name} predicts numbers",
+            hint=f"train a {model.name.replace('Regressor', 'Classifier')}",
+        )
+    return None
+
+
+def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[catalog.Entry, spec.Label]:
+    """The model and the typed label; SemanticError when the rows cannot teach it."""
+    if found.rows == 0:
+        raise SemanticError("the query yields no rows", span=plan.statement.select_span)
+    if found.nulls:
+        raise _fail(
+            plan,
+            f"{plan.label} is NULL in {found.nulls:,} of {found.rows:,} training rows",
+            f"add WHERE {plan.label} IS NOT NULL to the SELECT",
+        )
+    model = plan.settings.model or _suited(plan, classes)
+    if model.task == "regression":
+        if found.min == found.max:
+            raise _fail(
+                plan, f"{plan.label} is {found.min:g} in every training row; there is nothing to learn"
+            )
+        return model, spec.RegressionLabel(plan.label, found.mean, found.std)
+    return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))
+
+
+def _suited(plan: TrainingPlan, classes: Values) -> catalog.Entry:
+    """The plain choice of the short form: few distinct values are classes, other numbers a regression."""
+    few = classes is not None and len(classes) <= MOST_AUTO_CLASSES
+    categorical = plan.schema.type(plan.label) is not ColumnType.NUMBER
+    name = "DNNClassifier" if categorical or (few and plan.schema.is_integer(plan.label)) else "DNNRegressor"
+    counted = "different values" if classes is None else f"{len(classes):,} different values"
+    plan.notes.append(
+        f"{name} is chosen: {plan.label} is {plan.schema.type(plan.label).words} with {counted}"
+    )
+    return catalog.MODELS.entries[name]
+
+
+def _classes(plan: TrainingPlan, model: catalog.Entry, classes: Values) -> tuple[str | bool | int, ...]:
+    regressor = model.name.replace("Classifier", "Regressor")
+    if classes is None or len(classes) > MOST_CLASSES:
+        raise _fail(
+            plan,
+            f"{plan.label} has more than {MOST_CLASSES:,} different values, too many for classes",
+            f"train a {regressor}" if plan.schema.type(plan.label) is ColumnType.NUMBER else None,
+        )
+    wanted = plan.settings.get("model.n_classes")
+    if isinstance(wanted, int) and wanted != len(classes):
+        known = range(wanted)
+        if all(type(value) is int and value in known for value in classes):
+            return tuple(known)
+        raise SemanticError(
+            f"model.n_classes = {wanted}, but {plan.label} has {len(classes):,} different values",
+            span=plan.settings.span("model.n_classes"),
+            hint="leave it out: classes are counted",
+        )
+    if len(classes) < 2:
+        only = f"is always {classes[0]!r}" if classes else "has no value"
+        raise _fail(plan, f"{plan.label} {only}; there is nothing to learn")
+    return classes
+
+
+def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> SemanticError:
+    return SemanticError(message, span=plan.label_span, hint=hint)
+
+
+def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowError]) -> tuple[str, ...]:
+    """The metrics to report, by their canonical names."""
+    written = plan.settings.resolved.get("validation.metrics")
+    return resolve_metrics(
+        written.value if written else None, label, plan.settings.span("validation.metrics"), errors
+    )
+
+
+def resolve_metrics(
+    written: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
+) -> tuple[str, ...]:
+    """Canonical names of the written metrics, or those of the kind of label where none is written."""
+    kind = metrics.kind_of(label)
+    names: list[str] = []
+    for name in written if isinstance(written, tuple) else metrics.DEFAULTS[kind]:
+        try:
+            names.append(metrics.by_name(str(name), kind).name)
+        except SemanticError as error:
+            error.span = span
+            errors.append(error)
+    return tuple(dict.fromkeys(names))

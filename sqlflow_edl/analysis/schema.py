@@ -1,0 +1,92 @@
+"""The columns of a query as the analysis sees them: four kinds of type, and names that people misspell."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from edl.errors import SemanticError, Span, did_you_mean
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ColumnType(enum.Enum):
+    """What a column can become. `words` names it in a message."""
+
+    NUMBER = "a number"
+    BOOLEAN = "a boolean"
+    TEXT = "a text"
+    OTHER = "of a type that models cannot use yet"
+
+    @property
+    def words(self) -> str:
+        return self.value
+
+
+class Schema:
+    """Names and types of a query's columns, in order. Names resolve exactly, else without case."""
+
+    def __init__(self, arrow: pa.Schema) -> None:
+        self.arrow = arrow
+        self.names: Sequence[str] = arrow.names
+        self._folded = {name.casefold(): name for name in reversed(arrow.names)}
+
+    def find(self, name: str) -> str | None:
+        return name if name in self.names else self._folded.get(name.casefold())
+
+    def resolve(self, name: ast.Name) -> str:
+        """The column that a written name means; `table.column` means its last part."""
+        for candidate in (name.text, str(name), name.parts[-1]):
+            if found := self.find(candidate):
+                return found
+        raise SemanticError(f"unknown column {name.text}", span=name.span, hint=self.known(name.parts[-1]))
+
+    def known(self, near: str = "") -> str | None:
+        """A hint: the nearest column, or the columns when they are few."""
+        return did_you_mean(near, self.names) if near else "selected: " + ", ".join(self.names[:12])
+
+    def type(self, name: str) -> ColumnType:
+        return column_type(self.arrow.field(self.arrow.names.index(name)).type)
+
+    def require_category(self, column: str, span: Span | None) -> None:
+        """SemanticError unless the column's values can be told apart as categories: text, integers, booleans."""
+        kind = self.type(column)
+        if kind is ColumnType.OTHER:
+            raise self.unusable(column, span)
+        if kind is ColumnType.NUMBER and not self.is_integer(column):
+            raise SemanticError(
+                f"{column} holds fractional numbers, which are no categories",
+                span=span,
+                hint=f"write BUCKETIZE({column}, 10)",
+            )
+
+    def is_integer(self, column: str) -> bool:
+        import pyarrow.types as types
+
+        arrow = self.arrow.field(self.arrow.names.index(column)).type
+        return bool(types.is_integer(arrow) or types.is_null(arrow))
+
+    def unusable(self, column: str, span: Span | None) -> SemanticError:
+        arrow_type = self.arrow.field(self.arrow.names.index(column)).type
+        return SemanticError(
+            f"{column} is of type {arrow_type}, which cannot be a feature yet",
+            span=span,
+            hint="cast it in the SELECT, or leave it out",
+        )
+
+
+def column_type(arrow: pa.DataType) -> ColumnType:
+    import pyarrow.types as types
+
+    if types.is_boolean(arrow):
+        return ColumnType.BOOLEAN
+    if types.is_integer(arrow) or types.is_floating(arrow) or types.is_decimal(arrow) or types.is_null(arrow):
+        return ColumnType.NUMBER
+    if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
+        return ColumnType.TEXT
+    if types.is_dictionary(arrow):
+        return column_type(arrow.value_type)
+    return ColumnType.OTHER

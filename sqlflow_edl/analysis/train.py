@@ -1,0 +1,320 @@
+"""From a TRAIN statement and the columns of its query to a JobSpec, in two steps around the pass over the rows.
+
+`plan` checks all that can be checked without rows (model, attributes, columns, label) and says which statistics it
+wants; `TrainingPlan.fit` turns those into the JobSpec. Both collect their errors and raise them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
+from sqlflow_edl.analysis import catalog, labels
+from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
+from sqlflow_edl.analysis.columns import Resolver
+from sqlflow_edl.analysis.derive import derive, left_out
+from sqlflow_edl.analysis.functions import Draft, Fitted, Statistics, embedding_dim
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.syntax import ast
+
+LARGEST_ONE_HOT = {
+    "dnn": 16,
+    "linear": 1000,
+}  # ids of a category that enters as one-hot; beyond, an embedding
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The statement's attributes, checked, before the rows are known."""
+
+    model: catalog.Entry | None  # None: chosen by the label
+    framework: spec.job.Framework
+    optimizer: catalog.Entry
+    loss: str | None
+    resolved: Mapping[str, Resolved]
+
+    def get(self, name: str) -> Setting:
+        return self.resolved[name].value if name in self.resolved else None
+
+    def span(self, name: str) -> Span | None:
+        return self.resolved[name].written.value.span if name in self.resolved else None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """A TRAIN statement that makes sense, waiting for the statistics of its rows."""
+
+    statement: ast.Statement
+    query: spec.Query
+    schema: Schema
+    settings: Settings
+    label: str
+    label_span: Span | None
+    drafts: tuple[Draft, ...]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def seed(self) -> int:
+        return int(self.settings.get("train.seed") or 0)  # type: ignore[arg-type]
+
+    @property
+    def shuffle(self) -> bool:
+        return self.settings.get("train.shuffle") is not False
+
+    def validation_rows(self, total: int) -> int:
+        """How many of `total` rows are held out; never all."""
+        fraction = self.settings.get("validation.fraction")
+        if self.statement.validate is not None:
+            fraction = self.statement.validate.fraction
+        if fraction is None:
+            fraction = 0.1 if total >= 100 else 0.0
+        return min(round(total * float(fraction)), total - 1)  # type: ignore[arg-type]
+
+    def wants(self) -> dict[str, Want]:
+        """Column -> the statistics that `fit` needs of the training rows."""
+        wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)}
+        for draft in self.drafts:
+            for column in draft.columns:
+                wants[column] = wants.get(column, Want.NONE) | draft.wants
+        return wants
+
+    def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
+        """The JobSpec. classes: the distinct labels of *all* rows, those held out included."""
+        errors: list[SQLFlowError] = []
+        model, label = labels.choose(self, statistics[self.label], classes)
+        features = self._features(statistics, model, label, errors)
+        if not features and not errors:
+            errors.append(
+                SemanticError(
+                    "no feature is left to learn from",
+                    span=self.statement.select_span,
+                    hint="select columns beside the label that differ between rows",
+                )
+            )
+        loss = self._loss(model, errors)
+        metrics = labels.metric_names(self, label, errors)
+        raise_all(errors)
+        return spec.JobSpec(
+            kind="train",
+            statement=self.statement.text,
+            query=self.query,
+            rows=rows,
+            framework=self.settings.framework,
+            model=spec.Component(model.name, self._parameters(model, without="n_classes")),
+            inputs={"features": tuple(features)},
+            label=label,
+            optimizer=spec.Component(self.settings.optimizer.name, self._parameters(self.settings.optimizer)),
+            loss=spec.Component(loss.name, self._parameters(loss)),
+            metrics=metrics,
+            training=self._training(rows),
+            output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
+        )
+
+    def _parameters(self, entry: catalog.Entry, without: str = "") -> dict[str, spec.job.Parameter]:
+        found = catalog.parameters(entry, self.settings.resolved)
+        return {name: value for name, value in found.items() if name != without}
+
+    def _loss(self, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
+        default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
+        loss = catalog.LOSSES.entries[self.settings.loss or default]
+        if loss.task != model.task:
+            fitting = [entry.name for entry in catalog.LOSSES.entries.values() if entry.task == model.task]
+            errors.append(
+                SemanticError(
+                    f"the loss {loss.name} is for {loss.task}, {model.name} does {model.task}",
+                    span=self.settings.span("loss"),
+                    hint="there are " + ", ".join(fitting),
+                )
+            )
+        return loss
+
+    def _features(
+        self, statistics: Statistics, model: catalog.Entry, label: spec.Label, errors: list[SQLFlowError]
+    ) -> list[spec.Feature]:
+        features: list[spec.Feature] = []
+        for draft in self.drafts:
+            if draft.why and (reason := left_out(draft, statistics, self.schema)):
+                self.notes.append(reason)
+                continue
+            try:
+                features.append(as_feature(draft.fit(statistics), model, label))
+            except SQLFlowError as error:
+                errors.append(error)
+        return features
+
+    def _training(self, rows: spec.Rows) -> spec.Training:
+        batch_size = self.settings.get("train.batch_size") or default_batch_size(rows.training)
+        epochs = self.settings.get("train.epoch") or default_epochs(rows.training, int(batch_size))  # type: ignore[arg-type]
+        return spec.Training(
+            epochs=int(epochs),  # type: ignore[arg-type]
+            batch_size=int(batch_size),  # type: ignore[arg-type]
+            shuffle=self.shuffle,
+            seed=self.seed,
+            max_steps=int(self.settings.get("train.max_steps") or 0),  # type: ignore[arg-type]
+            validation_fraction=rows.validation / rows.total if rows.total else 0.0,
+        )
+
+
+def default_batch_size(rows: int) -> int:
+    """32 below 10,000 rows, 128 below 100,000, else 512."""
+    return 32 if rows < 10_000 else 128 if rows < 100_000 else 512
+
+
+def default_epochs(rows: int, batch_size: int) -> int:
+    """Enough for about 3,000 steps, from 2 to 200."""
+    steps = max(1, -(-rows // batch_size))
+    return min(200, max(2, -(-3000 // steps)))
+
+
+def as_feature(fitted: Fitted, model: catalog.Entry, label: spec.Label) -> spec.Feature:
+    """A category enters a model as one-hot while it is small, else as an embedding."""
+    if not isinstance(fitted, spec.features.CATEGORY_TYPES):
+        return fitted
+    linear = model.name.startswith("Linear")
+    ids = spec.num_ids(fitted)
+    if ids <= LARGEST_ONE_HOT["linear" if linear else "dnn"]:
+        return spec.OneHot(fitted)
+    return spec.Embedding(fitted, label.outputs if linear else embedding_dim(ids))
+
+
+def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> TrainingPlan:
+    """Check the statement against the query's columns; raises all its errors together."""
+    errors: list[SQLFlowError] = []
+    notes: list[str] = list(statement.warnings)
+    settings = check_settings(statement, errors, notes)
+    label, label_span = _label(statement, schema, errors)
+    drafts: list[Draft] = []
+    resolver = Resolver(schema, [label], errors)
+    for clause in statement.columns:
+        _check_for(clause, errors)
+        drafts += resolver.items(clause.items)
+    mentioned = {column for draft in drafts for column in draft.columns}
+    for column in schema.names:
+        if column not in mentioned and column != label:
+            drafts += derive(column, schema, errors, notes, statement.select_span)
+    raise_all(errors)
+    return TrainingPlan(statement, query, schema, settings, label, label_span, tuple(drafts), notes)
+
+
+def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: list[str]) -> Settings:
+    """Model, optimizer, loss and attributes: all that can be known before the database is asked."""
+    model = _model(statement, errors)
+    shared = Dictionary(TRAIN)
+    optimizer = catalog.choose(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", "adam", errors)
+    loss = catalog.choose(catalog.LOSSES, shared, statement.attributes, "loss", "", errors)
+    model_rows = (model or catalog.MODELS.entries["DNNClassifier"]).params
+    dictionary = Dictionary((*TRAIN, *model_rows, *optimizer.params, *(loss.params if loss else ())))
+    resolved = dictionary.resolve(statement.attributes, errors, notes)
+    framework = resolved["model.framework"].value if "model.framework" in resolved else "keras"
+    if framework not in optimizer.frameworks:
+        errors.append(
+            SemanticError(
+                f"{framework} has no optimizer {optimizer.name}",
+                span=resolved["optimizer"].written.value.span,
+                hint="there are "
+                + ", ".join(e.name for e in catalog.OPTIMIZERS.entries.values() if framework in e.frameworks),
+            )
+        )
+    _refuse_unbuilt(statement, resolved, errors)
+    if not statement.select:
+        errors.append(
+            SemanticError(
+                "there is no SELECT to learn from",
+                span=statement.span,
+                hint="write SELECT … FROM … before TO TRAIN",
+            )
+        )
+    if not statement.into:
+        errors.append(
+            SemanticError(
+                "the model has no name",
+                span=Span(statement.span.end - 1, statement.span.end),
+                hint="end the statement with INTO my_model",
+            )
+        )
+    return Settings(model, framework, optimizer, loss.name if loss else None, resolved)  # type: ignore[arg-type]
+
+
+def _model(statement: ast.Statement, errors: list[SQLFlowError]) -> catalog.Entry | None:
+    if statement.model is None:
+        return None
+    name = statement.model.text
+    if found := catalog.MODELS.find(name):
+        return found
+    hint = did_you_mean(name, catalog.MODELS.entries)
+    message = f"unknown model {name}"
+    if name in catalog.PLANNED_MODELS or "." in name:
+        message, hint = f"the model {name} is not there yet", "there are " + ", ".join(catalog.MODELS.entries)
+    errors.append(SemanticError(message, span=statement.model.span, hint=hint))
+    return None
+
+
+def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
+    if not statement.labels:
+        errors.append(
+            SemanticError(
+                "there is no label to learn",
+                span=Span(statement.span.end - 1, statement.span.end),
+                hint="name the column to predict: LABEL income",
+            )
+        )
+        return "", None
+    if len(statement.labels) > 1:
+        errors.append(
+            SemanticError(
+                "several labels are not there yet",
+                span=statement.labels[1].span,
+                hint="train a model for each",
+            )
+        )
+    try:
+        return schema.resolve(statement.labels[0]), statement.labels[0].span
+    except SQLFlowError as error:
+        errors.append(error)
+        return "", None
+
+
+def _check_for(clause: ast.ColumnClause, errors: list[SQLFlowError]) -> None:
+    if clause.for_input is not None and clause.for_input.text.casefold() != "feature_columns":
+        errors.append(
+            SemanticError(
+                f"the model has no input {clause.for_input.text}; it has one, feature_columns",
+                span=clause.for_input.span,
+                hint="models with several inputs (wide and deep) are not there yet; leave FOR out",
+            )
+        )
+
+
+def _refuse_unbuilt(
+    statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
+) -> None:
+    """Parts of the language that parse and do not run yet get a plain answer instead of being ignored."""
+
+    def refuse(what: str, span: Span | None, hint: str) -> None:
+        errors.append(SemanticError(f"{what} is not there yet", span=span, hint=hint))
+
+    if statement.using is not None:
+        refuse("TRAIN … USING", statement.using.span, "leave USING out: the model starts from new weights")
+    if statement.validate is not None and statement.validate.query is not None:
+        refuse(
+            "VALIDATE ON (query)",
+            statement.validate.span,
+            "write VALIDATE 0.2 to hold out a fifth of the rows",
+        )
+    one = {"train.num_workers": 1, "train.num_ps": 0}
+    for name, only in one.items():
+        if name in resolved and resolved[name].value != only:
+            refuse(
+                f"{name} above {only}",
+                resolved[name].written.span,
+                "leave it out: training runs in one process",
+            )
+    if "train.strategy" in resolved and resolved["train.strategy"].value not in ("auto", "local"):
+        refuse(
+            f"the strategy {resolved['train.strategy'].value}",
+            resolved["train.strategy"].written.span,
+            "leave it out: training runs in one process",
+        )

@@ -1,0 +1,171 @@
+"""From a PREDICT or EVALUATE statement and the JobSpec stored with its model to a JobSpec.
+
+Nothing is derived again: features, label and parameters are those of training. What is checked is that the query
+gives the columns which the model reads; names match without case, columns may be more and in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.labels import resolve_metrics
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.syntax import ast
+
+
+def check_prediction(statement: ast.Statement) -> dict[str, Resolved]:
+    """The attributes of PREDICT, checked; raises what can be known before the database is asked."""
+    errors = _missing_select(statement)
+    if statement.using is None:
+        errors.append(SemanticError("PREDICT needs a model", span=statement.span, hint="add USING my_model"))
+    if statement.columns:
+        errors.append(
+            SemanticError(
+                "PREDICT takes no COLUMN: the model knows its columns",
+                span=statement.columns[0].span,
+                hint="leave it out",
+            )
+        )
+    return _attributes(statement, PREDICT, errors)
+
+
+def prediction(
+    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """The JobSpec of a PREDICT statement, but for its rows."""
+    attributes = check_prediction(statement)
+    errors: list[SQLFlowError] = []
+    renamed = _columns(statement, schema, _read(trained), errors)
+    raise_all(errors)
+    table, column = _target(statement.target, trained.label.column)
+    keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
+    return msgspec.structs.replace(
+        _used(trained, "predict", statement, reference, query, renamed),
+        output=spec.Output(table, column, keep),
+        batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
+    )
+
+
+def check_evaluation(statement: ast.Statement) -> dict[str, Resolved]:
+    """The attributes of EVALUATE, checked; raises what can be known before the database is asked."""
+    return _attributes(statement, EVALUATE, _missing_select(statement))
+
+
+def evaluation(
+    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """The JobSpec of an EVALUATE statement, but for its rows."""
+    attributes = check_evaluation(statement)
+    errors: list[SQLFlowError] = []
+    label = statement.labels[0] if statement.labels else None
+    try:
+        column = schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
+    except SQLFlowError as error:
+        errors.append(error)
+        column = ""
+    renamed = _columns(statement, schema, _read(trained), errors)
+    names = trained.metrics
+    if "validation.metrics" in attributes:
+        written = attributes["validation.metrics"]
+        names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
+    raise_all(errors)
+    return msgspec.structs.replace(
+        _used(trained, "evaluate", statement, reference, query, renamed),
+        label=msgspec.structs.replace(trained.label, column=column),
+        metrics=names,
+        output=spec.Output(str(statement.into[0]) if statement.into else ""),
+        batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
+    )
+
+
+def _used(
+    trained: spec.JobSpec,
+    kind: spec.job.Kind,
+    statement: ast.Statement,
+    reference: str,
+    query: spec.Query,
+    renamed: Mapping[str, str],
+) -> spec.JobSpec:
+    inputs = {
+        name: tuple(spec.with_columns(feature, renamed) for feature in features)
+        for name, features in trained.inputs.items()
+    }
+    return msgspec.structs.replace(
+        trained, kind=kind, statement=statement.text, query=query, inputs=inputs, trained_model=reference
+    )
+
+
+def _read(trained: spec.JobSpec) -> list[str]:
+    """The columns that the model reads, each once, in order."""
+    return list(
+        dict.fromkeys(column for feature in trained.features for column in spec.source_columns(feature))
+    )
+
+
+def _columns(
+    statement: ast.Statement, schema: Schema, wanted: list[str], errors: list[SQLFlowError]
+) -> dict[str, str]:
+    """The model's column -> the query's; an error for those that the query does not give."""
+    found = {column: schema.find(column) for column in wanted}
+    missing = [column for column, name in found.items() if name is None]
+    if missing:
+        near = did_you_mean(missing[0], schema.names, list_up_to=0) if len(missing) == 1 else None
+        hint = near or f"the model reads {', '.join(wanted[:20])}{', …' if len(wanted) > 20 else ''}"
+        plural = "s" if len(missing) > 1 else ""
+        errors.append(
+            SemanticError(
+                f"the query lacks the column{plural} {', '.join(missing[:20])} that the model reads",
+                span=statement.select_span,
+                hint=hint,
+            )
+        )
+    return {column: name for column, name in found.items() if name is not None}
+
+
+def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str:
+    if found := schema.find(trained):
+        return found
+    raise SemanticError(
+        f"the query lacks the label {trained}",
+        span=statement.select_span,
+        hint="select it, or name the column that holds it: LABEL column",
+    )
+
+
+def _target(target: ast.Name | None, label: str) -> tuple[str, str]:
+    """Table and column: of a dotted target the last part is the column, a single name is a table."""
+    if target is None:
+        return "", label
+    if len(target.parts) == 1:
+        return target.parts[0], label
+    return ".".join(target.parts[:-1]), target.parts[-1]
+
+
+def _missing_select(statement: ast.Statement) -> list[SQLFlowError]:
+    if statement.select:
+        return []
+    verb = statement.kind.upper()
+    return [
+        SemanticError(
+            f"there is no SELECT to {statement.kind}",
+            span=statement.span,
+            hint=f"write SELECT … FROM … before TO {verb}",
+        )
+    ]
+
+
+def _attributes(
+    statement: ast.Statement, rows: tuple[Attribute, ...], errors: list[SQLFlowError]
+) -> dict[str, Resolved]:
+    resolved = Dictionary(rows).resolve(statement.attributes, errors, [])
+    raise_all(errors)
+    return resolved
+
+
+def _value(attributes: Mapping[str, Resolved], name: str, default: int) -> int:
+    return int(attributes[name].value) if name in attributes else default  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+"""`sqlflow compile`: the training program of each TRAIN statement in a folder of its own; nothing runs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import traceback
+from pathlib import Path
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.narrator import Narrator
+from sqlflow_edl.cli.programs import texts
+from sqlflow_edl.render import render
+from sqlflow_edl.session import Session
+
+
+def compile_(options: argparse.Namespace) -> int:
+    """The command; returns the exit code."""
+    narrator = Narrator(sys.stderr)
+    name = text = ""
+    output = Path(options.output)
+    try:
+        if not options.source:
+            print("sqlflow compile: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
+            return exit_codes.USAGE
+        with Session(options.source, dialect=options.dialect, observer=narrator) as session:
+            written = 0
+            for each in texts(options.files, []):
+                name, text = each.name, each.text
+                for compiled in session.compile(text):
+                    folder = _folder(output, compiled.spec.output.name)
+                    compiled.program.write(folder)
+                    print(folder)
+                    written += 1
+    except SQLFlowError as error:
+        if options.debug:
+            traceback.print_exc()
+        print(render(error, text, name), file=sys.stderr)
+        return exit_codes.FAILED
+    if not written:
+        print("there is no TRAIN statement to compile", file=sys.stderr)
+    return exit_codes.OK
+
+
+def _folder(output: Path, model: str) -> Path:
+    """A folder for the model's program, never one that is there: a-b, a-b-2, …"""
+    stem = re.sub(r"[^\w.-]+", "-", model, flags=re.ASCII).strip(".-")[:80] or "program"
+    folder, number = output / stem, 1
+    while folder.exists():
+        number += 1
+        folder = output / f"{stem}-{number}"
+    return folder

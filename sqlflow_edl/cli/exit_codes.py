@@ -1,0 +1,14 @@
+"""The exit codes of `sqlflow`, one table for the code, the help page and the documentation."""
+
+OK = 0
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+
+MEANING = {
+    OK: "every statement succeeded",
+    FAILED: "a statement failed; the message says which and why",
+    USAGE: "the command line is wrong",
+    INTERRUPTED: "interrupted with Ctrl-C",
+}
+HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())

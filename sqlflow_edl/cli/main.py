@@ -1,0 +1,84 @@
+"""The command `sqlflow`: one subcommand per way to use it. stdout is data, stderr is narration.
+
+Nothing heavy is imported here: `sqlflow --help` answers before a database driver or a parser could be loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from sqlflow_edl.cli import exit_codes
+
+EPILOG = f"""\
+The data source is a URL such as duckdb:///demo.duckdb, in --source or in the variable SQLFLOW_SOURCE.
+
+exit codes:
+{exit_codes.HELP}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help()
+        return exit_codes.USAGE
+    if options.command == "run":
+        from sqlflow_edl.cli.run import run as command
+    else:
+        from sqlflow_edl.cli.compile import compile_ as command
+    try:
+        return command(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, such as `head`, has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    from edl.version import VERSION
+
+    parser = argparse.ArgumentParser(
+        prog="sqlflow",
+        description="Train, use and measure models with SQL.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"sqlflow-edl {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    run = _command(commands, "run", "run the statements of a program")
+    run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
+    run.add_argument("-e", "--execute", metavar="SQL", action="append", default=[], help="run this text")
+    run.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table", help="of result sets on stdout"
+    )
+    run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
+    compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
+    compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
+    compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--source", metavar="URL", default=os.environ.get("SQLFLOW_SOURCE"), help="the database"
+    )
+    parser.add_argument("--dialect", metavar="NAME", help="of the SQL; by default that of the database")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The one renderer of errors: what, where, a caret under the text, what was expected, and the nearest right thing.
+
+error: unknown column sepal_lenght
+  --> iris.sql:3:8
+   |
+ 3 | COLUMN sepal_lenght, sepal_width
+   |        ^^^^^^^^^^^^
+   = did you mean sepal_length?
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from edl.errors import ErrorList, Span, SQLFlowError
+
+LONGEST_LINE = 160  # of the user's text in a message; a longer line is cut around the place
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A span as people count: line and column from 1, columns in characters."""
+
+    line: int
+    column: int
+    text: str  # of the line
+    width: int  # characters under the caret, at least 1
+
+
+def locate(text: str, span: Span) -> Place:
+    """Where the span's start is in `text`."""
+    start = min(max(span.start, 0), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    width = max(1, min(span.end, line_end) - start)
+    return Place(
+        text.count("\n", 0, start) + 1, start - line_start + 1, text[line_start:line_end].rstrip("\r"), width
+    )
+
+
+def render(error: SQLFlowError, text: str = "", name: str = "") -> str:
+    """The error as plain text of several lines. text: the program; name: its file, empty for one typed in."""
+    errors = error.errors if isinstance(error, ErrorList) else (error,)
+    return "\n".join(_render_one(each, text, name) for each in errors)
+
+
+def _render_one(error: SQLFlowError, text: str, name: str) -> str:
+    lines = [f"error: {error.message}"]
+    margin = " " * 4
+    if error.span is not None and text:
+        place = locate(text, error.span)
+        number = f"{place.line:>3}"
+        shown, before = _window(place)
+        margin = " " * len(number)
+        lines.append(f"{margin} --> {name or '<statement>'}:{place.line}:{place.column}")
+        lines.append(f"{margin} |")
+        lines.append(f"{number} | {shown}".rstrip())
+        caret = "^" * max(1, min(_cells(place.text[place.column - 1 :][: place.width]), LONGEST_LINE))
+        lines.append(f"{margin} | {' ' * before}{caret}")
+    if error.hint:
+        first, *more = error.hint.splitlines()
+        lines.append(f"{margin} = {first}")
+        lines.extend(f"{margin}   {line}" for line in more)
+    return "\n".join(lines)
+
+
+def _window(place: Place) -> tuple[str, int]:
+    """The part of the line that is shown, without control characters, and the cells before the caret."""
+    start = 0 if place.column <= LONGEST_LINE // 2 else place.column - LONGEST_LINE // 2
+    shown = place.text[start : start + LONGEST_LINE]
+    before = place.text[start : place.column - 1]
+    prefix = "…" if start else ""
+    suffix = "…" if start + LONGEST_LINE < len(place.text) else ""
+    return prefix + _visible(shown) + suffix, len(prefix) + _cells(before)
+
+
+def _visible(text: str) -> str:
+    return "".join(
+        " " if char == "\t" else char if unicodedata.category(char) not in {"Cc", "Cf", "Cs"} else "\ufffd"
+        for char in text
+    )
+
+
+def _cells(text: str) -> int:
+    """Terminal cells of the text: wide characters take two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )

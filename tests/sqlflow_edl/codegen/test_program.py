@@ -1,0 +1,201 @@
+"""Generated programs: golden files, determinism, and text that cannot break out."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edl import spec
+from sqlflow_edl.codegen import generate
+
+HOSTILE = [
+    'x"); import os #',
+    "x'); import os #",
+    "type",
+    "a.b",
+    "a/b",
+    "n" * 300,
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+    "$(rm -rf /)",
+    "`id`",
+    "a\nb",
+    "a\\",
+    '"""',
+    "'''",
+    "\\N{BULLET}",
+    "\u202egnol",
+    "\u2028",
+    "\x00",
+    "\x0c",
+    "# -*- coding: utf-7 -*-",
+    "f0",
+    "dense",
+    "class",
+    "",
+]
+
+
+def job(
+    framework: spec.job.Framework = "keras",
+    *,
+    names: tuple[str, str, str, str] = ("age", "department", "address", "income"),
+    label: spec.Label | None = None,
+    model: spec.Component | None = None,
+    loss: spec.Component | None = None,
+    optimizer: spec.Component | None = None,
+    metrics: tuple[str, ...] = ("rmse", "mae"),
+    select: str = "SELECT age, department, address, income FROM employee",
+    words: tuple[str | int, ...] = ("engineering", "finance", "sales"),
+) -> spec.JobSpec:
+    number, word, text, target = names
+    params: dict[str, spec.job.Parameter] = {"hidden_units": (100, 150, 50), "activation": "relu"}
+    return spec.JobSpec(
+        kind="train",
+        statement=select + " TO TRAIN …",
+        query=spec.Query(select, "duckdb", "duckdb:///demo.duckdb"),
+        rows=spec.Rows(pinned=True, total=6400, training=5760, validation=640),
+        framework=framework,
+        model=model or spec.Component("DNNRegressor", params),
+        inputs={
+            "features": (
+                spec.Standardize(number, 38.58, 13.64),
+                spec.OneHot(spec.Vocabulary(word, words)),
+                spec.Embedding(spec.HashBucket(text, 1000), 16),
+            )
+        },
+        label=label or spec.RegressionLabel(target, 60000.0, 15000.0),
+        optimizer=optimizer or spec.Component("adam", {"learning_rate": 0.001}),
+        loss=loss or spec.Component("mean_squared_error"),
+        metrics=metrics,
+    )
+
+
+CLASSES = spec.ClassLabel("kind", ("a", "b", "c"))
+TWO = spec.ClassLabel("left", (False, True))
+JOBS = {
+    "dnn_regressor": {},
+    "dnn_classifier": {
+        "label": CLASSES,
+        "model": spec.Component(
+            "DNNClassifier", {"hidden_units": (10,), "activation": "tanh", "dropout": 0.2, "batch_norm": True}
+        ),
+        "loss": spec.Component("focal", {"gamma": 2.0}),
+        "optimizer": spec.Component("sgd", {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True}),
+        "metrics": ("accuracy", "log_loss"),
+        "words": tuple(range(21)),
+    },
+    "linear_classifier": {
+        "label": TWO,
+        "model": spec.Component("LinearClassifier"),
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("accuracy", "auc"),
+    },
+    "huber_regressor": {
+        "loss": spec.Component("huber", {"delta": 1.5}),
+        "model": spec.Component("LinearRegressor"),
+    },
+}
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("name", JOBS)
+def test_a_program_is_what_a_person_would_write(
+    name: str, framework: spec.job.Framework, golden: Callable[[str, bytes], None]
+) -> None:
+    files = generate(job(framework, **JOBS[name])).files  # type: ignore[arg-type]
+    golden(f"programs/{name}_{framework}.py", files["model.py"])
+
+
+def test_a_reader_names_its_source_and_query(golden: Callable[[str, bytes], None]) -> None:
+    golden("programs/reader_duckdb.py", generate(job()).files["reader.py"])
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_the_same_spec_gives_the_same_bytes(framework: spec.job.Framework) -> None:
+    first, second = generate(job(framework)), generate(spec.from_json(spec.to_json(job(framework))))
+    assert first.files == second.files
+
+
+def test_a_long_vocabulary_is_stored_beside_the_program() -> None:
+    words = tuple(f"word {i}" for i in range(21))
+    files = generate(job(words=words)).files
+    assert json.loads(files["vocabulary/f1.json"]) == list(words)
+    assert b"word 1" not in files["model.py"]
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("loss", ["mean_squared_error", "mean_absolute_error", "huber", "log_cosh"])
+def test_every_regression_loss_makes_a_program(framework: spec.job.Framework, loss: str) -> None:
+    params: dict[str, spec.job.Parameter] = {"delta": 1.0} if loss == "huber" else {}
+    ast.parse(generate(job(framework, loss=spec.Component(loss, params))).files["model.py"])
+
+
+def shape(source: bytes) -> str:
+    """The syntax tree without the values of its literals."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.value = type(node.value).__name__
+            node.kind = None
+    return ast.dump(tree)
+
+
+def with_names(
+    framework: spec.job.Framework, names: tuple[str, str, str, str], words: tuple[str, str, str]
+) -> bytes:
+    select = "SELECT " + ", ".join(names) + " FROM t"
+    return generate(job(framework, names=names, words=words, select=select)).files["model.py"]
+
+
+SHAPES = {
+    framework: shape(with_names(framework, ("a", "b", "c", "d"), ("x", "y", "z")))
+    for framework in ("keras", "torch")
+}
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_leaves_the_program_its_shape(framework: spec.job.Framework, name: str) -> None:
+    source = with_names(framework, (name, name + "1", name + "2", name + "3"), (name, name + "y", name + "z"))
+    assert shape(source) == SHAPES[framework]
+    assert f'"{name}"' in ast.unparse(ast.parse(source)) or repr(name) in ast.unparse(ast.parse(source))
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(names=st.tuples(texts, texts, texts, texts), words=st.tuples(texts, texts, texts))
+def test_no_name_changes_the_shape_of_a_program(
+    names: tuple[str, str, str, str], words: tuple[str, str, str]
+) -> None:
+    for framework in ("keras", "torch"):
+        source = with_names(framework, names, words)  # type: ignore[arg-type]
+        assert shape(source) == SHAPES[framework]
+        found = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+        assert set(names) | set(words) <= {value for value in found if isinstance(value, str)}
+
+
+def test_ten_thousand_drawn_names_leave_the_shape(repository: object) -> None:
+    import random
+
+    draw = random.Random(20)  # noqa: S311 - a fixed drawing, not a secret
+    alphabet = "ab \"'\\\n\r\t{}%#();.,/`$\x00\x0c\u2028\u202eäß漢😀"
+    drawn = ["".join(draw.choices(alphabet, k=draw.randint(0, 12))) for _ in range(10_000)]
+    for i in range(0, len(drawn) - 7, 7):
+        one = drawn[i : i + 7]
+        framework: spec.job.Framework = "keras" if i % 2 else "torch"
+        source = with_names(framework, tuple(one[:4]), tuple(one[4:]))  # type: ignore[arg-type]
+        assert shape(source) == SHAPES[framework]
+
+
+def test_a_number_keeps_every_digit() -> None:
+    feature = spec.Standardize("x", 0.1 + 0.2, 1e-300)
+    source = generate(msgspec.structs.replace(job(), inputs={"features": (feature,)})).files["model.py"]
+    assert b"mean=0.30000000000000004, std=1e-300" in source
