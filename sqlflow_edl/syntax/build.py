@@ -1,0 +1,299 @@
+"""From the tree of the extended clauses to the fields of a `Statement`: one method per rule of the grammar."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from lark import Token, Transformer, Tree, v_args
+from lark.exceptions import VisitError
+from lark.tree import Meta
+
+from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
+from sqlflow_edl.syntax.ast import (
+    Attribute,
+    Call,
+    ColumnClause,
+    ColumnItem,
+    Kind,
+    ListValue,
+    Literal_,
+    MapValue,
+    Name,
+    Star,
+    Statement,
+    Validate,
+    Value,
+)
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.lexer import name_value, string_value
+
+_CONSTANTS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
+_MOST_DIGITS = 400  # Python itself refuses to read an integer of 4,301
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """One clause: the field of `Statement` that it fills, and with what."""
+
+    field: str
+    content: Any
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyword:
+    """`key=value` among the arguments of a call."""
+
+    key: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item of COLUMN, with the input that it closes a group for."""
+
+    item: ColumnItem
+    for_input: Name | None
+    end: int
+
+
+def build_statement(tree: Tree[Token], text: str, dialect: Dialect) -> Statement:
+    """The statement that `tree` says; its SELECT, text and span are the caller's to fill in.
+
+    text: the whole program, into which all positions point. Raises StatementSyntaxError, or an ErrorList of
+    them, for clauses given twice and values that cannot be read.
+    """
+    try:
+        return cast(Statement, _Builder(text, dialect).transform(tree))
+    except VisitError as error:
+        if isinstance(error.orig_exc, SQLFlowError):
+            raise error.orig_exc from None
+        raise
+
+
+@v_args(meta=True)
+class _Builder(Transformer[Token, Any]):
+    def __init__(self, text: str, dialect: Dialect) -> None:
+        super().__init__()
+        self._text = text
+        self._dialect = dialect
+
+    def _written(self, meta: Meta) -> str:
+        return self._text[meta.start_pos : meta.end_pos]
+
+    # ------------------------------------------------------------------------------------ statements
+
+    def start(self, meta: Meta, children: list[Statement]) -> Statement:
+        return children[0]
+
+    def train(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("train", meta, children[1:], model=children[0])
+
+    def predict(self, meta: Meta, children: list[Any]) -> Statement:
+        has_target = bool(children) and isinstance(children[0], Name)
+        target = children.pop(0) if has_target else None
+        return self._statement("predict", meta, children, target=target)
+
+    def evaluate(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("evaluate", meta, children[1:], model=children[0])
+
+    def explain(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("explain", meta, children[1:], model=children[0])
+
+    def optimize(self, meta: Meta, children: list[Any]) -> Statement:
+        direction, objective, *clauses = children
+        return self._statement("optimize", meta, clauses, direction=direction, objective=objective)
+
+    def run(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("run", meta, children[1:], image=children[0])
+
+    def auto(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("auto", meta, children)
+
+    def show_train(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("show_train", meta, [], model=children[0])
+
+    def show_models(self, meta: Meta, children: list[Token]) -> Statement:
+        like = string_value(children[0]) if children else None
+        return self._statement("show_models", meta, [], like=like)
+
+    def describe_model(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("describe_model", meta, [], model=children[0])
+
+    def drop_model(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("drop_model", meta, [], model=children[-1], if_exists=len(children) > 1)
+
+    def _statement(self, kind: Kind, meta: Meta, clauses: list[_Clause], **fields: Any) -> Statement:
+        """The statement of these clauses, of which COLUMN alone may be given more than once."""
+        first: dict[str, _Clause] = {}
+        columns: list[ColumnClause] = []
+        twice: list[SQLFlowError] = []
+        for clause in clauses:
+            if clause.field == "columns":
+                columns += clause.content
+            elif clause.field in first:
+                twice.append(self._given_twice(first[clause.field], clause))
+            else:
+                first[clause.field] = clause
+        raise_all(twice)
+        fields |= {name: clause.content for name, clause in first.items()}
+        return Statement(kind, self._written(meta), _span(meta), columns=tuple(columns), **fields)
+
+    def _given_twice(self, first: _Clause, second: _Clause) -> StatementSyntaxError:
+        keyword = self._keyword(second)
+        line = self._text.count("\n", 0, first.span.start) + 1
+        return StatementSyntaxError(
+            f"{keyword.upper()} is given twice",
+            span=Span(second.span.start, second.span.start + len(keyword)),
+            hint=f"line {line} has {self._keyword(first).upper()} already; a list takes commas",
+        )
+
+    def _keyword(self, clause: _Clause) -> str:
+        word = re.compile(r"\w+").match(self._text, clause.span.start)
+        return word[0] if word else ""
+
+    # --------------------------------------------------------------------------------------- clauses
+
+    def attributes(self, meta: Meta, children: list[Attribute]) -> _Clause:
+        return _Clause("attributes", tuple(children), _span(meta))
+
+    def attribute(self, meta: Meta, children: list[Any]) -> Attribute:
+        key, value = children
+        return Attribute(str(key), value, key.span)
+
+    def column(self, meta: Meta, children: list[_Item]) -> _Clause:
+        """FOR closes a group of items: `COLUMN a, b FOR deep, c FOR wide` is two clauses."""
+        groups: list[ColumnClause] = []
+        items: list[ColumnItem] = []
+        start = meta.start_pos
+        for entry in children:
+            items.append(entry.item)
+            if entry.for_input or entry is children[-1]:
+                groups.append(ColumnClause(tuple(items), entry.for_input, Span(start, entry.end)))
+                items, start = [], entry.end
+        return _Clause("columns", groups, _span(meta))
+
+    def item(self, meta: Meta, children: list[Any]) -> _Item:
+        value, named = children[0], dict(children[1:])
+        if isinstance(value, Call):
+            value = replace(value, alias=named.get("AS"))
+        return _Item(ColumnItem(value, named.get("AS")), named.get("FOR"), meta.end_pos)
+
+    def alias(self, meta: Meta, children: list[Name]) -> tuple[str, Name]:
+        return "AS", children[0]
+
+    def for_input(self, meta: Meta, children: list[Name]) -> tuple[str, Name]:
+        return "FOR", children[0]
+
+    def label(self, meta: Meta, children: list[Name]) -> _Clause:
+        return _Clause("labels", tuple(children), _span(meta))
+
+    def label_name(self, meta: Meta, children: list[Any]) -> Name:
+        """A text here is a name; in double quotes it is read as the dialect reads such a name."""
+        token = children[0]
+        if isinstance(token, Name):
+            return token
+        as_name = token[0] == '"' and self._dialect.double_quotes_name
+        return Name((name_value(token) if as_name else string_value(token),), str(token), _span(meta))
+
+    def validate(self, meta: Meta, children: list[Any]) -> _Clause:
+        how = children[0]
+        if isinstance(how, Token):
+            return _Clause("validate", Validate(str(how), None, _span(meta)), _span(meta))
+        return _Clause("validate", Validate(None, float(how.value), _span(meta)), _span(meta))
+
+    def using(self, meta: Meta, children: list[Name]) -> _Clause:
+        return _Clause("using", children[0], _span(meta))
+
+    def into(self, meta: Meta, children: list[Name]) -> _Clause:
+        return _Clause("into", tuple(children), _span(meta))
+
+    def command(self, meta: Meta, children: list[Token]) -> _Clause:
+        return _Clause("command", tuple(map(string_value, children)), _span(meta))
+
+    def image(self, meta: Meta, children: list[Token]) -> str:
+        return str(children[0])
+
+    def if_exists(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    # ------------------------------------------------------------------------- optimise, as written
+
+    def direction(self, meta: Meta, children: list[Token]) -> str:
+        return children[0].lower()
+
+    def expression(self, meta: Meta, children: list[Any]) -> str:
+        return self._written(meta)
+
+    def constraint(self, meta: Meta, children: list[Any]) -> str:
+        return self._written(meta)
+
+    def constraints(self, meta: Meta, children: list[str]) -> _Clause:
+        return _Clause("constraints", tuple(children), _span(meta))
+
+    # ---------------------------------------------------------------------------------------- values
+
+    def star(self, meta: Meta, children: list[Token]) -> Star:
+        return Star(_span(meta))
+
+    def string(self, meta: Meta, children: list[Token]) -> Literal_:
+        return Literal_(string_value(children[0]), _span(meta))
+
+    def constant(self, meta: Meta, children: list[Token]) -> Literal_:
+        return Literal_(_CONSTANTS[children[0].upper()], _span(meta))
+
+    def number(self, meta: Meta, children: list[Token]) -> Literal_:
+        text = "".join(children)
+        span = _span(meta)
+        if len(text) > _MOST_DIGITS:
+            raise StatementSyntaxError(
+                "the number is too long", span=span, hint=f"at most {_MOST_DIGITS} digits"
+            )
+        value = float(text) if set(text) & set(".eE") else int(text)
+        if value in (float("inf"), float("-inf")):
+            raise StatementSyntaxError("the number is too large", span=span, hint="numbers go up to 1.8e308")
+        return Literal_(value, span)
+
+    def list_value(self, meta: Meta, children: list[Value]) -> ListValue:
+        return ListValue(tuple(children), _span(meta))
+
+    def map_value(self, meta: Meta, children: list[tuple[str, Value]]) -> MapValue:
+        return MapValue(tuple(children), _span(meta))
+
+    def pair(self, meta: Meta, children: list[Any]) -> tuple[str, Value]:
+        key, value = children
+        return (str(key.value) if isinstance(key, Literal_) else str(key)), value
+
+    def call(self, meta: Meta, children: list[Any]) -> Call:
+        name, *arguments = children
+        return Call(
+            str(name),
+            tuple(argument for argument in arguments if not isinstance(argument, _Keyword)),
+            tuple((argument.key, argument.value) for argument in arguments if isinstance(argument, _Keyword)),
+            _span(meta),
+            name.span,
+        )
+
+    def aliased(self, meta: Meta, children: list[Any]) -> Call:
+        call, (_, alias) = children
+        return replace(call, alias=alias)
+
+    def keyword(self, meta: Meta, children: list[Any]) -> _Keyword:
+        return _Keyword(*children)
+
+    # ----------------------------------------------------------------------------------------- names
+
+    def name(self, meta: Meta, children: list[str]) -> Name:
+        return Name(tuple(children), self._written(meta), _span(meta))
+
+    def path(self, meta: Meta, children: list[Token]) -> Name:
+        return Name((str(children[0]),), str(children[0]), _span(meta))
+
+    def part(self, meta: Meta, children: list[Token]) -> str:
+        return name_value(children[0])
+
+
+def _span(meta: Meta) -> Span:
+    return Span(meta.start_pos, meta.end_pos)

@@ -1,0 +1,87 @@
+"""From the tokens of the extended clauses to a tree of the grammar's rules.
+
+The parser is fed token by token, and says before each which types it can take: so a keyword is a keyword
+only where one can stand, and a text in double quotes is a name where the dialect quotes so and only a
+name can stand. The first token that fits nowhere is an error in words, with a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from lark import Token as LarkToken
+from lark import Tree
+from lark.exceptions import UnexpectedToken
+
+from edl.errors import Span, StatementSyntaxError
+from sqlflow_edl.syntax.complaints import complaint
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.grammar import Grammar, extended_grammar
+from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens, opens_clause
+
+DEEPEST = 32  # brackets inside brackets
+
+_TYPES = {"path": "PATH", "number": "NUMBER", "query": "QUERY", "quoted": "QUOTED"}
+
+
+def parse_clauses(tokens: LazyTokens, dialect: Dialect) -> Tree[LarkToken]:
+    """The tree of the clauses; StatementSyntaxError at the first token that does not fit."""
+    grammar = extended_grammar()
+    parser: Any = grammar.parser.parse_interactive()
+    depth = position = 0
+    while (token := tokens[position]).kind != "end":
+        choices = parser.choices()
+        kind = _type(tokens, position, choices, grammar, dialect)
+        depth += (token.text in "([{") - (token.text in ")]}")
+        if depth > DEEPEST:
+            raise _too_deep(token.start)
+        if kind not in choices:
+            raise complaint(tokens, position, parser.accepts(), dialect)
+        try:
+            parser.feed_token(LarkToken(kind, token.text, start_pos=token.start, end_pos=token.end))
+        except UnexpectedToken:
+            raise complaint(tokens, position, parser.accepts(), dialect) from None
+        position += 1
+    try:
+        tree: Tree[LarkToken] = parser.feed_eof()
+    except UnexpectedToken:
+        raise complaint(tokens, position, parser.accepts(), dialect) from None
+    return tree
+
+
+def _type(
+    tokens: LazyTokens, position: int, choices: Collection[str], grammar: Grammar, dialect: Dialect
+) -> str:
+    """The terminal that the token is in this place; a type that the parser does not know when it is none."""
+    token = tokens[position]
+    if token.kind == "word":
+        return _word_type(tokens, position, choices, grammar)
+    if token.kind == "string":
+        double = token.text[0] == '"' and dialect.double_quotes_name
+        is_name = "STRING" not in choices or tokens[position + 1].text == "."
+        return "QUOTED" if double and is_name else "STRING"
+    if token.kind == "symbol":
+        return grammar.symbols.get(token.text, token.text)
+    return _TYPES.get(token.kind, token.kind)
+
+
+def _word_type(tokens: LazyTokens, position: int, choices: Collection[str], grammar: Grammar) -> str:
+    keyword = tokens[position].word
+    if keyword not in grammar.keywords or keyword not in choices:
+        return "WORD"
+    if "WORD" not in choices:
+        return keyword
+    if keyword in CLAUSES:
+        return keyword if opens_clause(tokens, position) else "WORD"
+    if keyword == "IF":
+        return keyword if tokens[position + 1].word == "EXISTS" else "WORD"
+    return "WORD" if tokens[position + 1].text in (".", "(") else keyword
+
+
+def _too_deep(start: int) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        "the brackets are nested too deeply",
+        span=Span(start, start + 1),
+        hint=f"at most {DEEPEST} may be open at once",
+    )

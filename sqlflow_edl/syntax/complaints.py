@@ -1,0 +1,142 @@
+"""Syntax errors in words: what stands there, what was expected, and the keyword that was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from edl.errors import Span, StatementSyntaxError, nearest
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
+from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
+
+_UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "$": "dollar quote"}
+_VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
+_OPERATORS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "POWER", "COMPARISON", "AND", "OR"))
+
+# What a terminal is called in a hint, in the order in which a hint lists them; keywords speak for themselves.
+_WORDS = {
+    "WORD": "a name",
+    "PATH": "a name",
+    "QUOTED": "a name",
+    "STRING": "a text in quotes",
+    "NUMBER": "a number",
+    "QUERY": "a query",
+    "STAR": '"*"',
+    "COMMA": "a comma",
+    "DOT": "",
+    "EQUAL": '"="',
+    "COLON": '":"',
+    "LPAR": '"("',
+    "RPAR": '")"',
+    "LSQB": '"["',
+    "RSQB": '"]"',
+    "LBRACE": '"{"',
+    "RBRACE": '"}"',
+    "MINUS": "",
+    "PLUS": "",
+    "$END": "the end of the statement",
+}
+
+
+def unclosed(token: Token) -> StatementSyntaxError:
+    """A quote, comment or parenthesis that nothing closes; the place is where it opens."""
+    what = _UNCLOSED.get(token.text[0], "quote")
+    opening = token.text[: 2 if what == "comment" else 1]
+    return StatementSyntaxError(
+        f"the {what} {opening} is never closed",
+        span=Span(token.start, token.start + len(opening)),
+        hint=f"close it, or remove the {opening}",
+    )
+
+
+def complaint(
+    tokens: LazyTokens, position: int, accepted: Collection[str], dialect: Dialect
+) -> StatementSyntaxError:
+    """The error at the token that does not fit; `accepted` are the terminals that would have."""
+    token = tokens[position]
+    if token.kind == "unclosed":
+        return unclosed(token)
+    if near := _misspelt(tokens, position, accepted):
+        return near
+    message = f"unexpected {_shown(token)}"
+    if position:
+        message += f" after {_shown(tokens[position - 1])}"
+    hint = _special_hint(tokens, position, accepted, dialect) or "expected " + expected(accepted)
+    return StatementSyntaxError(message, span=_place(tokens, position), hint=hint)
+
+
+def expected(accepted: Collection[str]) -> str:
+    """The terminals in words: `a comma, LABEL or the end of the statement`."""
+    left = set(accepted)
+    found: list[str] = []
+    if left >= _VALUE:
+        found.append("a value (number, text, name, list or map)")
+        left -= _VALUE | {"PATH", "QUOTED", "LBRACE", "FALSE", "NULL", "MINUS", "PLUS"}
+    if left >= _OPERATORS:
+        found.append("an operator")
+        left -= _OPERATORS | {"EQUAL"}
+    if "WORD" in left:
+        left -= {"TRUE", "FALSE", "NULL"}
+    found += [words for terminal, words in _WORDS.items() if terminal in left and terminal != "$END"]
+    found += sorted(terminal for terminal in left if terminal not in _WORDS)
+    found += [_WORDS["$END"]] if "$END" in left else []
+    distinct = [words for words in dict.fromkeys(found) if words]
+    return " or ".join(filter(None, (", ".join(distinct[:-1]), *distinct[-1:])))
+
+
+def _misspelt(tokens: LazyTokens, position: int, accepted: Collection[str]) -> StatementSyntaxError | None:
+    """The token, or the one before it that was taken for a name, is nearly a keyword."""
+    keywords = [terminal for terminal in accepted if terminal.isalpha() and terminal not in _WORDS]
+    token, before = tokens[position], tokens[position - 1] if position else None
+    if token.kind == "word" and (near := nearest(token.text, keywords)) and near != token.word:
+        return did_you_mean_keyword(token, near)
+    if before and before.kind == "word" and before.word not in CLAUSES and token.kind in ("word", "quoted"):
+        follows_comma = position > 1 and tokens[position - 2].text == ","
+        near = nearest(before.text, CLAUSES) if follows_comma else None
+        return did_you_mean_keyword(before, near) if near else None
+    return None
+
+
+def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
+    """The error at a word that is nearly that keyword."""
+    return StatementSyntaxError(
+        f"unexpected {_shown(token)}", span=Span(token.start, token.end), hint=f"did you mean {keyword}?"
+    )
+
+
+def _special_hint(
+    tokens: LazyTokens, position: int, accepted: Collection[str], dialect: Dialect
+) -> str | None:
+    token = tokens[position]
+    takes_name = "QUOTED" in accepted
+    if token.kind == "string" and takes_name:
+        quoted = quoted_name(name_value(token.text))
+        return f"a name is expected, not a text: write it without quotes, or as {_shortened(quoted)}"
+    if token.kind == "path" and takes_name:
+        return f"quote a name that is not one word: {_shortened(quoted_name(token.text))}"
+    if token.kind == "unknown" and token.text in "‘’“”":
+        return "write straight quotes, ' or \""
+    if token.word in CLAUSES and (clauses := sorted(CLAUSES & set(accepted))):
+        verb = next((tokens[i].word for i in (0, 1) if tokens[i].word != "TO"), "")
+        return f"{verb} takes {', '.join(clauses)}, and not {token.word}"
+    if "COMMA" in accepted and token.kind in ("word", "quoted", "string", "path", "number"):
+        return f"put a comma before {_shown(token)}, or one of {expected(set(accepted) - {'COMMA', '$END'})}"
+    return None
+
+
+def _place(tokens: LazyTokens, position: int) -> Span:
+    """The token; at the end of the statement, the character behind the last one."""
+    token = tokens[position]
+    if token.kind != "end":
+        return Span(token.start, token.end)
+    end = tokens[position - 1].end if position else token.start
+    return Span(end, end)
+
+
+def _shown(token: Token) -> str:
+    return "end of the statement" if token.kind == "end" else _shortened(token.text)
+
+
+def _shortened(text: str, most: int = 40) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,84 @@
+"""What the lexer must know of each database's SQL: how it quotes and how it comments.
+
+A statement is cut from a program, and its SELECT from the extended clauses, by these few facts alone: the
+rest of a dialect is the database's own business. `tests/sqlflow_edl/syntax/test_dialects.py` compares
+them with sqlglot's tokenizers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from edl.errors import SemanticError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Lexical facts of one dialect; `sqlglot` is the name of the dialect there."""
+
+    name: str
+    sqlglot: str
+    string_quotes: str = "'"
+    name_quotes: str = '"`'  # `[` stands for [x]
+    hash_comments: bool = False
+    dash_needs_space: bool = False  # MySQL: `1--1` is 2, `-- x` is a comment
+    nested_comments: bool = True
+    return_ends_comment: bool = True  # a lone carriage return ends a `--` comment
+    backslash_escapes: bool = False  # in every string
+    e_strings: bool = False  # E'…' has backslash escapes
+    raw_strings: bool = False  # r'…' has none
+    dollar_quotes: bool = False  # $tag$ … $tag$
+
+    @property
+    def double_quotes_name(self) -> bool:
+        """Is "x" a name in this dialect, not a text?"""
+        return '"' in self.name_quotes
+
+    @property
+    def bracket_quotes_name(self) -> bool:
+        """Is [x] a name in this dialect?"""
+        return "[" in self.name_quotes
+
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("duckdb", "duckdb", e_strings=True, dollar_quotes=True),
+        Dialect("postgres", "postgres", name_quotes='"', e_strings=True, dollar_quotes=True),
+        Dialect("sqlite", "sqlite", name_quotes='"`[', nested_comments=False, return_ends_comment=False),
+        Dialect(
+            "mysql",
+            "mysql",
+            string_quotes="'\"",
+            name_quotes="`",
+            hash_comments=True,
+            dash_needs_space=True,
+            nested_comments=False,
+            return_ends_comment=False,
+            backslash_escapes=True,
+        ),
+        Dialect("hive", "hive", string_quotes="'\"", name_quotes="`", backslash_escapes=True),
+        Dialect("maxcompute", "maxcompute", string_quotes="'\"", name_quotes="`", backslash_escapes=True),
+        Dialect(
+            "spark", "spark", string_quotes="'\"", name_quotes="`", backslash_escapes=True, raw_strings=True
+        ),
+    )
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name, case ignored; SemanticError with the nearest name when there is none."""
+    try:
+        return DIALECTS[name.casefold()]
+    except KeyError:
+        hint = did_you_mean(name, DIALECTS)
+        raise SemanticError(f"unknown SQL dialect {name!r}", hint=hint) from None
+
+
+@cache
+def sqlglot_name(dialect: Dialect) -> str:
+    """The dialect's name in sqlglot as installed; MaxCompute without its plug-in is read as Hive."""
+    from sqlglot import Dialect as SqlglotDialect
+
+    return dialect.sqlglot if SqlglotDialect.get(dialect.sqlglot) else "hive"

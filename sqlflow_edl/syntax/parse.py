@@ -1,0 +1,120 @@
+"""From the text of a program to its statements: split, parse the clauses, build the tree.
+
+    parse(text, dialect) -> [Statement, …]        is_complete(text, dialect) -> bool
+
+The SELECT is cut out byte for byte, its leading and trailing comments included (who puts it in parentheses
+must put a line break behind it). Ordinary SQL comes back as kind "sql", unread. If sqlglot cannot read the
+SELECT of an extended statement, that is a warning: the database decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
+
+from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.dialects import Dialect, dialect_named
+from sqlflow_edl.syntax.split import Piece, split
+
+_PLANNED = ("train", "auto")  # what EXPLAIN shows the plan of
+
+
+def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
+    """The statements of a program, in order; pieces of nothing but comments are left out.
+
+    Raises StatementSyntaxError, or an ErrorList of one error or more of several statements; SemanticError
+    for an unknown dialect.
+    """
+    known = dialect_named(dialect)
+    statements: list[Statement] = []
+    errors: list[SQLFlowError] = []
+    for piece in split(text, known):
+        try:
+            statements += [] if piece.empty else [_statement(piece, text, known)]
+        except SQLFlowError as error:
+            errors += getattr(error, "errors", (error,))
+    raise_all(errors)
+    return statements
+
+
+def is_complete(text: str, dialect: str = "duckdb") -> bool:
+    """Does the text end a statement: with a semicolon, outside strings, comments and routine bodies?"""
+    complete = False
+    for piece in split(text, dialect_named(dialect)):
+        complete = piece.ended or (complete and piece.empty)
+    return complete
+
+
+def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
+    if piece.error:
+        raise piece.error
+    if piece.clauses is None or (piece.bare and _is_ordinary(piece, text, dialect)):
+        return _ordinary(piece, text, dialect)
+    return _extended(piece, text, dialect)
+
+
+def _ordinary(piece: Piece, text: str, dialect: Dialect) -> Statement:
+    """Ordinary SQL; unless it is none, and looks like an extended statement with an error in it."""
+    written = _slice(text, piece.span)
+    if piece.doubts and _objection(text, piece.span, dialect):
+        for doubt in piece.doubts:
+            if doubt.query != Span(piece.span.start, piece.span.start) and not _objection(
+                text, doubt.query, dialect
+            ):
+                raise doubt.error
+    return Statement("sql", written, piece.span)
+
+
+def _is_ordinary(piece: Piece, text: str, dialect: Dialect) -> bool:
+    """Is what looks like clauses without TO part of ordinary SQL, its query being incomplete without it?"""
+    return (
+        piece.query is not None
+        and _objection(text, piece.query, dialect) is not None
+        and _objection(text, piece.span, dialect) is None
+    )
+
+
+def _extended(piece: Piece, text: str, dialect: Dialect) -> Statement:
+    from sqlflow_edl.syntax.build import build_statement
+    from sqlflow_edl.syntax.clauses import parse_clauses
+
+    assert piece.clauses is not None
+    tree = parse_clauses(piece.clauses, dialect)
+    statement = replace(
+        build_statement(tree, text, dialect),
+        text=_slice(text, piece.span),
+        span=piece.span,
+        plan=piece.plan,
+    )
+    if piece.plan and statement.kind not in _PLANNED:
+        raise StatementSyntaxError(
+            "EXPLAIN shows the plan of a TRAIN statement only",
+            span=Span(piece.span.start, piece.span.start + len("EXPLAIN")),
+            hint="remove EXPLAIN",
+        )
+    if piece.query is None:
+        return statement
+    return replace(
+        statement,
+        select=_slice(text, piece.query),
+        select_span=piece.query,
+        warnings=_warnings(piece.query, text, dialect),
+    )
+
+
+def _warnings(query: Span, text: str, dialect: Dialect) -> tuple[str, ...]:
+    objection = _objection(text, query, dialect)
+    if objection is None:
+        return ()
+    return (f"the SELECT is not SQL as sqlglot knows {dialect.name} ({objection}); the database decides",)
+
+
+def _objection(text: str, span: Span, dialect: Dialect) -> str | None:
+    from sqlflow_edl.syntax.queries import objection
+
+    return objection(_slice(text, span), dialect)
+
+
+def _slice(text: str, span: Span) -> str:
+    return text[span.start : span.end]

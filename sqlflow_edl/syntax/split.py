@@ -1,0 +1,362 @@
+"""Cutting a program into statements, and an extended statement into its query and its clauses.
+
+Two lexers meet in one text and each must see only its own part, so one walk does both cuts: it reads SQL
+in the dialect until a semicolon or the beginning of the clauses, and from there on reads clauses until
+the semicolon. Clauses begin, outside the parentheses, strings and comments of a query,
+
+* at TO TRAIN, TO PREDICT and so on, whatever follows;
+* at TRAIN, PREDICT, ANALYZE, LABEL or TARGET without TO, where the query may end and all that follows
+  parses as clauses, so that `SELECT train FROM t train` stays ordinary SQL;
+* at the first word of a statement that has no query, such as SHOW TRAIN.
+
+What looks like clauses and does not parse as such is ordinary SQL with a `Doubt`: whoever finds that it
+is no SQL either (`sqlflow_edl.syntax.parse`) can say why it is no extended statement. The walk reads each
+character once or twice, and never raises.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edl.errors import Span, StatementSyntaxError, nearest
+from sqlflow_edl.syntax.complaints import did_you_mean_keyword, unclosed
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.keywords import LazyTokens
+from sqlflow_edl.syntax.lexer import Token, clause_tokens, sql_tokens
+
+VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
+_BARE = frozenset(("TRAIN", "PREDICT", "ANALYZE", "LABEL", "TARGET"))  # without TO
+_QUERIES = frozenset(("SELECT", "WITH", "FROM", "("))
+# Statements without a query, by their first two words; True: only when something follows, because the words
+# alone are SQL somewhere (DuckDB's SHOW train describes the table `train`).
+_OWN = {
+    ("SHOW", "TRAIN"): True,
+    ("SHOW", "MODELS"): False,
+    ("DESCRIBE", "MODEL"): True,
+    ("DESC", "MODEL"): True,
+    ("DROP", "MODEL"): False,
+}
+# Statements in which TO TRAIN has no meaning of the database's own, unlike GRANT … TO, RENAME TO, COPY … TO.
+_REFUSES_TO = frozenset(("DESCRIBE", "DESC", "DROP", "INSERT", "UPDATE", "DELETE", "REPLACE", "VALUES"))
+_ROUTINES = frozenset(("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT"))
+_LOOPS = frozenset(("IF", "LOOP", "WHILE", "REPEAT", "FOR"))  # END IF ends no BEGIN
+
+# Behind these a query cannot end, so what follows is an operand, a table or an alias.
+_CONTINUES = frozenset(
+    [
+        "SELECT",
+        "DISTINCT",
+        "ALL",
+        "FROM",
+        "WHERE",
+        "AND",
+        "OR",
+        "NOT",
+        "ON",
+        "BY",
+        "JOIN",
+        "AS",
+        "IN",
+        "LIKE",
+        "ILIKE",
+        "RLIKE",
+        "REGEXP",
+        "IS",
+        "BETWEEN",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "HAVING",
+        "QUALIFY",
+        "LIMIT",
+        "OFFSET",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "MINUS",
+        "WITH",
+        "RECURSIVE",
+        "USING",
+        "INTO",
+        "SET",
+        "INNER",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "OUTER",
+        "CROSS",
+        "NATURAL",
+        "LATERAL",
+        "INTERVAL",
+        "EXISTS",
+        "SEMI",
+        "ANTI",
+        "GROUP",
+        "ORDER",
+        "PARTITION",
+        "DIV",
+        "MOD",
+        ".",
+        ",",
+        "=",
+        "<",
+        ">",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "|",
+        "&",
+        "^",
+        "!",
+        "~",
+        ":",
+        "@",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why the statement is not an extended one, should it turn out to be no SQL either.
+
+    query: what would have been its query; the reason counts only when that is complete.
+    """
+
+    query: Span
+    error: StatementSyntaxError
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One statement of a program: ordinary SQL, or a query and the tokens of its clauses.
+
+    raw: the characters up to and with the semicolon; the pieces of a program cover it without a gap.
+    span: the same without the semicolon and the white space around; leading comments belong to it.
+    """
+
+    raw: Span
+    span: Span
+    ended: bool  # by a semicolon
+    empty: bool = False  # nothing but comments
+    clauses: LazyTokens | None = None  # None: ordinary SQL
+    query: Span | None = None
+    plan: bool = False  # EXPLAIN stands before
+    bare: bool = False  # without TO: an extended statement only if the query is complete
+    doubts: tuple[Doubt, ...] = ()
+    error: StatementSyntaxError | None = None
+
+
+def split(text: str, dialect: Dialect) -> Iterator[Piece]:
+    """The statements of a program, one after the other; their `raw` spans cover the text."""
+    start = 0
+    while start < len(text):
+        piece = _Walk(text, start, dialect).piece()
+        yield piece
+        start = piece.raw.end
+
+
+class _Walk:
+    """The walk through one statement, from `start` to its semicolon."""
+
+    def __init__(self, text: str, start: int, dialect: Dialect) -> None:
+        self._text = text
+        self._start = start
+        self._dialect = dialect
+        self._tokens = (token for token in sql_tokens(text, start, dialect) if token.kind != "comment")
+        self._ahead: deque[Token] = deque()
+        self._before = Token("", start, start, "")
+        self._open: list[Token] = []  # the parentheses that are open
+        self._routine = False  # CREATE TRIGGER …
+        self._blocks = 0  # and its BEGINs that are open
+        self._doubts: list[Doubt] = []
+        self._error: StatementSyntaxError | None = None
+
+    def piece(self) -> Piece:
+        self._first = self._peek(0)
+        self._plan = self._peek(0).word == "EXPLAIN" and self._begins(1)
+        if self._plan:
+            self._ahead.popleft()
+        self._query_start = self._peek(0).start if self._plan else self._start
+        self._is_query = (self._peek(0).word or self._peek(0).text) in _QUERIES
+        if self._is_own():
+            return self._extended(self._peek(0))
+        while (token := self._next()).kind not in ("end", "unclosed"):
+            if token.kind == "semicolon" and not self._blocks:
+                return self._sql(token)
+            if self._begins_clauses(token):
+                return self._extended(token, bare=token.word != "TO")
+            self._follow(token)
+        return self._sql(token)
+
+    # --------------------------------------------------------------------------------------- tokens
+
+    def _peek(self, distance: int) -> Token:
+        while len(self._ahead) <= distance:
+            self._ahead.append(next(self._tokens, Token("end", len(self._text), len(self._text), "")))
+        return self._ahead[distance]
+
+    def _next(self) -> Token:
+        token = self._peek(0)
+        self._ahead.popleft()
+        return token
+
+    def _follow(self, token: Token) -> None:
+        """Keep track of what is open: parentheses, and the blocks of a routine's body."""
+        if token.kind == "open":
+            self._open.append(token)
+        elif token.kind == "close" and self._open:
+            self._open.pop()
+        elif token.word in _ROUTINES and self._first.word == "CREATE":
+            self._routine = True
+        elif self._routine and token.word in ("BEGIN", "CASE"):
+            self._blocks += self._before.word != "END"
+        elif self._blocks and token.word == "END":
+            self._blocks -= self._peek(0).word not in _LOOPS
+        self._before = token
+
+    # --------------------------------------------------------------------------- where clauses begin
+
+    def _begins(self, distance: int) -> bool:
+        """Does what EXPLAIN stands before begin like a query, or like clauses without one?"""
+        token = self._peek(distance)
+        if token.word in ("TRAIN", "TO"):
+            return self._peek(distance + 1).kind == "word"
+        return (token.word or token.text) in _QUERIES
+
+    def _is_own(self) -> bool:
+        """Does the statement begin with one of our words that no database begins one with?"""
+        words = (self._peek(0).word, self._peek(1).word)
+        if words in _OWN:
+            return self._peek(2).kind not in ("end", "semicolon") or not _OWN[words]
+        return words[0] in ("TO", "TRAIN", "PREDICT")
+
+    def _begins_clauses(self, token: Token) -> bool:
+        if token.kind != "word":
+            return False
+        if token.word == "TO":
+            return self._to(token)
+        if self._open or self._before.word in _CONTINUES or self._before.text in _CONTINUES:
+            return False
+        if self._peek(0).kind not in ("word", "name", "string"):
+            return False
+        at_start = token is self._first
+        if token.word in _BARE:
+            return (self._is_query or at_start) and self._parses(token)
+        if (
+            self._is_query
+            and token.word[:1] in ("T", "P")
+            and (near := nearest(token.word, ("TRAIN", "PREDICT")))
+        ):
+            self._doubt(token, did_you_mean_keyword(token, near))
+        return False
+
+    def _to(self, token: Token) -> bool:
+        """TO begins the clauses when a verb follows; where it cannot, remember what to say about it."""
+        verb = self._peek(0)
+        if verb.kind != "word" or self._before.word == "AS" or self._before.text == ".":
+            return False
+        if verb.word not in VERBS:
+            if self._is_query and not self._open and (near := nearest(verb.text, VERBS)):
+                self._doubt(token, did_you_mean_keyword(verb, near))
+            return False
+        if self._open:
+            self._error = self._error or (unclosed(self._open[0]) if self._is_query else None)
+        elif not self._is_query and self._first.word in _REFUSES_TO:
+            self._error = _not_a_query(self._first, verb)
+        return self._is_query and not self._open
+
+    def _parses(self, token: Token) -> bool:
+        """Is all that follows `token` clauses? If not, remember why."""
+        from sqlflow_edl.syntax.clauses import parse_clauses
+
+        if token.word == "TRAIN" and self._before.word == "SHOW":
+            self._doubt(self._before, _show_train(self._before, token))
+            return False
+        clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
+        try:
+            statement = parse_clauses(clauses, self._dialect).children[0]
+        except StatementSyntaxError as error:
+            self._doubt(token, error)
+            return False
+        rules = {getattr(child, "data", None) for child in getattr(statement, "children", ())}
+        if token.word in ("LABEL", "TARGET") and "into" not in rules:
+            self._doubt(token, _no_into(token, clauses.last()))
+            return False
+        return self._is_query or bool(rules & {"attributes", "using", "into"})
+
+    def _doubt(self, token: Token, error: StatementSyntaxError) -> None:
+        self._doubts.append(Doubt(self._trimmed(self._query_start, token.start), error))
+
+    # ---------------------------------------------------------------------------------------- pieces
+
+    def _sql(self, last: Token) -> Piece:
+        """Ordinary SQL, up to the semicolon, or to the end of the text or of what is not closed there."""
+        ended = last.kind == "semicolon"
+        end = last.start if ended else len(self._text)
+        error = unclosed(last) if last.kind == "unclosed" else self._error
+        if self._is_query and self._error and not self._open and last.kind != "unclosed":
+            error = None  # the parentheses around TO TRAIN were closed: a matter of the database
+        return Piece(
+            raw=Span(self._start, end + ended),
+            span=self._trimmed(self._start, end),
+            ended=ended,
+            empty=self._first is last and last.kind != "unclosed",
+            doubts=tuple(self._doubts),
+            error=error,
+        )
+
+    def _extended(self, token: Token, *, bare: bool = False) -> Piece:
+        """A query up to `token`, clauses from there."""
+        clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
+        end = clauses.last().start
+        ended = end < len(self._text)
+        return Piece(
+            raw=Span(self._start, end + ended),
+            span=self._trimmed(self._start, end),
+            ended=ended,
+            clauses=clauses,
+            query=self._trimmed(self._query_start, token.start) if self._is_query else None,
+            plan=self._plan,
+            bare=bare and self._is_query,
+        )
+
+    def _trimmed(self, start: int, end: int) -> Span:
+        """[start, end) without the white space, and the byte order mark, around it."""
+        while start < end and _is_space(self._text[start]):
+            start += 1
+        while start < end and _is_space(self._text[end - 1]):
+            end -= 1
+        return Span(start, end)
+
+
+def _is_space(character: str) -> bool:
+    return character.isspace() or character == "\ufeff"
+
+
+def _not_a_query(first: Token, verb: Token) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        f"{first.word} … TO {verb.word} is not a statement",
+        span=Span(verb.start, verb.end),
+        hint=f"put a SELECT before TO {verb.word}, in the place of {first.word}",
+    )
+
+
+def _show_train(show: Token, train: Token) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        "SHOW TRAIN is a statement of its own",
+        span=Span(show.start, train.end),
+        hint="put a semicolon before SHOW TRAIN",
+    )
+
+
+def _no_into(label: Token, end: Token) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        f"{label.word} without TO TRAIN needs INTO",
+        span=Span(end.start, end.end),
+        hint=f"add INTO and a name for the model, or put TO TRAIN and a model before {label.word}",
+    )
