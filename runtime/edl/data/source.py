@@ -8,17 +8,22 @@ table in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from edl.errors import SourceError
 from edl.spec import Field
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class ConflictError(SourceError):
+    """Another connection changed the same rows first; the whole transaction may be tried again."""
 
 
 class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,13 +58,14 @@ class Source(Protocol):
 
     url: str  # without password
     dialect: str  # as sqlglot names it
+    home: str  # what qualifies the tables that we keep for ourselves, quoted, with a dot at its end, or empty
 
     def schema(self, query: str) -> pa.Schema:
         """Names and types of the query's columns, without running it."""
         ...
 
     def stream(self, query: str, *, batch_rows: int = 65_536) -> pa.RecordBatchReader:
-        """The query's rows, in its own order, as they come."""
+        """The query's rows, in its own order, as they come; the next statement on this source ends it."""
         ...
 
     def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
@@ -75,15 +81,22 @@ class Source(Protocol):
         ...
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        """Run one statement of the database's own SQL; its rows, None when it has none."""
+        """Run one statement of the database's own SQL; its rows, None when it has none.
+
+        parameters: the values of its `?`, whatever the database itself would write.
+        """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit at the end, roll back on an exception."""
+        """Commit at the end, roll back on an exception; inside another transaction, be part of that one."""
         ...
 
     def tables(self) -> list[str]:
         """Names of tables and views as a query would write them, for messages and completion."""
+        ...
+
+    def check_target(self, target: str) -> None:
+        """SourceError when `commit` would refuse to make `target`: ask before the work, not after it."""
         ...
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
@@ -99,6 +112,10 @@ class Source(Protocol):
 
     def abort(self, target: str, job: str) -> None:
         """Drop what the job staged; `target` stays as it was."""
+        ...
+
+    def sweep(self, live_jobs: Collection[str]) -> int:
+        """Drop what jobs staged that are not in `live_jobs`; how many were dropped."""
         ...
 
     def close(self) -> None: ...

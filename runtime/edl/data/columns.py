@@ -1,0 +1,144 @@
+"""What Arrow columns may travel: one table of types, and batches made to fit it.
+
+Whatever a database returns, pinned rows and results hold plain columns: no dictionaries, no string views, time zones
+as UTC. A type that no feature and no result table can use is refused by the name of its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from edl.data.names import duplicate
+from edl.errors import SourceError
+from edl.spec import Field
+
+BATCH_ROWS = 65_536
+
+_EXTENSION = b"ARROW:extension:name"
+_KEPT = (
+    pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal,
+    pa.types.is_date, pa.types.is_time, pa.types.is_string, pa.types.is_binary, pa.types.is_fixed_size_binary,
+    pa.types.is_duration,
+)  # fmt: skip
+
+
+def normal_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema that batches of `schema` have after `normalised`.
+
+    SourceError: a column that cannot travel, or two columns of one name (case does not count).
+    """
+    if name := duplicate(schema.names):
+        raise SourceError(
+            f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
+        )
+    return pa.schema([pa.field(field.name, _normal_field(field)) for field in schema])
+
+
+def normalised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the columns of `schema`; columns that have their type already are not copied."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def rechunked(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly `rows`, but for the last; never an empty one."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        while batch.num_rows:
+            taken = batch.slice(0, rows - count)
+            batch = batch.slice(taken.num_rows)
+            waiting.append(taken)
+            count += taken.num_rows
+            if count == rows:
+                yield _joined(waiting, schema)
+                waiting, count = [], 0
+    if count:
+        yield _joined(waiting, schema)
+
+
+def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with zeros where a NULL is: databases leave anything there, and equal rows shall have equal bytes."""
+    return pa.RecordBatch.from_arrays([_zeroed(column) for column in batch.columns], schema=batch.schema)
+
+
+def fields(schema: pa.Schema) -> tuple[Field, ...]:
+    """The schema as a JobSpec holds it."""
+    return tuple(Field(field.name, str(field.type)) for field in schema)
+
+
+def _normal_field(field: pa.Field) -> pa.DataType:
+    metadata = field.metadata or {}
+    kind = _normal(field.type) if _EXTENSION not in metadata else None
+    if kind is None:
+        shown = metadata.get(_EXTENSION, str(field.type).encode()).decode()
+        raise SourceError(
+            f"column {field.name} is of the type {shown}, which cannot be used",
+            hint=f"cast it in the SELECT, for example CAST({field.name} AS VARCHAR)",
+        )
+    return kind
+
+
+def _normal(kind: pa.DataType) -> pa.DataType | None:
+    """The type that columns of type `kind` travel as, None when they cannot."""
+    types = pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return _normal(kind.value_type)
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind):
+        return pa.binary()
+    if types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC" if kind.tz else None)
+    if any(is_kept(kind) for is_kept in _KEPT):
+        return kind
+    return _normal_nested(kind)
+
+
+def _normal_nested(kind: pa.DataType) -> pa.DataType | None:
+    types = pa.types
+    if types.is_struct(kind):
+        inner = [(field.name, _inner(field)) for field in kind]
+        return pa.struct(inner) if all(value is not None for _, value in inner) else None
+    if types.is_map(kind):
+        key, value = _inner(kind.key_field), _inner(kind.item_field)
+        return pa.map_(key, value) if key is not None and value is not None else None
+    if types.is_fixed_size_list(kind):
+        value = _inner(kind.value_field)
+        return pa.list_(value, kind.list_size) if value is not None else None
+    if types.is_list(kind) or types.is_large_list(kind):
+        value = _inner(kind.value_field)
+        return pa.list_(value) if value is not None else None
+    return None
+
+
+def _inner(field: pa.Field) -> pa.DataType | None:
+    return _normal(field.type) if _EXTENSION not in (field.metadata or {}) else None
+
+
+def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    joined = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
+    if len(joined) != 1:
+        raise SourceError(
+            f"{sum(batch.num_rows for batch in batches):,} rows hold more than 2 GB of text in one column",
+            hint="shorten the text in the SELECT, for example left(text, 10000)",
+        )
+    return joined[0]
+
+
+def _zeroed(column: pa.Array) -> pa.Array:
+    if not column.null_count or pa.types.is_null(column.type):
+        return column
+    # Taking at a NULL index is the one kernel that writes zeros under the NULLs of every type.
+    nulls = column.is_null().to_numpy(zero_copy_only=False)
+    return column.take(pa.array(np.arange(len(column)), mask=nulls))

@@ -1,0 +1,102 @@
+"""DuckDB's errors in our words: its first line, the place in the query, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+import duckdb
+
+from edl.data.source import ConflictError
+from edl.errors import SourceError, Span, did_you_mean
+
+_EXPLAIN = "EXPLAIN "
+_MISSING_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
+_LOCATED = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+_CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
+_HINTS = (
+    (
+        r"Could not set lock",
+        "another process has this database open; a DuckDB file is open in one process at a time",
+    ),
+    (
+        r"not a valid DuckDB database",
+        "the file is of another format; read it with a data source of that format",
+    ),
+    (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
+    (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
+    (r"were not provided for the following parameters", "write values in place of ? and $names"),
+)
+
+
+def translated(
+    error: duckdb.Error, connection: duckdb.DuckDBPyConnection, query: str, tables: Callable[[], list[str]]
+) -> SourceError:
+    """The error of running `query`, with a span relative to it where DuckDB tells one. tables: for the hint."""
+    detail = _located(connection, query) if isinstance(error, _LOCATED) else {}
+    message = _first_line(error)
+    kind = ConflictError if _CONFLICT.search(message) else SourceError
+    return kind(message, span=_span(detail, query), hint=_hint(str(error), detail, tables))
+
+
+def opening(error: duckdb.Error, place: str) -> SourceError:
+    message = _first_line(error)
+    return SourceError(f"cannot open {place}: {message}", hint=_fixed_hint(message))
+
+
+def while_reading(error: Exception) -> SourceError:
+    """An error in the midst of a result, of whatever class Arrow made of it."""
+    message = _first_line(error)
+    return SourceError(message, hint=_fixed_hint(message))
+
+
+def _located(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, str]:
+    """What DuckDB says about the error when it is asked to plan the query; empty when it says nothing.
+
+    Only planning is repeated, so nothing runs twice. Its details come as JSON while a setting says so.
+    """
+    try:
+        connection.execute("SET errors_as_json = true")
+        connection.execute(_EXPLAIN + query).fetchall()
+    except duckdb.Error as error:
+        found = str(error).partition("{")
+        try:
+            detail = json.loads("{" + found[2]) if found[1] else {}
+        except ValueError:
+            detail = {}
+        return {key: value for key, value in detail.items() if isinstance(value, str)}
+    finally:
+        with suppress(duckdb.Error):
+            connection.execute("SET errors_as_json = false")
+    return {}
+
+
+def _span(detail: dict[str, str], query: str) -> Span | None:
+    """DuckDB counts in bytes of UTF-8; a span counts in characters."""
+    numbers = re.findall(r"\d+", detail.get("location", "")) or [detail.get("position", ""), "1"]
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
+        return None
+    start, length = int(numbers[0]) - len(_EXPLAIN), int(numbers[1])
+    encoded = query.encode()
+    if not 0 <= start <= len(encoded):
+        return None
+    first = len(encoded[:start].decode(errors="ignore"))
+    return Span(first, first + max(1, len(encoded[start : start + length].decode(errors="ignore"))))
+
+
+def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]]) -> str | None:
+    if match := _MISSING_TABLE.search(message):
+        return did_you_mean(match[1], tables())
+    if detail.get("candidates") and "name" in detail:
+        return did_you_mean(detail["name"], detail["candidates"].split(","))
+    return _fixed_hint(message)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
+
+
+def _fixed_hint(message: str) -> str | None:
+    return next((hint for pattern, hint in _HINTS if re.search(pattern, message)), None)

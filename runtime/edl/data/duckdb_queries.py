@@ -1,0 +1,75 @@
+"""The SQL that reads DuckDB. The user's own query stands in it byte for byte, in parentheses of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from duckdb import sqltypes
+
+from edl.data.names import free_name, quoted
+
+Column = tuple[str, sqltypes.DuckDBPyType]
+
+# Types whose Arrow form loses what they mean -> the type they are read as. HUGEINT is what sum(integer) gives.
+READ_AS = {
+    "hugeint": "BIGINT",
+    "uhugeint": "UBIGINT",
+    "bit": "VARCHAR",
+    "time with time zone": "VARCHAR",
+}
+_DOUBLES = re.compile(r"DOUBLE((?:\[\d*\])*)")
+
+# The parts of each table's and view's name that a query has to write, as a list.
+TABLES = """
+    WITH names AS (
+        SELECT database_name AS d, schema_name AS s, table_name AS t FROM duckdb_tables() WHERE NOT internal
+        UNION ALL SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal
+    )
+    SELECT CASE
+        WHEN d = 'temp' OR (d = current_catalog() AND s = current_schema()) THEN [t]
+        WHEN d = current_catalog() THEN [s, t]
+        ELSE [d, s, t]
+    END AS parts FROM names WHERE NOT starts_with(t, 'sqlflow_edl_') ORDER BY len(parts), parts
+"""
+RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+
+
+def plain(query: str, columns: Sequence[Column]) -> str:
+    """The query with every column of a type that Arrow can carry; the query itself when they all are."""
+    if not any(kind.id in READ_AS for _, kind in columns):
+        return query
+    casts = (
+        f"CAST({quoted(name)} AS {READ_AS[kind.id]}) AS {quoted(name)}"
+        if kind.id in READ_AS
+        else quoted(name)
+        for name, kind in columns
+    )
+    return f"SELECT {', '.join(casts)} FROM (\n{query}\n)"
+
+
+def without_rows(query: str) -> str:
+    return f"SELECT * FROM (\n{query}\n) LIMIT 0"
+
+
+def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
+    """The query's rows in a random order that depends on the rows and `seed` alone.
+
+    A row's position is a hash of its values, of how many rows of the same values come before it (so that equal rows
+    spread out), and of the seed. Doubles count as REAL there, because the last digits of a parallel aggregate
+    differ from run to run; their exact values only order rows that are equal otherwise.
+    """
+    names = [name for name, _ in columns]
+    values = ", ".join(quoted(name) for name in names)
+    rounded = ", ".join(_rounded(name, kind) for name, kind in columns)
+    near, exact, nth = (quoted(free_name(name, names)) for name in ("near", "exact", "nth"))
+    return (
+        f"SELECT {values} FROM (SELECT *, row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
+        f" FROM (SELECT *, hash({rounded}) AS {near}, hash({values}) AS {exact} FROM (\n{query}\n)))"
+        f" ORDER BY hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
+    )
+
+
+def _rounded(name: str, kind: sqltypes.DuckDBPyType) -> str:
+    doubles = _DOUBLES.fullmatch(str(kind))
+    return f"TRY_CAST({quoted(name)} AS REAL{doubles[1]})" if doubles else quoted(name)

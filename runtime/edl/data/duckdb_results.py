@@ -1,0 +1,297 @@
+"""Result tables of DuckDB: staged out of sight, swapped in whole, once.
+
+Three kinds of tables in the catalog (the attached database) of the target, because DuckDB writes to one database in
+a transaction: `sqlflow_edl_staged` says which task's rows are staged by which attempt, one
+`sqlflow_edl_stage_<digest>` per target and job holds the rows, and `sqlflow_edl_results` says what was committed.
+A table that a job of ours made says so in its comment, which goes with the table when a user drops and remakes it.
+
+A target is a name of one to three parts: table, schema.table (or database.table), database.schema.table. A schema
+that does not exist is created when the result is committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from edl.data.columns import normal_schema, normalised
+from edl.data.names import dotted, free_name, quoted, split_name
+from edl.errors import SourceError
+
+if TYPE_CHECKING:
+    from edl.data.duckdb import DuckDBSource
+
+MARK = "made by sqlflow-edl"
+
+_STAGED = "sqlflow_edl_staged"
+_RESULTS = "sqlflow_edl_results"
+_BATCHES = "sqlflow_edl_batches"  # the name under which DuckDB sees the batches that come in
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A result table and the tables that serve it, as they stand in SQL."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    @property
+    def name(self) -> str:
+        return dotted((self.catalog, self.schema, self.table))
+
+    @property
+    def staged(self) -> str:
+        return dotted((self.catalog, "main", _STAGED))
+
+    @property
+    def results(self) -> str:
+        return dotted((self.catalog, "main", _RESULTS))
+
+    def rows(self, job: str) -> str:
+        digest = hashlib.blake2b(f"{self.name}\0{job}".encode(), digest_size=16).hexdigest()
+        return dotted((self.catalog, "main", f"sqlflow_edl_stage_{digest}"))
+
+
+def check_target(source: DuckDBSource, target: str) -> None:
+    """SourceError when the name is a view, or a table that no job of ours made."""
+    _check(source, _resolved(source, target), target)
+
+
+def stage(
+    source: DuckDBSource, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]
+) -> int:
+    """`Source.stage`. `batches` is a reader, or has at least one batch (it may be empty), which tells the columns.
+
+    An attempt that is older than the one staged changes nothing; the rows that count then are those staged.
+    """
+    place = _resolved(source, target)
+    _check(source, place, target)
+    incoming = _Incoming(batches)
+    with source.transaction():
+        _make_books(source, place)
+        staged = f"FROM {place.staged} WHERE target = ? AND job = ? AND task = ?"
+        key = (place.name, job, task)
+        for newer, rows in _rows(source, f"SELECT attempt, row_count {staged}", key):
+            if newer > attempt:
+                return int(rows)
+        rows = _insert(source, place.rows(job), task, incoming)
+        source.execute(f"DELETE {staged}", key)
+        source.execute(
+            f"INSERT INTO {place.staged} VALUES (?, ?, ?, ?, ?, ?)", (*key, attempt, rows, place.rows(job))
+        )
+    return rows
+
+
+def commit(source: DuckDBSource, target: str, job: str, tasks: int) -> int:
+    """`Source.commit`."""
+    place = _resolved(source, target)
+    done = _committed(source, place, job)
+    if done is not None:
+        abort(source, target, job)
+        return done
+    _check(source, place, target)
+    _check_complete(source, place, job, tasks)
+    with source.transaction():
+        rows = _swap(source, place, job, tasks)
+        source.execute(
+            f"INSERT INTO {place.results} VALUES (?, ?, ?, now()::TIMESTAMP)", (place.name, job, rows)
+        )
+        _drop_staged(source, place, job)
+    return rows
+
+
+def abort(source: DuckDBSource, target: str, job: str) -> None:
+    """`Source.abort`."""
+    place = _resolved(source, target)
+    with source.transaction():
+        _drop_staged(source, place, job)
+
+
+def sweep(source: DuckDBSource, live_jobs: Collection[str]) -> int:
+    """`Source.sweep`, in every database that is attached and can be written."""
+    dropped = 0
+    databases = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND NOT readonly"
+    for (catalog,) in _rows(source, databases):
+        staged = dotted((catalog, "main", _STAGED))
+        if not _exists(source, catalog, _STAGED):
+            continue
+        for job, rows in _rows(source, f"SELECT DISTINCT job, stage FROM {staged}"):
+            if job in live_jobs:
+                continue
+            with source.transaction():
+                source.execute(f"DROP TABLE IF EXISTS {rows}")
+                source.execute(f"DELETE FROM {staged} WHERE job = ? AND stage = ?", (job, rows))
+            dropped += 1
+    return dropped
+
+
+# Steps -------------------------------------------------------------------------------------------------------
+
+
+def _resolved(source: DuckDBSource, target: str) -> _Target:
+    """The target with the database and schema that DuckDB would look in."""
+    parts = split_name(target)
+    catalog, schema = _rows(source, "SELECT current_catalog(), current_schema()")[0]
+    match parts:
+        case (table,):
+            return _Target(catalog, schema, table)
+        case (first, table):
+            if not _is_schema(source, catalog, first) and _is_database(source, first):
+                return _Target(first, "main", table)
+            return _Target(catalog, first, table)
+        case (catalog, schema, table):
+            return _Target(catalog, schema, table)
+    raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.schema.table")
+
+
+def _check(source: DuckDBSource, place: _Target, target: str) -> None:
+    where = "lower(database_name) = lower(?) AND lower(schema_name) = lower(?)"
+    values = (place.catalog, place.schema, place.table)
+    if _rows(source, f"SELECT 1 FROM duckdb_views() WHERE {where} AND lower(view_name) = lower(?)", values):
+        raise SourceError(
+            f"{target} is a view, it cannot hold results", hint="write the results into another table"
+        )
+    tables = f"SELECT comment FROM duckdb_tables() WHERE {where} AND lower(table_name) = lower(?)"
+    if any(not (comment or "").startswith(MARK) for (comment,) in _rows(source, tables, values)):
+        raise SourceError(
+            f"the table {target} exists and was not made by sqlflow-edl",
+            hint="write the results into another table, or drop this one first",
+        )
+
+
+def _make_books(source: DuckDBSource, place: _Target) -> None:
+    source.execute(
+        f"CREATE TABLE IF NOT EXISTS {place.staged}"
+        " (target VARCHAR, job VARCHAR, task BIGINT, attempt BIGINT, row_count BIGINT, stage VARCHAR)"
+    )
+    source.execute(
+        f"CREATE TABLE IF NOT EXISTS {place.results}"
+        " (target VARCHAR, job VARCHAR, row_count BIGINT, committed TIMESTAMP)"
+    )
+
+
+class _Incoming:
+    """Batches on their way into DuckDB; keeps the error that their producer raised, which DuckDB would wrap."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.error: Exception | None = None
+        iterator = iter(batches)
+        if isinstance(batches, pa.RecordBatchReader):
+            first, given = None, batches.schema
+        else:
+            first = next(iterator, None)
+            if first is None:
+                raise SourceError("a result without a batch has no columns; stage an empty batch instead")
+            given = first.schema
+        self.schema = normal_schema(given)
+        self.reader = pa.RecordBatchReader.from_batches(self.schema, self._normalised(first, iterator))
+
+    def _normalised(
+        self, first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            if first is not None:
+                yield normalised(first, self.schema)
+            for batch in rest:
+                yield normalised(batch, self.schema)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _insert(source: DuckDBSource, stage_table: str, task: int, incoming: _Incoming) -> int:
+    """Replace the task's rows in the staging table; its first column is the task, of a name that the others leave."""
+    names = [free_name("sqlflow_edl_task", incoming.schema.names), *incoming.schema.names]
+    column = quoted(names[0])
+    with source.visible(_BATCHES, incoming.schema.empty_table()):
+        source.execute(
+            f"CREATE TABLE IF NOT EXISTS {stage_table} AS SELECT 0::BIGINT AS {column}, * FROM {_BATCHES} LIMIT 0"
+        )
+    if (there := source.schema(f"FROM {stage_table}").names) != names:
+        raise SourceError(f"task {task} has the columns {names[1:]}, the tasks before it have {there[1:]}")
+    source.execute(f"DELETE FROM {stage_table} WHERE {column} = ?", (task,))
+    with source.visible(_BATCHES, incoming.reader):
+        try:
+            source.execute(f"INSERT INTO {stage_table} SELECT {int(task)}::BIGINT, * FROM {_BATCHES}")
+        except SourceError:
+            if incoming.error is not None:
+                raise incoming.error from None
+            raise
+    return int(_rows(source, f"SELECT count(*) FROM {stage_table} WHERE {column} = ?", (task,))[0][0])
+
+
+def _check_complete(source: DuckDBSource, place: _Target, job: str, tasks: int) -> None:
+    known = set(_staged_tasks(source, place, job))
+    missing = [task for task in range(tasks) if task not in known]
+    if missing or not tasks:
+        raise SourceError(
+            f"{len(missing)} of the {tasks} tasks of job {job} have no staged rows"
+            + (f", the first is task {missing[0]}" if missing else "")
+        )
+
+
+def _swap(source: DuckDBSource, place: _Target, job: str, tasks: int) -> int:
+    """Make the target of the staged rows; how many they are."""
+    stage_table = place.rows(job)
+    task, *columns = (quoted(name) for name in source.schema(f"FROM {stage_table}").names)
+    source.execute(f"CREATE SCHEMA IF NOT EXISTS {dotted((place.catalog, place.schema))}")
+    source.execute(
+        f"CREATE OR REPLACE TABLE {place.name} AS SELECT {', '.join(columns)} FROM {stage_table}"
+        f" WHERE {task} < {int(tasks)} ORDER BY {task}, rowid"
+    )
+    source.execute(f"COMMENT ON TABLE {place.name} IS '{MARK}, job {job.replace(chr(39), chr(39) * 2)}'")
+    return int(_rows(source, f"SELECT count(*) FROM {place.name}")[0][0])
+
+
+def _drop_staged(source: DuckDBSource, place: _Target, job: str) -> None:
+    source.execute(f"DROP TABLE IF EXISTS {place.rows(job)}")
+    if _exists(source, place.catalog, _STAGED):
+        source.execute(f"DELETE FROM {place.staged} WHERE target = ? AND job = ?", (place.name, job))
+
+
+def _committed(source: DuckDBSource, place: _Target, job: str) -> int | None:
+    """How many rows the job committed to the target; None when it has not."""
+    if not _exists(source, place.catalog, _RESULTS):
+        return None
+    found = _rows(
+        source, f"SELECT row_count FROM {place.results} WHERE target = ? AND job = ?", (place.name, job)
+    )
+    return int(found[0][0]) if found else None
+
+
+def _staged_tasks(source: DuckDBSource, place: _Target, job: str) -> list[int]:
+    if not _exists(source, place.catalog, _STAGED):
+        return []
+    query = f"SELECT task FROM {place.staged} WHERE target = ? AND job = ?"
+    return [task for (task,) in _rows(source, query, (place.name, job))]
+
+
+def _exists(source: DuckDBSource, catalog: str, table: str) -> bool:
+    """Whether a table of ours is there."""
+    query = (
+        "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main' AND table_name = ?"
+    )
+    return bool(_rows(source, query, (catalog, table)))
+
+
+def _rows(source: DuckDBSource, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """A few rows of bookkeeping."""
+    reader = source.execute(query, parameters)
+    table = reader.read_all() if reader is not None else pa.table({})
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _is_schema(source: DuckDBSource, catalog: str, name: str) -> bool:
+    query = "SELECT 1 FROM duckdb_schemas() WHERE database_name = ? AND lower(schema_name) = lower(?)"
+    return bool(_rows(source, query, (catalog, name)))
+
+
+def _is_database(source: DuckDBSource, name: str) -> bool:
+    return bool(
+        _rows(source, "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower(?)", (name,))
+    )

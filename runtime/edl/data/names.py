@@ -1,0 +1,75 @@
+"""Dotted names of tables: taken apart, put together, quoted, and new ones that collide with nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from edl.errors import SourceError
+
+_QUOTED_PART = re.compile(r'"((?:[^"]|"")*)"')
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def split_name(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name. A part in double quotes may hold dots; `""` in it is one quote.
+
+    Outside quotes every character but the dot belongs to the name, so no text is ever anything but a name.
+    SourceError: a part is empty, or a quote is not closed.
+    """
+    parts, at = [], 0
+    while True:
+        if match := _QUOTED_PART.match(name, at):
+            part, at = match[1].replace('""', '"'), match.end()
+        elif name.startswith('"', at):
+            raise SourceError(f"the name {name} has a quote that is not closed")
+        else:
+            end = name.find(".", at)
+            part, at = (name[at:], len(name)) if end < 0 else (name[at:end], end)
+        if not part:
+            raise SourceError(
+                f"the name {name or '(empty)'} has an empty part", hint="write it as schema.table"
+            )
+        parts.append(part)
+        if at == len(name):
+            return tuple(parts)
+        if name[at] != ".":
+            raise SourceError(
+                f"the name {name} goes on after a closing quote", hint='write it as "schema"."table"'
+            )
+        at += 1
+
+
+def quoted(part: str, quote: str = '"') -> str:
+    """One part as an identifier, whatever characters it has."""
+    return quote + part.replace(quote, quote * 2) + quote
+
+
+def dotted(parts: Sequence[str], quote: str = '"') -> str:
+    return ".".join(quoted(part, quote) for part in parts)
+
+
+def shown(parts: Sequence[str], reserved: Collection[str] = ()) -> str:
+    """The name as a person would write it: quoted where it has to be."""
+    return ".".join(
+        part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quoted(part) for part in parts
+    )
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """`wanted`, with underscores at its end until no name in `taken` is equal to it (case does not count)."""
+    folded = {name.casefold() for name in taken}
+    while wanted.casefold() in folded:
+        wanted += "_"
+    return wanted
+
+
+def duplicate(names: Iterable[str]) -> str | None:
+    """The first name that an earlier one equals when case does not count."""
+    seen: set[str] = set()
+    for name in names:
+        if name.casefold() in seen:
+            return name
+        seen.add(name.casefold())
+    return None

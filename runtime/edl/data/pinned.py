@@ -1,0 +1,180 @@
+"""Pinned rows: one Arrow IPC file, written once, mapped by every process that reads it.
+
+The file holds batches of 65,536 rows (the last may be shorter), so row m lies in batch m // 65,536 and a range of
+rows is a slice of memory, not a copy. Its digest is that of its bytes: the same rows in the same order give the same
+file, byte for byte.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from edl.data.columns import BATCH_ROWS, canonical, fields, rechunked
+from edl.data.source import Pinned
+from edl.errors import SourceError, did_you_mean
+
+FILE = "rows.arrow"
+RESERVE = 64 << 20  # bytes of disk that an export never takes
+
+
+def write_rows(folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
+    """Write `<folder>/rows.arrow`; the number of rows and the digest of the file.
+
+    The file appears when it is complete and not before; nothing of it is left after an error. SourceError: the disk
+    is full, or would be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{FILE}.partial"
+    try:
+        with partial.open("wb") as file:
+            sink = _Digesting(file, folder)
+            rows = _write(sink, schema, batches)
+        partial.replace(folder / FILE)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise disk_full(folder) from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return rows, sink.digest.hexdigest()
+
+
+def pin_rows(
+    folder: Path,
+    reader: pa.RecordBatchReader,
+    *,
+    source: str,
+    select: str,
+    seed: int,
+    shuffled: bool,
+) -> Pinned:
+    """Write the rows that a source yields and say what was pinned."""
+    rows, digest = write_rows(folder, reader.schema, reader)
+    return Pinned(
+        source=source,
+        select=select,
+        file=FILE,
+        rows=rows,
+        schema=fields(reader.schema),
+        digest=digest,
+        seed=seed,
+        shuffled=shuffled,
+    )
+
+
+def remove_rows(pinned: Pinned, folder: Path) -> None:
+    (folder / pinned.file).unlink(missing_ok=True)
+
+
+def open_reader(pinned: Pinned, folder: Path) -> PinnedReader:
+    """Map the pinned rows that lie in `folder`. SourceError: they are gone, or are not the ones that were pinned."""
+    path = folder / pinned.file
+    try:
+        reader = PinnedReader(path)
+    except FileNotFoundError:
+        raise SourceError(
+            f"the pinned rows of this job are gone: {path}",
+            hint="rows are removed when a job ends; submit it again",
+        ) from None
+    except pa.ArrowInvalid as error:
+        raise SourceError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+    if reader.rows != pinned.rows or fields(reader.schema) != pinned.schema:
+        raise SourceError(f"{path} holds other rows than the job pinned", hint="submit the job again")
+    return reader
+
+
+class PinnedReader:
+    """Ranges of the rows of one file, without copies. Safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pa.ipc.open_file(pa.memory_map(str(path)))
+        self._lock = threading.Lock()
+        self.schema: pa.Schema = self._file.schema
+        batches = self._file.num_record_batches
+        self.rows: int = (batches - 1) * BATCH_ROWS + self._batch(batches - 1).num_rows if batches else 0
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [start, end) in order, in batches of at most 65,536.
+
+        columns: which, in that order; None is all. SourceError: a column that is not there. ValueError: not
+        0 <= start <= end <= rows.
+        """
+        if not 0 <= start <= end <= self.rows:
+            raise ValueError(f"rows [{start}, {end}) of {self.rows}")
+        names = self._checked(columns)
+        return self._slices(start, end, names)
+
+    def _slices(self, start: int, end: int, names: list[str] | None) -> Iterator[pa.RecordBatch]:
+        while start < end:
+            index, offset = divmod(start, BATCH_ROWS)
+            batch = self._batch(index).slice(offset, end - start)
+            yield batch if names is None else batch.select(names)
+            start += batch.num_rows
+
+    def _batch(self, index: int) -> pa.RecordBatch:
+        with self._lock:
+            return self._file.get_batch(index)
+
+    def _checked(self, columns: Sequence[str] | None) -> list[str] | None:
+        for name in columns or ():
+            if name not in self.schema.names:
+                raise SourceError(
+                    f"the pinned rows have no column {name}", hint=did_you_mean(name, self.schema.names)
+                )
+        return None if columns is None else list(columns)
+
+
+def disk_full(folder: Path) -> SourceError:
+    free = shutil.disk_usage(folder).free
+    return SourceError(
+        f"the disk of {folder} is full: {free / 2**20:,.0f} MiB are left",
+        hint="free some space, select fewer rows or columns, or set XDG_STATE_HOME to a folder on another disk",
+    )
+
+
+def _write(sink: _Digesting, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    rows = 0
+    with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), schema) as writer:
+        for batch in rechunked(batches, schema):
+            sink.check_space(batch.nbytes)
+            writer.write_batch(canonical(batch))
+            rows += batch.num_rows
+    return rows
+
+
+class _Digesting:
+    """A file that is digested as it is written, on a disk that is watched."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes], folder: Path) -> None:
+        self.digest = hashlib.blake2b(digest_size=32)
+        self._file = file
+        self._folder = folder
+        self.check_space(0)
+
+    def check_space(self, coming: int) -> None:
+        """SourceError when `coming` bytes more would use up what others on this disk need."""
+        if shutil.disk_usage(self._folder).free < coming + RESERVE:
+            raise disk_full(self._folder)
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def close(self) -> None:
+        """The file belongs to the caller, who closes it."""
