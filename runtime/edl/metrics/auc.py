@@ -135,4 +135,4 @@ def _area(curve: Floats) -> float:
     if not pairs:
         return math.nan
     below = np.cumsum(outside) - outside
-    return float(np.dot(inside, below + outside / 2) / pairs)
+    return float((inside * (below + outside / 2)).sum() / pairs)

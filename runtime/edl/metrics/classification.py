@@ -43,7 +43,7 @@ class LogLoss(Metric):
         truth, probabilities, weight = class_rows(labels, scores, weights)
         of_truth = np.take_along_axis(probabilities, truth[:, np.newaxis], axis=1)[:, 0]
         losses = -np.log(np.clip(of_truth, _SMALLEST, 1 - _SMALLEST))
-        return (np.array([np.dot(losses, weight), weight.sum()]),)
+        return (np.array([(losses * weight).sum(), weight.sum()]),)
 
     def _result(self, state: State) -> float:
         total, weight = state[0]

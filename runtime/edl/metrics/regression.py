@@ -18,7 +18,7 @@ class _RowMean(Metric):
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, predicted, weight = regression_rows(labels, scores, weights)
-        return (np.array([np.dot(self._errors(truth, predicted), weight), weight.sum()]),)
+        return (np.array([(self._errors(truth, predicted) * weight).sum(), weight.sum()]),)
 
     def _result(self, state: State) -> float:
         total, weight = state[0]
@@ -82,9 +82,9 @@ class R2(Metric):
         truth, predicted, weight = regression_rows(labels, scores, weights)
         total = weight.sum()
         from_first = truth - truth[0]  # exactly 0 for equal labels, whatever rounding does to their mean
-        shift = np.dot(from_first, weight) / total if total else 0.0
-        deviations = np.dot(np.square(from_first - shift), weight)
-        errors = np.dot(np.square(predicted - truth), weight)
+        shift = (from_first * weight).sum() / total if total else 0.0
+        deviations = (np.square(from_first - shift) * weight).sum()
+        errors = (np.square(predicted - truth) * weight).sum()
         return (np.array([len(truth), total, truth[0] + shift, deviations, errors]),)
 
     def _merge(self, a: State, b: State) -> State:

@@ -1,0 +1,179 @@
+"""What one column's statistics are gathered in while its rows stream by, a batch at a time.
+
+Each accumulator takes the values of a batch (`add`) and keeps a small state; none loops over rows. NULLs, and numbers
+that are not finite, never reach one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.features.arrays import Floats, Ints
+from edl.features.hashing import Hashes, mix
+
+DELIMITERS = (",", ";", "|", " ")
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER_TEXT = rf"^\s*{_NUMBER}\s*$"
+
+
+@dataclass(slots=True)
+class Moments:
+    """Count, extremes, mean and squared deviations, merged as Chan, Golub and LeVeque do: stable far from zero."""
+
+    count: int = 0
+    min: float = math.inf
+    max: float = -math.inf
+    mean: float = 0.0
+    deviations: float = 0.0  # sum of squared differences from the mean
+    integers: bool = True
+
+    def add(self, values: Floats, *, integers: bool) -> None:
+        """integers: known from the type; otherwise the values are looked at, until one has a fraction."""
+        if not len(values):
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # near the end of float64's range; see `ends`
+            mean = float(values.mean())
+            differences = values - mean
+            drift = float(differences.sum())
+            deviations = float(np.square(differences).sum()) - drift * drift / len(values)
+            self._merge(len(values), mean + drift / len(values), max(deviations, 0.0))
+        self.min = min(self.min, float(values.min()))
+        self.max = max(self.max, float(values.max()))
+        self.integers = self.integers and (integers or bool((values == np.floor(values)).all()))
+
+    def _merge(self, count: int, mean: float, deviations: float) -> None:
+        total = self.count + count
+        gap = mean - self.mean
+        self.deviations += deviations + gap * gap * self.count * (count / total)
+        self.mean += gap * (count / total)
+        self.count = total
+
+    def ends(self) -> tuple[float, float, float, float]:
+        """min, max, mean and population deviation; all 0 without values.
+
+        Mean and deviation are rounded to the ninth significant digit of the deviation: sums differ in the last ones
+        with the size of the batches, and what depends on them (a program, its digest) should not.
+        """
+        if not self.count:
+            return 0.0, 0.0, 0.0, 0.0
+        if self.min == self.max:
+            return self.min, self.max, self.min, 0.0
+        largest = np.finfo(np.float64).max
+        std = float(np.nan_to_num(math.sqrt(self.deviations / self.count), nan=largest, posinf=largest))
+        mean = min(max(float(np.nan_to_num(self.mean)), self.min), self.max)
+        return self.min, self.max, rounded(mean, std), rounded(std, std)
+
+
+def rounded(value: float, scale: float, digits: int = 9) -> float:
+    """`value` to the last of `digits` significant digits of `scale`."""
+    if not scale:
+        return value
+    nearest = round(value, digits - 1 - math.floor(math.log10(scale)))
+    return nearest if math.isfinite(nearest) else value
+
+
+class RowSample:
+    """Which rows are looked at for quantiles: all, or a share that depends on the seed and the row's number alone."""
+
+    def __init__(self, total: int, most: int, seed: int) -> None:
+        share = most / total * (1 - 4 / math.sqrt(most)) if total > most else 1.0  # 4 deviations below `most`
+        self._limit = np.uint64(int(share * 2.0**63))
+        self._whole = share >= 1.0
+        self._start: Hashes = mix(np.array([seed % 2**64], dtype=np.uint64))
+        self._row = 0
+
+    def rows(self, count: int) -> slice | Ints:
+        """An index of the sampled ones among the next `count` rows."""
+        first, self._row = self._row, self._row + count
+        if self._whole:
+            return slice(None)
+        drawn = mix(np.arange(first, first + count, dtype=np.uint64) + self._start)
+        chosen: Ints = np.flatnonzero(drawn >> np.uint64(1) < self._limit)
+        return chosen
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often each distinct value occurs, until there are more than `most` of them."""
+
+    most: int
+    _values: list[pa.Array] = field(default_factory=list)
+    _numbers: list[Ints] = field(default_factory=list)
+    _pending: int = 0
+    overflow: int = 0  # `most` once there are more, else 0
+
+    def add(self, counted: pa.StructArray) -> None:
+        """What `value_counts` says of a batch."""
+        if self.overflow:
+            return
+        self._values.append(counted.field("values"))
+        self._numbers.append(counted.field("counts").to_numpy())
+        self._pending += len(counted)
+        if self._pending > self.most:
+            self._compact()
+
+    def ends(self) -> tuple[pa.Array, Ints] | None:
+        """Distinct values and their counts; None when they were too many or there was no batch."""
+        self._compact()
+        return (self._values[0], self._numbers[0]) if self._values else None
+
+    def _compact(self) -> None:
+        if len(self._values) > 1:
+            merged = pa.concat_arrays(self._values).dictionary_encode()
+            counts = np.bincount(merged.indices.to_numpy(), np.concatenate(self._numbers))
+            self._values, self._numbers = [merged.dictionary], [counts.astype(np.int64)]
+        if self._values and len(self._values[0]) > self.most:
+            self.overflow = self.most
+            self._values, self._numbers = [], []
+        self._pending = sum(map(len, self._values))
+
+
+@dataclass(slots=True)
+class TextShape:
+    """What all texts of a column have in common: numbers, or lists with one delimiter."""
+
+    longest: int = 0  # characters
+    numeric: bool = True
+    _seen: int = 0
+    _lists: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DELIMITERS, 0))
+
+    def add(self, texts: pa.Array) -> None:
+        """Distinct texts of a batch. A trait that one text lacks is not looked for again."""
+        if not len(texts):
+            return
+        self._seen += len(texts)
+        self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
+        self.numeric = self.numeric and _all_match(texts, _NUMBER_TEXT)
+        self._lists = dict(self._still_lists(texts))
+
+    def _still_lists(self, texts: pa.Array) -> Iterator[tuple[str, int]]:
+        for delimiter, found in self._lists.items():
+            if _all_match(texts, _list_pattern(delimiter)):
+                yield delimiter, found + pc.sum(pc.match_substring(texts, delimiter)).as_py()
+
+    @property
+    def delimiter(self) -> str:
+        """The delimiter if every text is a list and at least half of them hold several items, else empty."""
+        often = [
+            (found, delimiter)
+            for delimiter, found in self._lists.items()
+            if found and 2 * found >= self._seen
+        ]
+        return max(often)[1] if often else ""
+
+
+def _list_pattern(delimiter: str) -> str:
+    """Items without blanks, so that 'Smith, John' is none; between blanks only numbers, or all prose would be lists."""
+    if delimiter == " ":
+        return rf"^{_NUMBER}( {_NUMBER})*$"
+    return rf"^[^\s\{delimiter}]+(\{delimiter}[^\s\{delimiter}]+)*$"
+
+
+def _all_match(texts: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())

@@ -1,0 +1,230 @@
+"""The fitting pass: what feature columns need to know of the training rows, from one stream over them.
+
+Every figure is defined here once, for every source alike:
+
+* NULL, and a number that is NaN or infinite, counts as null and enters no other figure;
+* the deviation is that of the population; mean and deviation keep nine significant digits (of the deviation);
+* quantiles are of type 7 (linear between order statistics), over all rows or a seeded sample of about a million;
+* values are ordered by count, most frequent first, then text by its bytes and numbers by size.
+
+A column is asked for no more than its feature wants (`Want`), because that is most of the time it takes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from edl.features.arrays import Floats, Ints, integers, is_text, numbers, plain, texts
+from sqlflow_edl.analysis.accumulators import Counts, Moments, RowSample, TextShape
+
+MOST_DISTINCT = 200_000  # values of a column that are counted one by one
+SAMPLE_ROWS = 1_000_000
+SAMPLE_VALUES = (
+    1 << 26
+)  # of all columns together: 512 MiB; with more than 64 columns each has a smaller sample
+
+
+Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+
+
+class Want(enum.Flag):
+    """The statistics that a feature column is fitted with. A text column has no moments and no quantiles."""
+
+    NONE = 0
+    MOMENTS = enum.auto()  # min, max, mean, std, integers
+    QUANTILES = enum.auto()
+    COUNTS = enum.auto()  # counts, distinct
+    TEXT = enum.auto()  # longest, delimiter, numeric_text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueCounts:
+    """Distinct values, most frequent first, and how often each occurs.
+
+    values: all text, all integers or all booleans; fractional numbers, dates and times are their text.
+    """
+
+    values: Values
+    counts: tuple[int, ...]
+
+    def vocabulary(self, *, max_size: int | None = None, min_count: int = 1) -> tuple[str | int, ...]:
+        """The values for a Vocabulary, booleans as 'true' and 'false': at most the `max_size` most frequent."""
+        counted: Iterable[tuple[str | int, int]] = zip(self.values, self.counts, strict=True)
+        frequent = [_word(value) for value, count in counted if count >= min_count]
+        return tuple(frequent[:max_size])
+
+    @property
+    def classes(self) -> Values:
+        """The values in their natural order, text by its bytes."""
+        # UTF-8 keeps the order of code points, so Python's order of text is that of its bytes.
+        return tuple(sorted(self.values))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnStatistics:
+    """What is known of one column of the training rows; what was not wanted has its default."""
+
+    rows: int = 0
+    nulls: int = 0
+    min: float = 0.0
+    max: float = 0.0
+    mean: float = 0.0
+    std: float = 0.0
+    integers: bool = True  # no number has a fraction
+    counts: ValueCounts | None = None  # None too when there are more than are counted
+    distinct: int = 0  # values other than NULL; when they are too many to count, there are more than this
+    longest: int = 0  # characters of the longest text
+    delimiter: str = ""  # of texts that are lists, empty when they are none
+    numeric_text: bool = False  # every text is a number
+    constant: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
+    sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def non_negative(self) -> bool:
+        return self.min >= 0
+
+    def quantiles(self, probabilities: Sequence[float]) -> tuple[float, ...]:
+        """The quantiles of the sample, in the order of `probabilities`; none without values."""
+        if not len(self.sample):
+            return ()
+        return tuple(np.quantile(self.sample, probabilities).tolist())
+
+
+def collect(
+    batches: Iterable[pa.RecordBatch],
+    wants: Mapping[str, Want],
+    *,
+    seed: int,
+    total_rows: int,
+    most_distinct: int = MOST_DISTINCT,
+) -> dict[str, ColumnStatistics]:
+    """The wanted statistics of each column in `wants`; the batches need not hold others.
+
+    total_rows: about how many rows come, which sets the share of the sample. A column of a type that means nothing
+    here is a SemanticError.
+    """
+    columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
+    sampled = sum(Want.QUANTILES in want for want in wants.values())
+    sample = RowSample(total_rows, min(SAMPLE_ROWS, SAMPLE_VALUES // max(sampled, 1)), seed)
+    for batch in batches:
+        chosen = sample.rows(batch.num_rows)
+        for name, column in columns.items():
+            column.add(batch.column(name), chosen)
+    return {name: column.ends() for name, column in columns.items()}
+
+
+def distinct_values(
+    batches: Iterable[pa.RecordBatch], column: str, *, most: int = MOST_DISTINCT
+) -> Values | None:
+    """The values of a column in their natural order, NULL not among them; None when there are more than `most`."""
+    found = collect(batches, {column: Want.COUNTS}, seed=0, total_rows=0, most_distinct=most)[column]
+    return found.counts.classes if found.counts is not None else None
+
+
+class _Column:
+    """Gathers one column's statistics."""
+
+    def __init__(self, name: str, want: Want, most_distinct: int) -> None:
+        self.name = name
+        self.want = want
+        self.rows = 0
+        self.nulls = 0
+        self.moments = Moments()
+        self.sample: list[Floats] = []
+        self.counts = Counts(most_distinct)
+        self.shape = TextShape()
+
+    def add(self, array: pa.Array, chosen: Any) -> None:
+        array = plain(array)
+        textual = is_text(array.type)
+        self.rows += len(array)
+        self.nulls += array.null_count
+        if not textual and (self.want & (Want.MOMENTS | Want.QUANTILES) or types.is_floating(array.type)):
+            self._add_numbers(array, chosen)
+        if Want.COUNTS in self.want or (textual and Want.TEXT in self.want):
+            self._add_values(array)
+
+    def _add_numbers(self, array: pa.Array, chosen: Any) -> None:
+        values = numbers(array, self.name)
+        finite = np.isfinite(values)
+        usable = values if finite.all() else values[finite]
+        self.nulls += len(values) - len(usable) - array.null_count
+        if Want.MOMENTS in self.want:
+            self.moments.add(usable, integers=types.is_integer(array.type) or types.is_boolean(array.type))
+        if Want.QUANTILES in self.want:
+            drawn = values[chosen]
+            self.sample.append(drawn if len(usable) == len(values) else drawn[finite[chosen]])
+
+    def _add_values(self, array: pa.Array) -> None:
+        if not is_text(array.type):
+            texts(array[:0], self.name)  # a type without text is no category either
+        if types.is_floating(array.type):
+            array = array.filter(pc.is_finite(array))
+        if Want.COUNTS in self.want and not self.counts.overflow:
+            counted = array.drop_null().value_counts()
+            self.counts.add(counted)
+            values = counted.field("values")
+        else:
+            values = array.drop_null().unique()
+        if Want.TEXT in self.want and is_text(array.type):
+            self.shape.add(values.cast(pa.large_string()))
+
+    def ends(self) -> ColumnStatistics:
+        least, most, mean, std = self.moments.ends()
+        counted = self.counts.ends()
+        distinct = self.counts.overflow or (len(counted[0]) if counted else 0)
+        textual = self.shape.longest > 0
+        return ColumnStatistics(
+            rows=self.rows,
+            nulls=self.nulls,
+            min=least,
+            max=most,
+            mean=mean,
+            std=std,
+            integers=self.moments.integers,
+            counts=_ordered(*counted) if counted else None,
+            distinct=distinct,
+            longest=self.shape.longest,
+            delimiter=self.shape.delimiter,
+            numeric_text=textual and self.shape.numeric,
+            constant=bool(self.want & (Want.MOMENTS | Want.COUNTS)) and least == most and distinct <= 1,
+            sample=np.concatenate(self.sample) if self.sample else np.empty(0),
+        )
+
+
+# Counted values --------------------------------------------------------------------------------------------
+
+
+def _ordered(values: pa.Array, counts: Ints) -> ValueCounts:
+    plain_values = _values(values)
+    table = pa.table({"count": counts, "value": _sortable(plain_values)})
+    order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])
+    return ValueCounts(tuple(plain_values.take(order).to_pylist()), tuple(counts[order.to_numpy()].tolist()))
+
+
+def _values(values: pa.Array) -> pa.Array:
+    """Booleans, integers and text as they are; floats and decimals as integers when they all are, else as text."""
+    if types.is_boolean(values.type) or types.is_integer(values.type):
+        return values
+    if types.is_floating(values.type) or types.is_decimal(values.type):
+        whole, known = integers(values, "")
+        if known.all():
+            return pa.array(whole)
+    text = texts(values, "")
+    return text.cast(pa.large_string())
+
+
+def _sortable(values: pa.Array) -> pa.Array:
+    return values.cast(pa.uint8()) if types.is_boolean(values.type) else values
+
+
+def _word(value: str | int) -> str | int:
+    return str(value).lower() if isinstance(value, bool) else value
