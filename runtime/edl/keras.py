@@ -43,9 +43,11 @@ def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
 
 
 def _input(entry: Entry) -> Any:
-    if entry.kind == "dense":
-        return keras.Input((entry.width,), dtype="float32", name=entry.name)
-    return keras.Input((), dtype="int64", name=entry.name)
+    """The tensor is called as the array is, the layer is not: a Dense layer is `dense` unless it is told otherwise."""
+    shape, dtype = ((entry.width,), "float32") if entry.kind == "dense" else ((), "int64")
+    tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
+    tensor.name = entry.name
+    return tensor
 
 
 def _block(entry: Entry, tensor: Any) -> Any:
