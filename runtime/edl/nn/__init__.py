@@ -1,0 +1,76 @@
+"""Framework adapters: one model with its optimizer behind one contract. Light to import.
+
+`prepare` loads a framework, `create` builds a program's model; both choose by the framework's name, and only they
+import Keras or PyTorch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+from typing import TYPE_CHECKING, Protocol, cast
+
+from edl.errors import JobError, did_you_mean
+from edl.nn.adapter import Adapter, Evaluated, Gradients, Minibatches
+
+if TYPE_CHECKING:
+    from edl.nn.structure import Array, Features
+    from edl.program import Program
+
+__all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
+
+_MODULES = {"keras": "edl.nn.keras_adapter", "torch": "edl.nn.torch_adapter"}
+_PACKAGES = {"keras": "tensorflow", "torch": "torch"}
+
+
+class _Framework(Protocol):
+    """What a framework's module offers."""
+
+    def start(self, threads: int) -> None: ...
+
+    def seed(self, seed: int) -> None: ...
+
+    def create(self, program: Program, features: Features, labels: Array | None) -> Adapter: ...
+
+
+def prepare(framework: str, threads: int) -> None:
+    """Import the framework, give it `threads` threads and deterministic operations.
+
+    A process's first call decides the threads of TensorFlow. JobError: unknown, or not installed.
+    """
+    _framework(framework).start(threads)
+
+
+def seed_everything(framework: str, seed: int) -> None:
+    """Seed Python, NumPy and the framework, and forget what earlier models of this process left behind."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    _framework(framework).seed(seed)
+
+
+def create(program: Program, features: Features, labels: Array | None, *, seed: int) -> Adapter:
+    """Build the program's model; the same seed gives the same weights, whatever the process did before.
+
+    features, labels: a few rows of what `feed` gives; their shapes build layers that wait for them. Without labels
+    the adapter predicts only. JobError: what custom_model or optimizer returns is not the framework's, or outputs and
+    labels do not stand row by row.
+    """
+    framework = program.spec.framework
+    seed_everything(framework, seed)
+    return _framework(framework).create(program, features, labels)
+
+
+def _framework(name: str) -> _Framework:
+    if name not in _MODULES:
+        raise JobError(f"there is no framework {name}", hint=did_you_mean(name, _MODULES))
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        return cast(_Framework, importlib.import_module(_MODULES[name]))
+    except ModuleNotFoundError as error:
+        if error.name not in ("keras", "tensorflow", "torch"):
+            raise
+        hint = f"pip install 'sqlflow-edl[{_PACKAGES[name]}]'"
+        raise JobError(f"{_PACKAGES[name]} is not installed", hint=hint) from None

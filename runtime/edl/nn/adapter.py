@@ -1,0 +1,140 @@
+"""The contract between the worker loop and a framework.
+
+An adapter owns one model and its optimizer. It knows how to compute losses and gradients of a minibatch and how to
+get and set parameters by name; what happens with gradients is a strategy's business (`edl.worker.strategy`). `train`
+is the local strategy's fast path: many steps in one call, compiled, without a word to Python between them.
+
+Parameters are named by position (`3.kernel`, or PyTorch's own paths), so that the same program gives the same names
+in every process. Non-trainable state (BatchNorm) counts among the weights; seeds do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import JobError
+from edl.nn.structure import Array, Features
+
+Floats = npt.NDArray[np.float32]
+
+
+class Minibatches(NamedTuple):
+    """Rows to step over, `size` at a time; the last minibatch may be smaller.
+
+    weights: how much each row counts, float32 (n,); None counts each once. A minibatch's loss is the weighted mean.
+    """
+
+    features: Features
+    labels: Array
+    size: int
+    weights: Floats | None = None
+
+
+class Adapter(Protocol):
+    framework: str
+
+    def train(self, rows: Minibatches) -> Floats:
+        """Take an optimizer step for each minibatch, in order; their mean losses, float32 (steps,)."""
+        ...
+
+    def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
+        """Loss and gradients of one minibatch; nothing but non-trainable state moves."""
+        ...
+
+    def apply(self, gradients: Mapping[str, Any]) -> None:
+        """One optimizer step with gradients by parameter name, as `gradients` gives them or as NumPy arrays."""
+        ...
+
+    def evaluate(self, features: Features, labels: Array) -> Evaluated:
+        """Outputs and mean loss of the rows, in inference mode."""
+        ...
+
+    def predict(self, features: Features) -> Array:
+        """Outputs of the rows, in inference mode."""
+        ...
+
+    def get_weights(self) -> dict[str, Array]:
+        """Copies of all parameters and non-trainable state."""
+        ...
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        """Take over all weights; JobError, and nothing changed, when names or shapes are not this model's."""
+        ...
+
+    def set_learning_rate(self, rate: float) -> None: ...
+
+
+class Gradients(NamedTuple):
+    """Of one minibatch: its mean loss and a gradient for each trainable parameter, in the framework's own tensors."""
+
+    loss: float
+    values: Mapping[str, Any]
+
+
+class Evaluated(NamedTuple):
+    outputs: Array
+    loss: float
+
+
+def check_outputs(labels: tuple[int | None, ...], outputs: tuple[int | None, ...], whole_labels: bool) -> None:
+    """JobError unless labels and outputs stand row by row: equal shapes, or classes (n,) against logits (n, k > 1).
+
+    Frameworks broadcast (8, 1) against (8,) to (8, 8) in silence. whole_labels: labels are int64, classes.
+    """
+    if whole_labels and len(labels) == 1 and len(outputs) == 2 and outputs[1] != 1:
+        return
+    if not whole_labels and len(labels) == len(outputs) and labels[1:] == outputs[1:]:
+        return
+    wanted = "(n, classes)" if whole_labels else _shape(labels)
+    raise JobError(
+        f"the model gives {_shape(outputs)} for labels of shape {_shape(labels)}; it must give {wanted}",
+        hint="shapes that differ would broadcast against each other in the loss",
+    )
+
+
+def check_losses(losses: tuple[int | None, ...]) -> None:
+    """JobError unless a loss is a scalar or one value per row."""
+    if any(size != 1 for size in losses[1:]):
+        raise JobError(
+            f"loss gives {_shape(losses)}; it must give one value per row or one in all",
+            hint="take the mean over the other dimensions",
+        )
+
+
+def refuse_weights_for_scalar() -> JobError:
+    return JobError("rows cannot be weighted: loss gives one value in all", hint="return one value per row")
+
+
+def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) -> None:
+    """JobError when the names or shapes of weights differ from the model's own."""
+    problems = [
+        *_listed("lacking", own.keys() - given.keys()),
+        *_listed("not of this model", given.keys() - own.keys()),
+        *(
+            f"{name} is {tuple(given[name].shape)} instead of {shape}"
+            for name, shape in own.items()
+            if name in given and tuple(given[name].shape) != tuple(shape)
+        ),
+    ]
+    if problems:
+        more = [f"{len(problems) - 3} more"] if len(problems) > 3 else []
+        raise JobError(
+            f"the weights do not fit the model: {'; '.join(problems[:3] + more)}",
+            hint="they were trained with another program",
+        )
+
+
+def _listed(what: str, names: Iterable[str]) -> list[str]:
+    ordered = sorted(names)
+    shown = ", ".join(ordered[:5]) + (", …" if len(ordered) > 5 else "")
+    return [f"{what}: {shown}"] if ordered else []
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    """The shape with the rows as n: (n, 3)."""
+    inner = ", ".join(["n", *("?" if size is None else str(size) for size in shape[1:])]) if shape else ""
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"

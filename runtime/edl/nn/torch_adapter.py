@@ -1,0 +1,175 @@
+"""PyTorch, on the processor: eager steps over views of one block, with nothing between them that waits."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils import deterministic
+
+from edl.errors import JobError
+from edl.nn.adapter import (
+    Evaluated,
+    Floats,
+    Gradients,
+    Minibatches,
+    check_fit,
+    check_losses,
+    check_outputs,
+    refuse_weights_for_scalar,
+)
+from edl.nn.structure import Array, Features, map_arrays
+from edl.program import Program, user_code
+
+_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+
+
+def start(threads: int) -> None:
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    deterministic.fill_uninitialized_memory = False  # costs a fill of every new tensor, and guards nothing here
+
+
+def seed(value: int) -> None:
+    torch.manual_seed(value)
+
+
+def create(program: Program, features: Features, labels: Array | None) -> TorchAdapter:
+    model = program.call("custom_model")
+    if not isinstance(model, nn.Module):
+        raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not a torch.nn.Module")
+    return TorchAdapter(program, model, features, labels)
+
+
+class TorchAdapter:
+    framework = "torch"
+
+    def __init__(self, program: Program, model: nn.Module, features: Features, labels: Array | None) -> None:
+        self.model = model
+        self._program = program
+        self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
+        outputs = self.predict(features)  # creates the weights of lazy layers
+        if labels is not None:
+            check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
+            self.optimizer = self._program.call("optimizer", [p for p in model.parameters() if p.requires_grad])
+            if not isinstance(self.optimizer, torch.optim.Optimizer):
+                kind = type(self.optimizer).__name__
+                raise JobError(f"optimizer in {program.file} returns a {kind}, not a torch.optim.Optimizer")
+
+    def train(self, rows: Minibatches) -> Floats:
+        self.model.train()
+        losses = []
+        with self._user_code("the training step"):
+            for features, labels, weights in _minibatches(rows):
+                loss = self._backward(features, labels, weights)
+                self.optimizer.step()
+                losses.append(loss)
+        values: Floats = torch.stack(losses).numpy()
+        return values
+
+    def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
+        self.model.train()
+        counts = None if weights is None else _tensor(weights)
+        with self._user_code("the training step"):
+            loss = self._backward(_tensors(features), _tensor(labels), counts)
+        values = {
+            name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            for name, parameter in self.model.named_parameters()
+            if parameter.requires_grad
+        }
+        return Gradients(float(loss), values)
+
+    def apply(self, gradients: Mapping[str, Any]) -> None:
+        for name, parameter in self.model.named_parameters():
+            if name in gradients:
+                parameter.grad = torch.as_tensor(gradients[name])
+        self.optimizer.step()
+
+    def evaluate(self, features: Features, labels: Array) -> Evaluated:
+        with self._inference():
+            outputs = self.model(_tensors(features))
+            loss = self._mean_loss(_tensor(labels), outputs, None)
+        return Evaluated(outputs.numpy(), float(loss))
+
+    def predict(self, features: Features) -> Array:
+        with self._inference():
+            outputs = self.model(_tensors(features))
+        if not isinstance(outputs, torch.Tensor):
+            raise JobError(f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor")
+        values: Array = outputs.numpy()
+        return values
+
+    def get_weights(self) -> dict[str, Array]:
+        return {name: np.array(tensor.detach()) for name, tensor in self.model.state_dict().items()}
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        check_fit({name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}, weights)
+        self.model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+
+    def set_learning_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def _backward(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+        """Set the gradients of one minibatch; its mean loss, which nothing waits for."""
+        self.optimizer.zero_grad(set_to_none=True)
+        with self._one_row_normalised(len(labels)):
+            loss = self._mean_loss(labels, self.model(features), weights)
+        loss.backward()
+        return loss.detach()
+
+    def _mean_loss(self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+        check_outputs(labels.shape, outputs.shape, not labels.is_floating_point())
+        losses: torch.Tensor = self._program.functions["loss"](labels, outputs)
+        if losses.ndim:
+            check_losses(losses.shape)
+        if weights is None:
+            return losses.mean() if losses.ndim else losses
+        if not losses.ndim:
+            raise refuse_weights_for_scalar()
+        return (losses.reshape(-1) @ weights) / weights.sum().clamp_min(torch.finfo(torch.float32).tiny)
+
+    @contextlib.contextmanager
+    def _one_row_normalised(self, rows: int) -> Iterator[None]:
+        """BatchNorm has no deviation of one row; a last minibatch of one is normalised as in prediction."""
+        if rows > 1 or not self._normalising:
+            yield
+            return
+        for module in self._normalising:
+            module.eval()
+        try:
+            yield
+        finally:
+            for module in self._normalising:
+                module.train()
+
+    @contextlib.contextmanager
+    def _inference(self) -> Iterator[None]:
+        self.model.eval()
+        with self._user_code("the model"), torch.no_grad():
+            yield
+
+    def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        return user_code(self._program.file, doing)
+
+
+def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:
+    """Views of the rows, `size` at a time."""
+    labels = _tensor(rows.labels).split(rows.size)
+    weights = [None] * len(labels) if rows.weights is None else _tensor(rows.weights).split(rows.size)
+    features = map_arrays(lambda array: iter(_tensor(array).split(rows.size)), rows.features)
+    for label, weight in zip(labels, weights, strict=True):
+        yield map_arrays(next, features), label, weight
+
+
+def _tensors(features: Features) -> Any:
+    return map_arrays(_tensor, features)
+
+
+def _tensor(array: Array) -> torch.Tensor:
+    """The array's own memory as a tensor; a copy where that is read-only, as Arrow's is."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
