@@ -41,7 +41,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal_:
+class Literal_:  # noqa: N801 - `Literal` is typing's
     """A number, string, boolean or NULL."""
 
     value: int | float | str | bool | None

@@ -277,8 +277,8 @@ class _Builder(Transformer[Token, Any]):
         )
 
     def aliased(self, meta: Meta, children: list[Any]) -> Call:
-        call, (_, alias) = children
-        return replace(call, alias=alias)
+        call: Call = children[0]
+        return replace(call, alias=dict(children[1:])["AS"])
 
     def keyword(self, meta: Meta, children: list[Any]) -> _Keyword:
         return _Keyword(*children)

@@ -58,6 +58,8 @@ def complaint(
         return unclosed(token)
     if near := _misspelt(tokens, position, accepted):
         return near
+    if position > 1 and tokens[position - 2].text == "=" and tokens[position - 1].word in CLAUSES:
+        return _no_value(tokens[position - 1])
     message = f"unexpected {_shown(token)}"
     if position:
         message += f" after {_shown(tokens[position - 1])}"
@@ -104,23 +106,34 @@ def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
     )
 
 
+def _no_value(keyword: Token) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        f"unexpected {_shown(keyword)} after =",
+        span=Span(keyword.start, keyword.end),
+        hint=f"put a value before {keyword.word}",
+    )
+
+
 def _special_hint(
     tokens: LazyTokens, position: int, accepted: Collection[str], dialect: Dialect
 ) -> str | None:
     token = tokens[position]
-    takes_name = "QUOTED" in accepted
-    if token.kind == "string" and takes_name:
+    clauses = sorted(CLAUSES & set(accepted))
+    if token.kind == "string" and "QUOTED" in accepted:
         quoted = quoted_name(name_value(token.text))
         return f"a name is expected, not a text: write it without quotes, or as {_shortened(quoted)}"
-    if token.kind == "path" and takes_name:
+    if token.kind == "string" and "WORD" in accepted:
+        return "write it without quotes"
+    if token.kind == "path" and "QUOTED" in accepted:
         return f"quote a name that is not one word: {_shortened(quoted_name(token.text))}"
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
-    if token.word in CLAUSES and (clauses := sorted(CLAUSES & set(accepted))):
+    if token.word in CLAUSES:
         verb = next((tokens[i].word for i in (0, 1) if tokens[i].word != "TO"), "")
-        return f"{verb} takes {', '.join(clauses)}, and not {token.word}"
+        return f"{verb} takes {', '.join(clauses)}, and not {token.word}" if clauses else None
     if "COMMA" in accepted and token.kind in ("word", "quoted", "string", "path", "number"):
-        return f"put a comma before {_shown(token)}, or one of {expected(set(accepted) - {'COMMA', '$END'})}"
+        comma = f"put a comma before {_shown(token)}"
+        return f"{comma}, or a clause: {', '.join(clauses)}" if clauses else comma
     return None
 
 
@@ -140,3 +153,39 @@ def _shown(token: Token) -> str:
 def _shortened(text: str, most: int = 40) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def misplaced(keyword: Token) -> StatementSyntaxError:
+    """A clause inside the query, where no verb stands before it."""
+    return StatementSyntaxError(
+        f"the {keyword.word} clause stands in the SELECT",
+        span=Span(keyword.start, keyword.end),
+        hint=f"put it behind TO TRAIN, TO PREDICT or another verb; {keyword.word} alone begins nothing",
+    )
+
+
+def not_a_query(first: Token, verb: Token) -> StatementSyntaxError:
+    """TO TRAIN behind a statement that gives no rows."""
+    return StatementSyntaxError(
+        f"{first.word} … TO {verb.word} is not a statement",
+        span=Span(verb.start, verb.end),
+        hint=f"put a SELECT before TO {verb.word}, in the place of {first.word}",
+    )
+
+
+def show_train_in_query(show: Token, train: Token) -> StatementSyntaxError:
+    """SHOW TRAIN behind a query, from which nothing parts it."""
+    return StatementSyntaxError(
+        "SHOW TRAIN is a statement of its own",
+        span=Span(show.start, train.end),
+        hint="put a semicolon before SHOW TRAIN",
+    )
+
+
+def no_into(label: Token, end: Token) -> StatementSyntaxError:
+    """The short form `query LABEL x` without a name for the model."""
+    return StatementSyntaxError(
+        f"{label.word} without TO TRAIN needs INTO",
+        span=Span(end.start, end.end),
+        hint=f"add INTO and a name for the model, or put TO TRAIN and a model before {label.word}",
+    )

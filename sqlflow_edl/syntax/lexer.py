@@ -181,8 +181,8 @@ def _clause_token(text: str, match: re.Match[str], dialect: Dialect, *, list_or_
         end = len(text)
     elif text[start] == "[" and dialect.bracket_quotes_name:
         # Where a list may stand too, [x] is a list, and only what cannot be one, as [two words], is a name.
-        if name := (_BRACKETED_WORDS if list_or_name else _BRACKETED).match(text, start):
-            kind, end = "quoted", name.end()
+        name = (_BRACKETED_WORDS if list_or_name else _BRACKETED).match(text, start)
+        kind, end = ("quoted", name.end()) if name else (kind, end)
     return Token(kind, start, end, text[start:end])
 
 
@@ -244,7 +244,7 @@ def name_value(token_text: str) -> str:
     quote = token_text[0]
     if quote == "[":
         return token_text[1:-1]
-    return token_text[1:-1].replace(quote * 2, quote) if quote in "\"'`" else token_text
+    return token_text[1:-1].replace(quote * 2, quote) if quote in "\"'`" else str(token_text)
 
 
 def quoted_name(name: str) -> str:

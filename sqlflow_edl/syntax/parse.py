@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
-
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
+from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.split import Piece, split
 
 _PLANNED = ("train", "auto")  # what EXPLAIN shows the plan of
@@ -50,37 +50,33 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
     if piece.error:
         raise piece.error
     if piece.clauses is None or (piece.bare and _is_ordinary(piece, text, dialect)):
-        return _ordinary(piece, text, dialect)
-    return _extended(piece, text, dialect)
-
-
-def _ordinary(piece: Piece, text: str, dialect: Dialect) -> Statement:
-    """Ordinary SQL; unless it is none, and looks like an extended statement with an error in it."""
-    written = _slice(text, piece.span)
-    if piece.doubts and _objection(text, piece.span, dialect):
-        for doubt in piece.doubts:
-            if doubt.query != Span(piece.span.start, piece.span.start) and not _objection(
-                text, doubt.query, dialect
-            ):
-                raise doubt.error
-    return Statement("sql", written, piece.span)
+        _raise_doubts(piece, piece.span, text, dialect)
+        return Statement("sql", _slice(text, piece.span), piece.span)
+    _raise_doubts(piece, piece.query, text, dialect)
+    return _extended(piece, piece.clauses, text, dialect)
 
 
 def _is_ordinary(piece: Piece, text: str, dialect: Dialect) -> bool:
     """Is what looks like clauses without TO part of ordinary SQL, its query being incomplete without it?"""
-    return (
-        piece.query is not None
-        and _objection(text, piece.query, dialect) is not None
-        and _objection(text, piece.span, dialect) is None
-    )
+    query, whole = piece.query, piece.span
+    return bool(query and _objection(text, query, dialect) and not _objection(text, whole, dialect))
 
 
-def _extended(piece: Piece, text: str, dialect: Dialect) -> Statement:
+def _raise_doubts(piece: Piece, sql: Span | None, text: str, dialect: Dialect) -> None:
+    """Where `sql` is none, say what looks like an error in an extended statement."""
+    if not piece.doubts or sql is None or not _objection(text, sql, dialect):
+        return
+    for doubt in piece.doubts:
+        before = doubt.query
+        if before.start < before.end and not _objection(text, before, dialect):
+            raise doubt.error
+
+
+def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) -> Statement:
     from sqlflow_edl.syntax.build import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 
-    assert piece.clauses is not None
-    tree = parse_clauses(piece.clauses, dialect)
+    tree = parse_clauses(clauses, dialect)
     statement = replace(
         build_statement(tree, text, dialect),
         text=_slice(text, piece.span),

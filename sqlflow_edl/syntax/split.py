@@ -21,9 +21,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edl.errors import Span, StatementSyntaxError, nearest
-from sqlflow_edl.syntax.complaints import did_you_mean_keyword, unclosed
+from sqlflow_edl.syntax.complaints import (
+    did_you_mean_keyword,
+    misplaced,
+    no_into,
+    not_a_query,
+    show_train_in_query,
+    unclosed,
+)
 from sqlflow_edl.syntax.dialects import Dialect
-from sqlflow_edl.syntax.keywords import LazyTokens
+from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, clause_tokens, sql_tokens
 
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
@@ -43,88 +50,32 @@ _REFUSES_TO = frozenset(("DESCRIBE", "DESC", "DROP", "INSERT", "UPDATE", "DELETE
 _ROUTINES = frozenset(("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT"))
 _LOOPS = frozenset(("IF", "LOOP", "WHILE", "REPEAT", "FOR"))  # END IF ends no BEGIN
 
+_MOST_DOUBTS = 8
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Behind these a query cannot end, so what follows is an operand, a table or an alias.
-_CONTINUES = frozenset(
-    [
-        "SELECT",
-        "DISTINCT",
-        "ALL",
-        "FROM",
-        "WHERE",
-        "AND",
-        "OR",
-        "NOT",
-        "ON",
-        "BY",
-        "JOIN",
-        "AS",
-        "IN",
-        "LIKE",
-        "ILIKE",
-        "RLIKE",
-        "REGEXP",
-        "IS",
-        "BETWEEN",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "HAVING",
-        "QUALIFY",
-        "LIMIT",
-        "OFFSET",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "MINUS",
-        "WITH",
-        "RECURSIVE",
-        "USING",
-        "INTO",
-        "SET",
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "OUTER",
-        "CROSS",
-        "NATURAL",
-        "LATERAL",
-        "INTERVAL",
-        "EXISTS",
-        "SEMI",
-        "ANTI",
-        "GROUP",
-        "ORDER",
-        "PARTITION",
-        "DIV",
-        "MOD",
-        ".",
-        ",",
-        "=",
-        "<",
-        ">",
-        "+",
-        "-",
-        "*",
-        "/",
-        "%",
-        "|",
-        "&",
-        "^",
-        "!",
-        "~",
-        ":",
-        "@",
-    ]
-)
+_CONTINUES = _words("""
+    SELECT DISTINCT ALL FROM WHERE AND OR NOT ON BY JOIN AS IN LIKE ILIKE RLIKE REGEXP IS BETWEEN CASE WHEN THEN
+    ELSE HAVING QUALIFY LIMIT OFFSET UNION EXCEPT INTERSECT MINUS WITH RECURSIVE USING INTO SET INNER LEFT RIGHT
+    FULL OUTER CROSS NATURAL LATERAL INTERVAL EXISTS SEMI ANTI GROUP ORDER PARTITION DIV MOD
+    . , = < > + - * / % | & ^ ! ~ : @
+""")
+# Words of SQL that may follow an alias: `FROM t train JOIN u`.
+_RESUMES = _words("""
+    FROM WHERE GROUP ORDER HAVING QUALIFY WINDOW LIMIT OFFSET FETCH FOR UNION EXCEPT INTERSECT MINUS JOIN INNER
+    LEFT RIGHT FULL CROSS NATURAL ASOF POSITIONAL SEMI ANTI ON LATERAL PIVOT UNPIVOT TABLESAMPLE AND OR
+""")
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why the statement is not an extended one, should it turn out to be no SQL either.
+    """What to say about the statement should its SQL turn out to be none.
 
-    query: what would have been its query; the reason counts only when that is complete.
+    query: the part before the place; the reason counts only when that alone is a query.
     """
 
     query: Span
@@ -174,6 +125,7 @@ class _Walk:
         self._routine = False  # CREATE TRIGGER …
         self._blocks = 0  # and its BEGINs that are open
         self._doubts: list[Doubt] = []
+        self._misplaced: list[Doubt] = []
         self._error: StatementSyntaxError | None = None
 
     def piece(self) -> Piece:
@@ -244,16 +196,19 @@ class _Walk:
             return False
         if self._peek(0).kind not in ("word", "name", "string"):
             return False
-        at_start = token is self._first
         if token.word in _BARE:
-            return (self._is_query or at_start) and self._parses(token)
-        if (
-            self._is_query
-            and token.word[:1] in ("T", "P")
-            and (near := nearest(token.word, ("TRAIN", "PREDICT")))
-        ):
-            self._doubt(token, did_you_mean_keyword(token, near))
+            return (self._is_query or token is self._first) and self._parses(token)
+        if self._is_query:
+            self._suspect(token)
         return False
+
+    def _suspect(self, token: Token) -> None:
+        """Remember a word in the query that looks like a keyword of ours out of place, or misspelt."""
+        following = self._peek(1).text
+        if token.word == "COLUMN" or (token.word == "WITH" and following in ("=", ".")):
+            self._misplaced += [self._doubt(token, misplaced(token))] * (not self._misplaced)
+        elif token.word[:1] in ("T", "P") and (near := nearest(token.word, ("TRAIN", "PREDICT"))):
+            self._remember(token, did_you_mean_keyword(token, near))
 
     def _to(self, token: Token) -> bool:
         """TO begins the clauses when a verb follows; where it cannot, remember what to say about it."""
@@ -262,35 +217,48 @@ class _Walk:
             return False
         if verb.word not in VERBS:
             if self._is_query and not self._open and (near := nearest(verb.text, VERBS)):
-                self._doubt(token, did_you_mean_keyword(verb, near))
+                self._remember(token, did_you_mean_keyword(verb, near))
             return False
         if self._open:
             self._error = self._error or (unclosed(self._open[0]) if self._is_query else None)
         elif not self._is_query and self._first.word in _REFUSES_TO:
-            self._error = _not_a_query(self._first, verb)
+            self._error = not_a_query(self._first, verb)
         return self._is_query and not self._open
 
     def _parses(self, token: Token) -> bool:
         """Is all that follows `token` clauses? If not, remember why."""
         from sqlflow_edl.syntax.clauses import parse_clauses
 
+        if self._peek(0).word in _RESUMES and not self._ends_item(1):
+            return False
         if token.word == "TRAIN" and self._before.word == "SHOW":
-            self._doubt(self._before, _show_train(self._before, token))
+            self._remember(self._before, show_train_in_query(self._before, token))
             return False
         clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
         try:
             statement = parse_clauses(clauses, self._dialect).children[0]
         except StatementSyntaxError as error:
-            self._doubt(token, error)
+            self._remember(token, error)
             return False
         rules = {getattr(child, "data", None) for child in getattr(statement, "children", ())}
         if token.word in ("LABEL", "TARGET") and "into" not in rules:
-            self._doubt(token, _no_into(token, clauses.last()))
+            self._remember(token, no_into(token, clauses.last()))
             return False
         return self._is_query or bool(rules & {"attributes", "using", "into"})
 
-    def _doubt(self, token: Token, error: StatementSyntaxError) -> None:
-        self._doubts.append(Doubt(self._trimmed(self._query_start, token.start), error))
+    def _ends_item(self, distance: int) -> bool:
+        """Could the token stand behind a name in a clause?"""
+        token = self._peek(distance)
+        return (
+            token.kind in ("end", "semicolon") or token.word in CLAUSES or token.text in (",", ".", ":", "/")
+        )
+
+    def _remember(self, token: Token, error: StatementSyntaxError) -> None:
+        if len(self._doubts) < _MOST_DOUBTS and self._peek(0).word not in _RESUMES:
+            self._doubts.append(self._doubt(token, error))
+
+    def _doubt(self, token: Token, error: StatementSyntaxError) -> Doubt:
+        return Doubt(self._trimmed(self._query_start, token.start), error)
 
     # ---------------------------------------------------------------------------------------- pieces
 
@@ -306,7 +274,7 @@ class _Walk:
             span=self._trimmed(self._start, end),
             ended=ended,
             empty=self._first is last and last.kind != "unclosed",
-            doubts=tuple(self._doubts),
+            doubts=(*self._doubts, *self._misplaced),
             error=error,
         )
 
@@ -323,6 +291,7 @@ class _Walk:
             query=self._trimmed(self._query_start, token.start) if self._is_query else None,
             plan=self._plan,
             bare=bare and self._is_query,
+            doubts=(*(self._doubts if bare else ()), *self._misplaced),
         )
 
     def _trimmed(self, start: int, end: int) -> Span:
@@ -336,27 +305,3 @@ class _Walk:
 
 def _is_space(character: str) -> bool:
     return character.isspace() or character == "\ufeff"
-
-
-def _not_a_query(first: Token, verb: Token) -> StatementSyntaxError:
-    return StatementSyntaxError(
-        f"{first.word} … TO {verb.word} is not a statement",
-        span=Span(verb.start, verb.end),
-        hint=f"put a SELECT before TO {verb.word}, in the place of {first.word}",
-    )
-
-
-def _show_train(show: Token, train: Token) -> StatementSyntaxError:
-    return StatementSyntaxError(
-        "SHOW TRAIN is a statement of its own",
-        span=Span(show.start, train.end),
-        hint="put a semicolon before SHOW TRAIN",
-    )
-
-
-def _no_into(label: Token, end: Token) -> StatementSyntaxError:
-    return StatementSyntaxError(
-        f"{label.word} without TO TRAIN needs INTO",
-        span=Span(end.start, end.end),
-        hint=f"add INTO and a name for the model, or put TO TRAIN and a model before {label.word}",
-    )
