@@ -46,6 +46,19 @@ def normalised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def columns_and_batches(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The normal schema of a result, from its reader or its first batch, and all its batches in that schema."""
+    iterator = iter(batches)
+    if isinstance(batches, pa.RecordBatchReader):
+        schema = normal_schema(batches.schema)
+        return schema, (normalised(batch, schema) for batch in iterator)
+    first = next(iterator, None)
+    if first is None:
+        raise SourceError("a result without a batch has no columns; stage an empty batch instead")
+    schema = normal_schema(first.schema)
+    return schema, (normalised(batch, schema) for part in ([first], iterator) for batch in part)
+
+
 def rechunked(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:

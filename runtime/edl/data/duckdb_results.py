@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from edl.data.columns import normal_schema, normalised
+from edl.data.columns import columns_and_batches
 from edl.data.names import dotted, free_name, quoted, split_name
 from edl.errors import SourceError
 
@@ -180,25 +180,12 @@ class _Incoming:
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self.error: Exception | None = None
-        iterator = iter(batches)
-        if isinstance(batches, pa.RecordBatchReader):
-            first, given = None, batches.schema
-        else:
-            first = next(iterator, None)
-            if first is None:
-                raise SourceError("a result without a batch has no columns; stage an empty batch instead")
-            given = first.schema
-        self.schema = normal_schema(given)
-        self.reader = pa.RecordBatchReader.from_batches(self.schema, self._normalised(first, iterator))
+        self.schema, normal = columns_and_batches(batches)
+        self.reader = pa.RecordBatchReader.from_batches(self.schema, self._watched(normal))
 
-    def _normalised(
-        self, first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
+    def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            if first is not None:
-                yield normalised(first, self.schema)
-            for batch in rest:
-                yield normalised(batch, self.schema)
+            yield from batches
         except Exception as error:
             self.error = error
             raise

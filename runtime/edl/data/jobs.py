@@ -1,0 +1,186 @@
+"""Job folders: where program, pinned rows, results and logs of a job lie while it runs, and its status.
+
+They live in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by
+the user alone. An id sorts by the time it was made. Pinned rows are removed when a job ends, and by `sweep` when the
+job's process died before it could.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from edl.data.process import start_time
+from edl.errors import JobError, SemanticError, SpecError, did_you_mean
+
+Kind = Literal["train", "predict", "evaluate", "explain"]
+State = Literal["running", "done", "failed", "cancelled", "died"]
+
+
+class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of a job. Times are UTC in ISO 8601; `started_as` tells the process from a later one of its id."""
+
+    kind: Kind
+    state: State
+    pid: int
+    started_as: str
+    started: str
+    ended: str = ""
+    statement: str = ""
+    error: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process that runs the job is there."""
+        return self.state == "running" and start_time(self.pid) == self.started_as
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """The folder of one job."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def program(self) -> Path:
+        return self.path / "program"
+
+    @property
+    def rows(self) -> Path:
+        return self.path / "rows"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def status(self) -> Status:
+        """SpecError: the status is damaged or not there."""
+        try:
+            return msgspec.json.decode(self._status.read_bytes(), type=Status)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise SpecError(f"the status of job {self.id} cannot be read: {error}") from None
+
+    def update(self, **changes: Any) -> Status:
+        """Change fields of the status, in one step for who reads it at the same time."""
+        return self._write(msgspec.structs.replace(self.status(), **changes))
+
+    def owned_by(self, pid: int) -> Status:
+        """The job is run by this process from now on, for example because it was detached."""
+        return self.update(pid=pid, started_as=start_time(pid) or "")
+
+    def end(self, state: State, error: str = "") -> Status:
+        """The job is over: say how, and remove its pinned rows."""
+        self.remove_rows()
+        return self.update(state=state, ended=_now(), error=error)
+
+    def remove_rows(self) -> None:
+        shutil.rmtree(self.rows, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Everything of the job, its log included."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    @property
+    def _status(self) -> Path:
+        return self.path / "status.json"
+
+    def _write(self, status: Status) -> Status:
+        partial = self.path / f"status.{secrets.token_hex(4)}.partial"
+        partial.write_bytes(msgspec.json.encode(status))
+        partial.replace(self._status)
+        return status
+
+
+def state_folder() -> Path:
+    """The user's state folder of this program; XDG says that a relative path there counts as none."""
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "sqlflow-edl"
+
+
+def create(kind: Kind, statement: str = "") -> JobFolder:
+    """A new job, run by this process, with its empty folders."""
+    job = JobFolder(state_folder() / "jobs" / _new_id())
+    try:
+        job.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (job.path, job.program, job.rows, job.results, job.logs):
+            folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise JobError(
+            f"cannot make a job folder: {error.strerror}: {error.filename}",
+            hint="set XDG_STATE_HOME to a folder that can be written",
+        ) from None
+    pid = os.getpid()
+    job._write(
+        Status(
+            kind=kind,
+            state="running",
+            pid=pid,
+            started_as=start_time(pid) or "",
+            started=_now(),
+            statement=statement,
+        )
+    )
+    return job
+
+
+def jobs() -> list[JobFolder]:
+    """All jobs, the oldest first."""
+    folder = state_folder() / "jobs"
+    if not folder.is_dir():
+        return []
+    return [JobFolder(path) for path in sorted(folder.iterdir()) if (path / "status.json").is_file()]
+
+
+def find(job_id: str) -> JobFolder:
+    """The job of an id, or of its only beginning or end. SemanticError: none, or several."""
+    known = {job.id: job for job in jobs()}
+    if job_id in known:
+        return known[job_id]
+    matches = [name for name in known if job_id and (name.startswith(job_id) or name.endswith(job_id))]
+    if len(matches) == 1:
+        return known[matches[0]]
+    if matches:
+        raise SemanticError(
+            f"{len(matches)} jobs are named {job_id}…", hint=f"known: {', '.join(matches[:12])}"
+        )
+    raise SemanticError(f"there is no job {job_id}", hint=did_you_mean(job_id, known))
+
+
+def sweep() -> list[JobFolder]:
+    """Mark jobs whose process is gone as died, and remove the rows that such jobs and ended ones left; those marked."""
+    died = []
+    for job in jobs():
+        try:
+            status = job.status()
+        except SpecError:
+            continue
+        if status.alive:
+            continue
+        job.remove_rows()
+        if status.state == "running":
+            job.update(state="died", ended=_now(), error="the process of the job ended without a word")
+            died.append(job)
+    return died
+
+
+def _new_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,110 @@
+"""Results of a job on their way home: one Arrow IPC file per task in the job folder, until the client commits them.
+
+An instance writes a file under a temporary name and renames it, so a file that has its name is complete; a later
+attempt of a task takes the place of the earlier ones. The client reads them in the order of the tasks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from edl.data.columns import columns_and_batches, rechunked
+from edl.data.pinned import disk_full
+from edl.errors import SourceError
+
+_FILE = re.compile(r"(\d{8,})\.(\d+)\.arrow")
+
+
+class ResultFolder:
+    """The results of one job; instances stage into it, the client reads it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        """Keep a task's rows; how many they are. A staged later attempt stays what counts.
+
+        `batches` is a reader, or has at least one batch (it may be empty), which tells the columns. SourceError: it
+        has none, or the disk is full.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{task:08d}.{attempt}.arrow"
+        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        try:
+            rows = _write(partial, batches)
+            partial.replace(path)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise disk_full(self.folder) from None
+        finally:
+            partial.unlink(missing_ok=True)
+        for earlier, file in self._files().get(task, []):
+            if earlier < attempt:
+                file.unlink(missing_ok=True)
+        return rows
+
+    def staged(self) -> dict[int, Path]:
+        """The complete file of each task's latest attempt."""
+        return {task: max(attempts)[1] for task, attempts in sorted(self._files().items())}
+
+    def read(self, tasks: int, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+        """All rows of tasks 0 … tasks-1, in that order.
+
+        schema: of the result when there are no tasks. SourceError: a task has no file, or other columns.
+        """
+        staged = self.staged()
+        if missing := [task for task in range(tasks) if task not in staged]:
+            raise SourceError(
+                f"{len(missing)} of {tasks} tasks have no results, the first is task {missing[0]}"
+            )
+        files = [staged[task] for task in range(tasks)]
+        if files:
+            schema = _open(files[0]).schema
+        if schema is None:
+            raise SourceError("a result without tasks has no columns")
+        return pa.RecordBatchReader.from_batches(schema, _batches(files, schema))
+
+    def clear(self) -> None:
+        """Remove every result, complete or not."""
+        for path in self.folder.glob("*.arrow*"):
+            path.unlink(missing_ok=True)
+
+    def _files(self) -> dict[int, list[tuple[int, Path]]]:
+        found: dict[int, list[tuple[int, Path]]] = {}
+        for path in self.folder.glob("*.arrow"):
+            if match := _FILE.fullmatch(path.name):
+                found.setdefault(int(match[1]), []).append((int(match[2]), path))
+        return found
+
+
+def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
+    schema, batches = columns_and_batches(batches)
+    rows = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch in rechunked(batches, schema):
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _open(path: Path) -> pa.ipc.RecordBatchFileReader:
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path)))
+    except pa.ArrowInvalid as error:
+        raise SourceError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+
+
+def _batches(files: list[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for path in files:
+        file = _open(path)
+        if file.schema != schema:
+            raise SourceError(f"{path} has other columns than the results before it")
+        for index in range(file.num_record_batches):
+            yield file.get_batch(index)

@@ -1,0 +1,246 @@
+"""A trained model in one file.
+
+A zip file of fixed layout, the same bytes for the same model:
+
+    job.json               the JobSpec: features with their fitted parameters, label, model, training settings
+    program/…              model.py, reader.py and vocabulary files, as the job ran them; kept to be read
+    weights.safetensors    name -> array, stored without compression
+    metrics.json           name -> figure, of the validation rows or, without any, of the training rows
+    curve.json             the learning curve: a row per epoch, name -> figure
+    lineage.json           statement, rows, digests, seed, versions, times
+
+Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
+nothing executed. A damaged or hostile archive is a SpecError.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TypeVar
+
+import msgspec
+import numpy as np
+
+from edl.errors import SpecError
+from edl.models import weights as weight_files
+from edl.spec import JobSpec, from_json, to_json
+
+T = TypeVar("T")
+Figures = dict[str, float | None]  # None: not a number
+
+FORMAT = b"sqlflow-edl model 1"  # the comment of the zip file
+
+_WEIGHTS = "weights.safetensors"
+_JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
+_PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal models are equal files
+_COPY_BYTES = 1 << 20
+
+MAX_MEMBERS = 10_000
+MAX_MEMBER_BYTES = 256 << 20  # of a member that is compressed
+MAX_EXPANDED_BYTES = 1 << 30  # of all of them
+
+
+class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a model comes from. Times are UTC in ISO 8601; seconds is the time that training took."""
+
+    statement: str
+    rows: int
+    training_rows: int
+    data_digest: str
+    schema_digest: str
+    seed: int
+    versions: dict[str, str]
+    started: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What an archive holds; weights are read when they are asked for."""
+
+    spec: JobSpec
+    program: dict[str, bytes]  # path inside the program folder -> contents
+    metrics: Figures
+    curve: tuple[Figures, ...]
+    lineage: Lineage
+    _file: Path | bytes
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """name -> array. SpecError: damaged."""
+        with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
+            return weight_files.loads(member.read())
+
+    def write_program(self, folder: Path) -> None:
+        """Write the program's files into `folder`."""
+        for name, contents in self.program.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(contents)
+
+
+def write_archive(
+    path: Path,
+    *,
+    spec: JobSpec,
+    program: Mapping[str, bytes],
+    weights: Mapping[str, np.ndarray],
+    metrics: Mapping[str, float | None],
+    curve: Sequence[Mapping[str, float | None]],
+    lineage: Lineage,
+) -> None:
+    """Write a model's archive; it appears at `path` when it is complete.
+
+    program: path inside the program folder -> contents; see `program_files`. SpecError: a name or an array that an
+    archive cannot hold.
+    """
+    documents = {
+        "job.json": to_json(spec),
+        "metrics.json": _json(dict(metrics)),
+        "curve.json": _json(list(curve)),
+        "lineage.json": _json(lineage),
+    }
+    members = documents | {f"program/{name}": program[name] for name in sorted(program)}
+    for name in members:
+        _check_name(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the archive, because the folder for temporary files may be a small disk in memory.
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        partial, tensors = Path(folder) / "archive", Path(folder) / _WEIGHTS
+        weight_files.save(weights, tensors)
+        with zipfile.ZipFile(partial, "w") as archive:
+            archive.comment = FORMAT
+            for name, contents in members.items():
+                archive.writestr(_entry(name, zipfile.ZIP_DEFLATED), contents)
+            _store(archive, tensors)
+        partial.replace(path)
+
+
+def read_archive(file: Path | bytes) -> Archive:
+    """Read and check an archive. SpecError: it is not one, is damaged, or holds what no archive of ours holds."""
+    with _opened(file) as archive:
+        _check(archive)
+        program = {
+            match[1]: archive.read(name)
+            for name in archive.namelist()
+            if (match := _PROGRAM.fullmatch(name)) is not None
+        }
+        return Archive(
+            spec=from_json(archive.read("job.json")),
+            program=program,
+            metrics=_parsed(archive, "metrics.json", Figures),
+            curve=_parsed(archive, "curve.json", tuple[Figures, ...]),
+            lineage=_parsed(archive, "lineage.json", Lineage),
+            _file=file,
+        )
+
+
+def program_files(folder: Path) -> dict[str, bytes]:
+    """A program folder's files as `write_archive` takes them, without job.json and caches."""
+    paths = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+    return {
+        path.as_posix(): (folder / path).read_bytes()
+        for path in paths
+        if path.as_posix() != "job.json" and not any(part.startswith((".", "__")) for part in path.parts)
+    }
+
+
+# Writing -----------------------------------------------------------------------------------------------------
+
+
+def _json(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
+
+
+def _entry(name: str, compression: int) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, date_time=_EPOCH)
+    entry.compress_type = compression
+    entry.external_attr = 0o644 << 16
+    entry.create_system = 3
+    return entry
+
+
+def _store(archive: zipfile.ZipFile, tensors: Path) -> None:
+    """Copy the weights into the archive, piece by piece."""
+    entry = _entry(_WEIGHTS, zipfile.ZIP_STORED)
+    entry.file_size = tensors.stat().st_size
+    with tensors.open("rb") as source, archive.open(entry, "w") as member:
+        while piece := source.read(_COPY_BYTES):
+            member.write(piece)
+
+
+# Reading -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
+    shown = file.name if isinstance(file, Path) else "the archive"
+    opened: Path | IO[bytes] = io.BytesIO(file) if isinstance(file, bytes) else file
+    try:
+        with zipfile.ZipFile(opened) as archive:
+            yield archive
+    except FileNotFoundError:
+        raise SpecError(f"there is no archive {file!s}") from None
+    except (
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        EOFError,
+        NotImplementedError,
+        OSError,
+        zlib.error,
+    ) as error:
+        raise SpecError(f"{shown} is damaged or is not a model archive: {error}") from None
+
+
+def _check(archive: zipfile.ZipFile) -> None:
+    """SpecError unless every member is one that `write_archive` writes, within the limits."""
+    if archive.comment != FORMAT:
+        raise SpecError("this file is not a model archive of a version that this program reads")
+    entries = archive.infolist()
+    if len(entries) > MAX_MEMBERS:
+        raise SpecError(f"the archive has {len(entries):,} members, more than {MAX_MEMBERS:,}")
+    names = [entry.filename for entry in entries]
+    if len(set(names)) != len(names):
+        raise SpecError("the archive has two members of one name")
+    if missing := {*_JSON, _WEIGHTS} - set(names):
+        raise SpecError(f"the archive has no {min(missing)}")
+    for entry in entries:
+        _check_name(entry.filename)
+        _check_entry(entry)
+    if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > MAX_EXPANDED_BYTES:
+        raise SpecError("the archive expands to more than it may")
+
+
+def _check_name(name: str) -> None:
+    match = _PROGRAM.fullmatch(name)
+    if match and not any(part in (".", "..") for part in match[1].split("/")):
+        return
+    if name not in _JSON and name != _WEIGHTS:
+        raise SpecError(f"an archive cannot have a member named {name!r}")
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    if entry.flag_bits & 0x1:
+        raise SpecError(f"the archive's member {entry.filename} is encrypted")
+    if entry.filename == _WEIGHTS:
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise SpecError("the archive's weights are compressed, which no archive of ours has")
+    elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise SpecError(f"the archive's member {entry.filename} is compressed in a way that is not ours")
+    elif entry.file_size > MAX_MEMBER_BYTES:
+        raise SpecError(f"the archive's member {entry.filename} expands to {entry.file_size:,} bytes")
+
+
+def _parsed(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(archive.read(name), type=kind)
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"the archive's {name} is damaged: {error}") from None
