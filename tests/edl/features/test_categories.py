@@ -1,0 +1,142 @@
+"""Ids of categories; the last one is missing or unseen."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl import features as fc
+from edl import spec
+from edl.features.categories import encoder
+from edl.features.hashing import hash_texts
+
+
+def ids(category: spec.Category, *columns: Any) -> list[int]:
+    names = list(spec.source_columns(category))
+    arrays = [column if isinstance(column, pa.Array) else pa.array(column) for column in columns]
+    encoded = encoder(category)(pa.record_batch(arrays, names=names))
+    assert encoded.dtype == np.int64
+    assert encoded.shape == (len(arrays[0]),)
+    return encoded.tolist()
+
+
+def test_a_boundary_belongs_to_the_interval_above() -> None:
+    assert ids(fc.bucket("x", [0, 10]), [-1.0, 0.0, 9.9, 10.0, 11.0]) == [0, 1, 1, 2, 2]
+
+
+def test_a_bucket_of_null_nan_or_infinity_is_missing() -> None:
+    assert ids(fc.bucket("x", [0, 10]), [None, math.nan, math.inf, -math.inf]) == [3, 3, 3, 3]
+
+
+def test_buckets_take_integers_decimals_and_dates() -> None:
+    assert ids(fc.bucket("x", [5]), pa.array([4, 5, None], pa.uint8())) == [0, 1, 2]
+    assert ids(fc.bucket("x", [5]), [Decimal("4.99"), Decimal("5.00")]) == [0, 1]
+    assert ids(fc.bucket("x", [86_400]), [dt.date(1970, 1, 1), dt.date(1970, 1, 2)]) == [0, 1]
+
+
+def test_no_boundaries_are_one_bucket() -> None:
+    assert ids(fc.bucket("x", []), [1.0, None]) == [0, 1]
+
+
+def test_an_id_outside_the_range_is_missing() -> None:
+    assert ids(fc.category_id("x", 3), [0, 2, 3, -1, None]) == [0, 2, 3, 3, 3]
+    assert ids(fc.category_id("x", 3), pa.array([1, 2**64 - 1], pa.uint64())) == [1, 3]
+
+
+@pytest.mark.parametrize("column", [[1.0, 2.5, None], ["1", "x", None], [True, None, None]])
+def test_an_id_column_may_come_as_float_text_or_boolean(column: list[Any]) -> None:
+    assert ids(fc.category_id("x", 3), column) == [1, 3, 3]
+
+
+def test_a_vocabulary_gives_positions_and_the_last_id_for_the_rest() -> None:
+    category = fc.vocabulary("x", ["b", "a", ""])
+    assert ids(category, ["a", "b", "", "A", None]) == [1, 0, 2, 3, 3]
+    assert ids(category, pa.array(["a", None], pa.large_string())) == [1, 3]
+    assert ids(category, pa.array([b"a", b"\xff"])) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[10, 7, None], [10.0, 7.5, None], ["10", "x", None], [Decimal("10.0"), Decimal("7.5"), None]],
+)
+def test_an_integer_vocabulary_finds_integers_in_every_type(column: list[Any]) -> None:
+    assert ids(fc.vocabulary("x", [5, 10]), column) == [1, 2, 2]
+
+
+@pytest.mark.parametrize("column", [[10, 7], [10.0, 7.5], ["10", "x"], [Decimal("10.00"), Decimal("7.5")]])
+def test_a_text_vocabulary_finds_numbers_by_their_text(column: list[Any]) -> None:
+    assert ids(fc.vocabulary("x", ["5", "10"]), column) == [1, 2]
+
+
+def test_booleans_are_true_and_false_or_one_and_zero() -> None:
+    assert ids(fc.vocabulary("x", ["true", "false"]), [False, True, None]) == [1, 0, 2]
+    assert ids(fc.vocabulary("x", [0, 1]), [False, True, None]) == [0, 1, 2]
+
+
+def test_integers_beyond_64_bits_are_compared_as_text() -> None:
+    category = fc.vocabulary("x", [2**64 - 1, 1])
+    assert ids(category, pa.array([1, 2**64 - 1, 2**63], pa.uint64())) == [1, 0, 2]
+
+
+def test_a_column_of_nulls_is_all_missing() -> None:
+    for category in (
+        fc.bucket("x", [1]), fc.category_id("x", 5), fc.hash_bucket("x", 5), fc.vocabulary("x", ["a"]),
+        fc.vocabulary("x", [1]),
+    ):  # fmt: skip
+        assert ids(category, pa.nulls(2)) == [category.size] * 2
+        assert ids(category, pa.nulls(0)) == []
+
+
+def test_a_dictionary_counts_as_its_values() -> None:
+    plain = pa.array(["a", "b", None, "a", "z"])
+    encoded = pa.concat_arrays([plain, plain]).dictionary_encode().slice(5)
+    with_null_in_it = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0, None]), pa.array(["a", "b", None]))
+    for category in (fc.vocabulary("x", ["b", "a"]), fc.hash_bucket("x", 1000)):
+        assert ids(category, encoded) == ids(category, plain)
+        assert ids(category, with_null_in_it)[:4] == ids(category, plain)[:4]
+        assert ids(category, with_null_in_it)[4] == category.size
+
+
+def test_a_hash_does_not_depend_on_the_type_of_the_column() -> None:
+    category = fc.hash_bucket("x", 10**6)
+    expected = [int(value) % 10**6 for value in hash_texts(pa.array(["1", "20"])).tolist()]
+    for column in (
+        pa.array(["1", "20"]), pa.array([1, 20], pa.int8()), pa.array([1.0, 20.0]), pa.array([b"1", b"20"]),
+        pa.array([Decimal("1.0"), Decimal("20.0")]), pa.array(["1", "20"]).dictionary_encode(),
+        pa.array([0, 1, 20])[1:],
+    ):  # fmt: skip
+        assert ids(category, column) == expected
+    assert ids(category, [True, False]) == ids(category, ["true", "false"])
+
+
+def test_an_empty_text_is_a_value_and_null_is_not() -> None:
+    empty, missing = ids(fc.hash_bucket("x", 100), ["", None])
+    assert empty < 100
+    assert missing == 100
+
+
+def test_a_cross_depends_on_every_column_and_their_order() -> None:
+    category = fc.cross(["a", "b"], 10**6)
+    crossed = ids(category, ["x", "x", "y", "y"], ["x", "y", "x", "y"])
+    assert len(set(crossed)) == 4
+    assert crossed == ids(category, ["x", "x", "y", "y"], ["x", "y", "x", "y"])
+    assert max(crossed) < 10**6
+
+
+def test_null_in_any_column_of_a_cross_is_missing() -> None:
+    category = fc.cross(["a", "b"], 50)
+    first, second, third, full = ids(category, ["x", None, None, "x"], pa.array([None, 1, None, 1]))
+    assert (first, second, third) == (50, 50, 50)
+    assert full < 50
+
+
+def test_hostile_text_is_text() -> None:
+    values = ["'; DROP TABLE x; --", "a\x00b", "a", "\n", "💥", "a" * 100_000]
+    assert ids(fc.vocabulary("x", values), values) == list(range(6))
+    assert len(set(ids(fc.hash_bucket("x", 10**9), values))) == 6
