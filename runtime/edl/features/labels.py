@@ -85,7 +85,7 @@ class ClassTarget:
         _refuse_unknown(self.spec.column, array)
         positions = self._levels.positions(array)
         if positions.null_count:
-            raise self._unknown_class(array.filter(positions.is_null()))
+            raise self._unknown_class(array.filter(positions.is_null()), len(array))
         if self.spec.binary:
             return np.asarray(positions.to_numpy(), dtype=np.float32)[:, np.newaxis]
         return np.asarray(positions.to_numpy(), dtype=np.int64)
@@ -106,13 +106,13 @@ class ClassTarget:
         best = pa.array(scores.argmax(axis=1), mask=~np.isfinite(scores).all(axis=1))
         return self._classes.take(best)
 
-    def _unknown_class(self, unknown: pa.Array) -> SemanticError:
+    def _unknown_class(self, unknown: pa.Array, rows: int) -> SemanticError:
         value = texts(unknown.slice(0, 1), self.spec.column)[0].as_py()
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
         return SemanticError(
-            f"label {self.spec.column} has the value {value!r} in {len(unknown)} rows, "
-            f"which is none of the {len(self.spec.classes)} classes",
+            f"label {self.spec.column} is none of its {len(self.spec.classes)} classes "
+            f"in {len(unknown)} of {rows} rows, such as {value!r}",
             hint=did_you_mean(str(value), [str(known) for known in self.spec.classes]),
         )
 

@@ -1,0 +1,177 @@
+"""From a batch to the arrays of a model."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edl import features as fc
+from edl.errors import SemanticError
+from edl.spec import Feature
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def batch(**columns: Any) -> pa.RecordBatch:
+    return pa.record_batch({name: pa.array(values) for name, values in columns.items()})
+
+
+def dense(column: Feature, values: Any) -> list[float]:
+    matrix = fc.Features(column).transform(pa.record_batch([pa.array(values)], names=["x"]))[fc.DENSE]
+    assert matrix.shape == (len(values), 1)
+    return matrix[:, 0].tolist()
+
+
+def test_numbers_become_one_matrix_and_each_category_its_ids() -> None:
+    features = fc.Features(
+        fc.numeric("a"),
+        fc.one_hot(fc.vocabulary("city", ["oslo", "rome"])),
+        fc.standardize("b", mean=2.0, std=2.0),
+        fc.embedding(fc.hash_bucket("city", 10), dim=4),
+    )
+    arrays = features.transform(batch(city=["rome", None], b=[2, 6], unused=["", ""], a=[1.0, 2.0]))
+    assert list(arrays) == ["dense", "f1", "f3"] == [entry.name for entry in features.entries]
+    assert arrays["dense"].tolist() == [[1.0, 0.0], [2.0, 2.0]]
+    assert arrays["dense"].dtype == np.float32
+    assert arrays["dense"].flags.c_contiguous
+    assert arrays["f1"].tolist() == [1, 2]
+    assert arrays["f3"].dtype == np.int64
+    assert [entry.kind for entry in features.entries] == ["dense", "category", "category"]
+    assert [entry.width for entry in features.entries] == [2, 3, 4]
+    assert [entry.num_ids for entry in features.entries] == [0, 3, 11]
+    assert features.width == 9
+    assert features.source_columns == ("a", "city", "b")
+
+
+def test_without_numbers_there_is_no_matrix() -> None:
+    features = fc.Features(fc.one_hot(fc.category_id("x", 3)))
+    assert list(features.transform(batch(x=[1]))) == ["f0"]
+
+
+def test_features_over_one_category_share_its_ids() -> None:
+    features = fc.Features(
+        fc.one_hot(fc.hash_bucket("x", 10)),
+        fc.embedding(fc.hash_bucket("x", 10), dim=2),
+        fc.one_hot(fc.hash_bucket("x", 11)),
+    )
+    arrays = features.transform(batch(x=["a"]))
+    assert arrays["f0"] is arrays["f1"]
+    assert arrays["f0"] is not arrays["f2"]
+
+
+def test_a_null_becomes_the_mean() -> None:
+    missing = [None, math.nan, math.inf, -math.inf]
+    assert dense(fc.numeric("x", mean=7.0), [1.0, *missing]) == [1, 7, 7, 7, 7]
+    assert dense(fc.standardize("x", mean=7.0, std=2.0), [9.0, *missing]) == [1, 0, 0, 0, 0]
+    assert dense(fc.normalize("x", min=5, max=9, mean=7.0), [9.0, *missing]) == [1, 0.5, 0.5, 0.5, 0.5]
+    expected = [math.log1p(7)] * 4
+    assert dense(fc.log("x", mean=7.0), [0.0, *missing]) == pytest.approx([0, *expected])
+
+
+def test_a_column_of_nulls_is_all_mean() -> None:
+    assert dense(fc.numeric("x", mean=3.0), pa.nulls(2)) == [3, 3]
+
+
+def test_a_constant_column_yields_zero() -> None:
+    assert dense(fc.standardize("x", mean=1.0, std=0.0), [1.0, 5.0, None]) == [0, 0, 0]
+    assert dense(fc.normalize("x", min=1, max=1, mean=1), [1.0, 5.0, None]) == [0, 0, 0]
+
+
+def test_normalised_numbers_are_not_clipped() -> None:
+    assert dense(fc.normalize("x", min=0, max=2, mean=1), [-2, 4]) == [-1, 2]
+
+
+def test_a_number_without_logarithm_becomes_the_mean() -> None:
+    assert dense(fc.log("x", mean=math.e - 1), [-1.0, -5.0, math.e - 1]) == pytest.approx([1, 1, 1])
+
+
+def test_big_numbers_are_told_apart_before_they_are_narrowed() -> None:
+    base = 1_700_000_000_000
+    assert dense(fc.standardize("x", mean=base, std=1.0), [base, base + 1]) == [0, 1]
+    start = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    column = fc.standardize("x", mean=start.timestamp(), std=1.0)
+    assert dense(column, [start, start + dt.timedelta(seconds=1)]) == [0, 1]
+
+
+def test_what_float32_cannot_hold_becomes_its_largest_number() -> None:
+    assert dense(fc.numeric("x"), [1e300, -1e300, 1.0]) == [FLOAT32_MAX, -FLOAT32_MAX, 1]
+    extreme = fc.standardize("x", mean=-1e308, std=1e-3)
+    assert dense(extreme, [1.5e308, -1e308]) == [FLOAT32_MAX, 0]
+    assert all(
+        math.isfinite(v) for v in dense(fc.normalize("x", min=-1e308, max=1e308, mean=0), [1e308, 0.0])
+    )
+
+
+def test_no_rows_give_empty_arrays() -> None:
+    arrays = fc.Features(fc.numeric("x"), fc.one_hot(fc.bucket("x", [1]))).transform(
+        batch(x=pa.array([], pa.int8()))
+    )
+    assert arrays["dense"].shape == (0, 1)
+    assert arrays["f1"].shape == (0,)
+
+
+def test_a_slice_of_a_batch_gives_its_own_rows() -> None:
+    whole = batch(x=[1.0, None, 3.0, 4.0], t=["a", "b", None, "c"], b=[True, None, False, True])
+    features = fc.Features(
+        fc.numeric("x"),
+        fc.numeric("b"),
+        fc.one_hot(fc.hash_bucket("t", 99)),
+        fc.one_hot(fc.cross(["t", "b"], 99)),
+    )
+    expected, sliced = features.transform(whole), features.transform(whole.slice(1, 2))
+    for name, values in expected.items():
+        assert np.array_equal(sliced[name], values[1:3])
+
+
+@given(st.lists(st.none() | st.floats(width=64) | st.integers(-(2**60), 2**60).map(float), min_size=1))
+def test_every_number_comes_out_finite(values: list[float | None]) -> None:
+    table = pa.record_batch([pa.array(values, pa.float64())], names=["x"])
+    features = fc.Features(
+        fc.numeric("x"), fc.standardize("x", 5.0, 1e-5), fc.normalize("x", -1, 1, 0.5), fc.log("x", 2.0)
+    )
+    assert np.isfinite(features.transform(table)["dense"]).all()
+
+
+def test_missing_columns_are_named_with_the_nearest() -> None:
+    features = fc.Features(fc.numeric("income"), fc.numeric("x"), fc.one_hot(fc.cross(["y", "income"], 3)))
+    with pytest.raises(SemanticError, match="the data has no column income, y") as error:
+        features.transform(batch(x=[1], Incomes=[2]))
+    assert error.value.hint == "did you mean Incomes?"
+
+
+def test_a_column_that_is_there_twice_is_named() -> None:
+    table = pa.record_batch([pa.array([1]), pa.array([2])], names=["x", "x"])
+    with pytest.raises(SemanticError, match="the data has several columns x"):
+        fc.Features(fc.numeric("x")).transform(table)
+
+
+def test_a_text_where_a_number_is_needed_is_named() -> None:
+    with pytest.raises(SemanticError, match="column x is of type string where a number is needed"):
+        fc.Features(fc.numeric("x")).transform(batch(x=["12"]))
+
+
+def test_columns_may_have_any_name() -> None:
+    names = ["", "f1", "dense", "a.b", "class", "日本", "'\"`"]
+    table = pa.record_batch([pa.array([i]) for i in range(len(names))], names=names)
+    arrays = fc.Features(*(fc.numeric(name) for name in names[1:])).transform(table)
+    assert arrays["dense"].tolist() == [[1, 2, 3, 4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ((), "a model needs at least one feature"),
+        ((fc.vocabulary("x", ["a"]),), "Vocabulary gives ids, a model takes numbers"),
+        (("x",), "not a feature column: 'x'"),
+    ],
+)
+def test_what_is_no_feature_is_refused(columns: Any, message: str) -> None:
+    with pytest.raises(SemanticError, match=message):
+        fc.Features(*columns)
