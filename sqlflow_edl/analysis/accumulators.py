@@ -100,22 +100,26 @@ class RowSample:
 
 @dataclass(slots=True)
 class Counts:
-    """How often each distinct value occurs, until there are more than `most` of them."""
+    """How often each distinct value occurs, until there are more than `most` of them, or of `most_bytes` of text."""
 
     most: int
+    most_bytes: int = 1 << 28
+    stopped: bool = False
+    distinct: int = 0  # once stopped, there are more than this
     _values: list[pa.Array] = field(default_factory=list)
     _numbers: list[Ints] = field(default_factory=list)
     _pending: int = 0
-    overflow: int = 0  # `most` once there are more, else 0
 
     def add(self, counted: pa.StructArray) -> None:
         """What `value_counts` says of a batch."""
-        if self.overflow:
+        if self.stopped:
             return
-        self._values.append(counted.field("values"))
+        values = counted.field("values")
+        # Distinct texts of many batches may pass the 2 GiB that the offsets of a plain string array can address.
+        self._values.append(values.cast(pa.large_string()) if pa.types.is_string(values.type) else values)
         self._numbers.append(counted.field("counts").to_numpy())
         self._pending += len(counted)
-        if self._pending > self.most:
+        if self._pending > self.most or sum(part.nbytes for part in self._values) > self.most_bytes:
             self._compact()
 
     def ends(self) -> tuple[pa.Array, Ints] | None:
@@ -128,10 +132,11 @@ class Counts:
             merged = pa.concat_arrays(self._values).dictionary_encode()
             counts = np.bincount(merged.indices.to_numpy(), np.concatenate(self._numbers))
             self._values, self._numbers = [merged.dictionary], [counts.astype(np.int64)]
-        if self._values and len(self._values[0]) > self.most:
-            self.overflow = self.most
-            self._values, self._numbers = [], []
-        self._pending = sum(map(len, self._values))
+        if self._values:
+            self._pending = len(self._values[0])
+            self.distinct = min(self._pending, self.most)
+            if self._pending > self.most or self._values[0].nbytes > self.most_bytes:
+                self.stopped, self._values, self._numbers = True, [], []
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from edl.errors import SemanticError
 from edl.features.arrays import Floats, Ints, integers, is_text, numbers, plain, texts
 from sqlflow_edl.analysis.accumulators import Counts, Moments, RowSample, TextShape
 
@@ -168,19 +169,21 @@ class _Column:
             texts(array[:0], self.name)  # a type without text is no category either
         if types.is_floating(array.type):
             array = array.filter(pc.is_finite(array))
-        if Want.COUNTS in self.want and not self.counts.overflow:
+        if Want.COUNTS in self.want and not self.counts.stopped:
             counted = array.drop_null().value_counts()
             self.counts.add(counted)
             values = counted.field("values")
         else:
             values = array.drop_null().unique()
-        if Want.TEXT in self.want and is_text(array.type):
+        if Want.TEXT in self.want and (types.is_string(array.type) or types.is_large_string(array.type)):
             self.shape.add(values.cast(pa.large_string()))
 
     def ends(self) -> ColumnStatistics:
         least, most, mean, std = self.moments.ends()
         counted = self.counts.ends()
-        distinct = self.counts.overflow or (len(counted[0]) if counted else 0)
+        counts = self._ordered(*counted) if counted else None
+        if Want.COUNTS in self.want and not self.rows:
+            counts = ValueCounts((), ())
         textual = self.shape.longest > 0
         return ColumnStatistics(
             rows=self.rows,
@@ -190,27 +193,33 @@ class _Column:
             mean=mean,
             std=std,
             integers=self.moments.integers,
-            counts=_ordered(*counted) if counted else None,
-            distinct=distinct,
+            counts=counts,
+            distinct=self.counts.distinct,
             longest=self.shape.longest,
             delimiter=self.shape.delimiter,
             numeric_text=textual and self.shape.numeric,
-            constant=bool(self.want & (Want.MOMENTS | Want.COUNTS)) and least == most and distinct <= 1,
+            constant=bool(self.want & (Want.MOMENTS | Want.COUNTS))
+            and least == most
+            and self.counts.distinct <= 1,
             sample=np.concatenate(self.sample) if self.sample else np.empty(0),
         )
+
+    def _ordered(self, values: pa.Array, counts: Ints) -> ValueCounts:
+        try:
+            words = _words(values)
+        except pa.ArrowInvalid:
+            raise SemanticError(
+                f"column {self.name} holds bytes that are no UTF-8 text", hint="leave it out of the query"
+            ) from None
+        table = pa.table({"count": counts, "value": _sortable(words)})
+        order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])
+        return ValueCounts(tuple(words.take(order).to_pylist()), tuple(counts[order.to_numpy()].tolist()))
 
 
 # Counted values --------------------------------------------------------------------------------------------
 
 
-def _ordered(values: pa.Array, counts: Ints) -> ValueCounts:
-    plain_values = _values(values)
-    table = pa.table({"count": counts, "value": _sortable(plain_values)})
-    order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])
-    return ValueCounts(tuple(plain_values.take(order).to_pylist()), tuple(counts[order.to_numpy()].tolist()))
-
-
-def _values(values: pa.Array) -> pa.Array:
+def _words(values: pa.Array) -> pa.Array:
     """Booleans, integers and text as they are; floats and decimals as integers when they all are, else as text."""
     if types.is_boolean(values.type) or types.is_integer(values.type):
         return values
@@ -218,8 +227,7 @@ def _values(values: pa.Array) -> pa.Array:
         whole, known = integers(values, "")
         if known.all():
             return pa.array(whole)
-    text = texts(values, "")
-    return text.cast(pa.large_string())
+    return texts(values, "").cast(pa.large_string())
 
 
 def _sortable(values: pa.Array) -> pa.Array:

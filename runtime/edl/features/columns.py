@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -173,7 +174,7 @@ def _bucket(column: Bucket) -> None:
             raise SemanticError(
                 f"a boundary of column {column.column} must be a finite number, not {value!r}"
             )
-    for lower, upper in zip(column.boundaries, column.boundaries[1:], strict=False):
+    for lower, upper in pairwise(column.boundaries):
         if lower >= upper:
             raise SemanticError(
                 f"boundaries of column {column.column} must ascend, {upper} follows {lower}",

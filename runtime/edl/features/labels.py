@@ -164,10 +164,8 @@ def _check_classes(spec: ClassLabel) -> None:
 def _column(batch: pa.RecordBatch, column: str) -> pa.Array:
     names = batch.schema.names
     if names.count(column) != 1:
-        number = "no" if column not in names else "several"
-        raise SemanticError(
-            f"the data has {number} columns {column}, the label", hint=did_you_mean(column, names)
-        )
+        found = "several columns" if column in names else "no column"
+        raise SemanticError(f"the data has {found} {column}, the label", hint=did_you_mean(column, names))
     return batch.column(column)
 
 
