@@ -27,9 +27,9 @@ class Concatenated(nn.Module):
             entries = list(group)
             if kind is _OneHot:
                 self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
-            else:
-                for entry in entries:
-                    self.add_module(entry.name, kind(entry))
+                continue
+            for entry in entries:
+                self.add_module(entry.name, _Dense(entry) if kind is _Dense else _Vectors(entry))
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         blocks = [block(features) for block in self.children()]
@@ -75,7 +75,7 @@ class _OneHot(nn.Module):
         return hot.scatter_(1, ids, 1.0)
 
 
-def _kind(entry: Entry) -> type[_Dense] | type[_Vectors] | type[_OneHot]:
+def _kind(entry: Entry) -> type[nn.Module]:
     if entry.kind == "dense":
         return _Dense
     return _Vectors if isinstance(entry.feature, Embedding) else _OneHot

@@ -47,6 +47,7 @@ class Reader(Protocol):
     """Reads ranges of pinned rows; cheap to open in another process, safe to use from several threads."""
 
     rows: int
+    schema: pa.Schema
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Rows [start, end) in order; 0 <= start <= end <= rows. columns: which, in that order; None is all."""

@@ -80,7 +80,9 @@ class Evaluated(NamedTuple):
     loss: float
 
 
-def check_outputs(labels: tuple[int | None, ...], outputs: tuple[int | None, ...], whole_labels: bool) -> None:
+def check_outputs(
+    labels: tuple[int | None, ...], outputs: tuple[int | None, ...], whole_labels: bool
+) -> None:
     """JobError unless labels and outputs stand row by row: equal shapes, or classes (n,) against logits (n, k > 1).
 
     Frameworks broadcast (8, 1) against (8,) to (8, 8) in silence. whole_labels: labels are int64, classes.

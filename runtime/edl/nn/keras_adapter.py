@@ -55,7 +55,9 @@ def create(program: Program, features: Features, labels: Array | None) -> KerasA
 class KerasAdapter:
     framework = "keras"
 
-    def __init__(self, program: Program, model: keras.Model, features: Features, labels: Array | None) -> None:
+    def __init__(
+        self, program: Program, model: keras.Model, features: Features, labels: Array | None
+    ) -> None:
         self.model = model
         self._program = program
         with user_code(program.file, "the model"):
@@ -73,9 +75,15 @@ class KerasAdapter:
         self.optimizer = self._program.call("optimizer")
         if not isinstance(self.optimizer, keras.optimizers.Optimizer):
             kind = type(self.optimizer).__name__
-            raise JobError(f"optimizer in {self._program.file} returns a {kind}, not a keras.optimizers.Optimizer")
+            raise JobError(
+                f"optimizer in {self._program.file} returns a {kind}, not a keras.optimizers.Optimizer"
+            )
         self.optimizer.build(self.model.trainable_variables)
-        label, weight, size = _any_rows(labels), tf.TensorSpec((None,), tf.float32), tf.TensorSpec((), tf.int32)
+        label, weight, size = (
+            _any_rows(labels),
+            tf.TensorSpec((None,), tf.float32),
+            tf.TensorSpec((), tf.int32),
+        )
         self._train = _compiled(self._steps, rows, label, size)
         self._train_weighted = _compiled(self._steps, rows, label, size, weight)
         self._gradients = _compiled(self._loss_and_gradients, rows, label)
@@ -114,9 +122,7 @@ class KerasAdapter:
         return outputs
 
     def get_weights(self) -> dict[str, Array]:
-        return {
-            name: np.array(weight) for name, weight in zip(self._names, self.model.weights, strict=True)
-        }
+        return {name: np.array(weight) for name, weight in zip(self._names, self.model.weights, strict=True)}
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         own = dict(zip(self._names, self.model.weights, strict=True))
@@ -138,7 +144,9 @@ class KerasAdapter:
                 return array[number * size : (number + 1) * size]
 
             part = None if weights is None else minibatch(weights)
-            loss, gradients = self._loss_and_gradients(map_arrays(minibatch, features), minibatch(labels), part)
+            loss, gradients = self._loss_and_gradients(
+                map_arrays(minibatch, features), minibatch(labels), part
+            )
             self.optimizer.apply(gradients, self.model.trainable_variables)
             return number + 1, losses.write(number, loss)
 
@@ -151,7 +159,9 @@ class KerasAdapter:
     ) -> tuple[Tensor, list[Tensor]]:
         with tf.GradientTape() as tape:
             loss = self._mean_loss(labels, self.model(features, training=True), weights)
-            total = tf.add_n([loss, *self.model.losses])  # penalties move weights, and are no part of the figure
+            total = tf.add_n(
+                [loss, *self.model.losses]
+            )  # penalties move weights, and are no part of the figure
         variables = [variable.value for variable in self.model.trainable_variables]
         gradients = tape.gradient(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
@@ -171,7 +181,9 @@ class KerasAdapter:
             return tf.reduce_mean(losses)
         if losses.shape.rank == 0:
             raise refuse_weights_for_scalar()
-        return tf.math.divide_no_nan(tf.tensordot(tf.reshape(losses, [-1]), weights, 1), tf.reduce_sum(weights))
+        return tf.math.divide_no_nan(
+            tf.tensordot(tf.reshape(losses, [-1]), weights, 1), tf.reduce_sum(weights)
+        )
 
     def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return user_code(self._program.file, doing)

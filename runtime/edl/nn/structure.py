@@ -47,7 +47,9 @@ def checked_features(features: Features, rows: int) -> Features:
     for path, array in arrays(features):
         _check(path, array, rows)
     if not any(True for _ in arrays(features)):
-        raise JobError("feed gives no features", hint="return (features, labels), features an array, dict or tuple")
+        raise JobError(
+            "feed gives no features", hint="return (features, labels), features an array, dict or tuple"
+        )
     return map_arrays(_narrow, features)
 
 

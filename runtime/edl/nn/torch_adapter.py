@@ -31,7 +31,9 @@ _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 def start(threads: int) -> None:
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
-    deterministic.fill_uninitialized_memory = False  # costs a fill of every new tensor, and guards nothing here
+    deterministic.fill_uninitialized_memory = (
+        False  # costs a fill of every new tensor, and guards nothing here
+    )
 
 
 def seed(value: int) -> None:
@@ -41,7 +43,9 @@ def seed(value: int) -> None:
 def create(program: Program, features: Features, labels: Array | None) -> TorchAdapter:
     model = program.call("custom_model")
     if not isinstance(model, nn.Module):
-        raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not a torch.nn.Module")
+        raise JobError(
+            f"custom_model in {program.file} returns a {type(model).__name__}, not a torch.nn.Module"
+        )
     return TorchAdapter(program, model, features, labels)
 
 
@@ -55,7 +59,9 @@ class TorchAdapter:
         outputs = self.predict(features)  # creates the weights of lazy layers
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
-            self.optimizer = self._program.call("optimizer", [p for p in model.parameters() if p.requires_grad])
+            self.optimizer = self._program.call(
+                "optimizer", [p for p in model.parameters() if p.requires_grad]
+            )
             if not isinstance(self.optimizer, torch.optim.Optimizer):
                 kind = type(self.optimizer).__name__
                 raise JobError(f"optimizer in {program.file} returns a {kind}, not a torch.optim.Optimizer")
@@ -99,7 +105,9 @@ class TorchAdapter:
         with self._inference():
             outputs = self.model(_tensors(features))
         if not isinstance(outputs, torch.Tensor):
-            raise JobError(f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor")
+            raise JobError(
+                f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor"
+            )
         values: Array = outputs.numpy()
         return values
 
@@ -108,7 +116,9 @@ class TorchAdapter:
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         check_fit({name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}, weights)
-        self.model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+        self.model.load_state_dict(
+            {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
+        )
 
     def set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -122,7 +132,9 @@ class TorchAdapter:
         loss.backward()
         return loss.detach()
 
-    def _mean_loss(self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    def _mean_loss(
+        self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
+    ) -> torch.Tensor:
         check_outputs(labels.shape, outputs.shape, not labels.is_floating_point())
         losses: torch.Tensor = self._program.functions["loss"](labels, outputs)
         if losses.ndim:

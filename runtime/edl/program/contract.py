@@ -47,7 +47,7 @@ def functions(framework: str) -> tuple[Function, ...]:
 
 
 def check(module: ModuleType, framework: str, file: str) -> Mapping[str, Callable[..., Any]]:
-    """The contract's functions that the module defines; JobError names the first that is missing or cannot be called."""
+    """The contract's functions that the module defines; JobError names the first that is missing or does not fit."""
     contract = functions(framework)
     found: dict[str, Callable[..., Any]] = {}
     for function in contract:
@@ -64,7 +64,11 @@ def _check_absent(function: Function, module: ModuleType, contract: Iterable[Fun
     if not function.required:
         return
     known = {other.name for other in contract}
-    own = [name for name, value in vars(module).items() if callable(value) and name not in known and name[0] != "_"]
+    own = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and name not in known and name[0] != "_"
+    ]
     near = difflib.get_close_matches(function.name, own, n=1, cutoff=0.6)
     hint = f"is {near[0]} meant to be it?" if near else f"the program needs a function {function.call()}"
     raise JobError(f"{file} defines no {function.name}", hint=hint)

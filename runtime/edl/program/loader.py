@@ -72,7 +72,9 @@ def load_reader(folder: Path | str) -> ModuleType:
 
 def unload(module: ModuleType) -> None:
     """Forget a module that `load` imported, and the modules beside it."""
-    for name in [name for name in sys.modules if name == module.__name__ or name.startswith(f"{module.__name__}.")]:
+    for name in [
+        name for name in sys.modules if name == module.__name__ or name.startswith(f"{module.__name__}.")
+    ]:
         del sys.modules[name]
 
 

@@ -40,7 +40,9 @@ def _named(error: Exception, file: Path, doing: str) -> UserCodeError:
     what = f"{type(error).__name__}: {_first_line(error)}"
     line = _innermost(error.__traceback__, file)
     if line is None:
-        return UserCodeError(f"{doing} of {file.name} failed: {what}", hint="the traceback is in the job's log")
+        return UserCodeError(
+            f"{doing} of {file.name} failed: {what}", hint="the traceback is in the job's log"
+        )
     number, function = line
     return UserCodeError(f"{_place(file, number, function)}: {what}", hint=_source_line(file, number))
 

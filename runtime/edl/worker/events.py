@@ -1,0 +1,50 @@
+"""What a job tells while it runs. A figure that does not exist (the AUC of one class) is None."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+Phase = Literal["training", "evaluation", "prediction"]
+Figures = dict[str, float | None]
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """How far a phase is; at most about five a second."""
+
+    phase: Phase
+    rows: int  # done in this phase, over all epochs
+    total: int  # rows of this phase, over all epochs
+    rows_per_second: float
+    epoch: int = 0  # counted from 1; 0 outside training
+    epochs: int = 0
+    step: int = 0
+    loss: float | None = None  # mean since the last event
+
+
+class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
+    """A row of the learning curve. metrics: of the validation rows, `loss` among them; empty without such rows."""
+
+    epoch: int
+    step: int
+    loss: float | None  # mean over the epoch's training rows
+    metrics: Figures
+    seconds: float  # since training began
+
+
+class Observer(Protocol):
+    """Who is told. Called from the loop's own thread, so it must not take long."""
+
+    def __call__(self, event: Progress | EpochEnd) -> None: ...
+
+
+def figures(values: Mapping[str, float]) -> Figures:
+    """The values, with None for what is not finite."""
+    return {name: finite(value) for name, value in values.items()}
+
+
+def finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,61 @@
+"""Metrics over tasks: each task gives mergeable states, the states of a round give the figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from edl.errors import JobError
+from edl.metrics import Metric
+from edl.program import Program
+from edl.worker.blocks import Block
+from edl.worker.scoring import Scorer
+from edl.worker.tasks import Report, Task
+
+LOSS = "loss"
+
+
+def program_metrics(program: Program) -> dict[str, Metric]:
+    """The program's metrics by the name that a report gives them; JobError when one is none."""
+    metrics = program.call("eval_metrics_fn")
+    if not isinstance(metrics, Mapping):
+        raise JobError(f"eval_metrics_fn in {program.file} must return a dict, name -> metric of edl.metrics")
+    for name, metric in metrics.items():
+        if not isinstance(metric, Metric):
+            raise JobError(
+                f"the metric {name} of {program.file} is a {type(metric).__name__}, not one of edl.metrics",
+                hint='for example {"rmse": metrics.RMSE()}',
+            )
+        if name == LOSS:
+            raise JobError(f"a metric of {program.file} is called loss, as the loss itself is")
+    return dict(metrics)
+
+
+def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mapping[str, Metric]) -> Report:
+    """Run the model over a task's rows."""
+    loss = 0.0
+    states = {name: metric.zero() for name, metric in metrics.items()}
+    for block in blocks:
+        scores, mean = scorer.evaluate(block)
+        loss += mean * block.rows
+        states = {name: metrics[name].update(state, block.labels, scores) for name, state in states.items()}
+    return Report(task, loss=loss / max(task.rows, 1), states=states)
+
+
+def measured(reports: Iterable[Report], metrics: Mapping[str, Metric]) -> dict[str, float]:
+    """Loss and metrics over the rows of all reports; NaN where there is nothing to measure."""
+    reports = list(reports)
+    results = {LOSS: mean_loss(reports)}
+    for name, metric in metrics.items():
+        state = metric.zero()
+        for report in reports:
+            state = metric.merge(state, report.states[name])
+        results[name] = metric.result(state)
+    return results
+
+
+def mean_loss(reports: Iterable[Report]) -> float:
+    """The loss over the rows of all reports."""
+    reports = list(reports)
+    rows = sum(report.task.rows for report in reports)
+    return sum(report.loss * report.task.rows for report in reports) / rows if rows else math.nan

@@ -1,0 +1,49 @@
+"""Forward passes over blocks, some rows at a time, and what the program makes of the outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edl.errors import JobError
+from edl.nn import Adapter
+from edl.nn.structure import Array
+from edl.program import Program
+from edl.worker.blocks import Block
+from edl.worker.tasks import partition
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A model as evaluation and prediction use it. rows: of one forward pass."""
+
+    program: Program
+    adapter: Adapter
+    rows: int
+
+    def evaluate(self, block: Block) -> tuple[Array, float]:
+        """Scores of the block's rows, and their mean loss."""
+        outputs, loss = [], 0.0
+        for first, last in partition(0, block.rows, self.rows):
+            evaluated = self.adapter.evaluate(*block.arrays(first, last))
+            outputs.append(evaluated.outputs)
+            loss += evaluated.loss * (last - first)
+        return self._scores(outputs), loss / block.rows
+
+    def predict(self, block: Block) -> Array:
+        """Scores of the block's rows."""
+        parts = (block.arrays(first, last)[0] for first, last in partition(0, block.rows, self.rows))
+        return self._scores([self.adapter.predict(features) for features in parts])
+
+    def _scores(self, outputs: list[Array]) -> Array:
+        """What `scores` of the program makes of the outputs; the outputs themselves when it has none."""
+        joined = outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
+        if not self.program.has("scores"):
+            return joined
+        scores = self.program.call("scores", joined)
+        if not isinstance(scores, np.ndarray) or len(scores) != len(joined):
+            raise JobError(
+                f"scores in {self.program.file} must return an array, a row for each row of outputs"
+            )
+        return scores
