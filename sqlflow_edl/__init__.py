@@ -1,0 +1,32 @@
+"""SQL to training programs: `connect(url)` opens a session, `parse(text)` gives a program's statements.
+
+    with sqlflow_edl.connect("duckdb:///demo.duckdb") as session:
+        for result in session.run("SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO irises"):
+            print(result.message)
+
+Importing this loads no database driver and no framework.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+    from sqlflow_edl.syntax import Statement
+
+__all__ = ["connect", "parse"]
+
+
+def connect(url: str, *, dialect: str | None = None, create: bool = False) -> Session:
+    """Open the data source. create: make a database file that is not there. SourceError: it cannot be reached."""
+    from sqlflow_edl.session import Session
+
+    return Session(url, dialect=dialect, create=create)
+
+
+def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
+    """The statements of a program: kind, the SELECT as written, and where it stands. StatementSyntaxError."""
+    from sqlflow_edl.syntax import parse as parse_program
+
+    return parse_program(text, dialect)

@@ -79,7 +79,8 @@ class ErrorList(SQLFlowError):
     """Several errors of one statement, reported at once, in the order of their places."""
 
     def __init__(self, errors: Iterable[SQLFlowError]) -> None:
-        self.errors = tuple(sorted(errors, key=lambda error: error.span.start if error.span else -1))
+        flat = [each for error in errors for each in (error.errors if isinstance(error, ErrorList) else (error,))]
+        self.errors: tuple[SQLFlowError, ...] = tuple(sorted(flat, key=lambda error: error.span.start if error.span else -1))
         super().__init__("; ".join(error.message for error in self.errors))
         self.code = self.errors[0].code
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.features.arrays import Floats, Ints
+from edl.features.arrays import Bools, Floats, Ints
 from edl.features.hashing import Hashes, mix
 
 DELIMITERS = (",", ";", "|", " ")
@@ -79,23 +79,45 @@ def rounded(value: float, scale: float, digits: int = 9) -> float:
 
 
 class RowSample:
-    """Which rows are looked at for quantiles: all, or a share that depends on the seed and the row's number alone."""
+    """Which rows are looked at for quantiles: all, and once they are more than `most`, every second of those, and so on.
 
-    def __init__(self, total: int, most: int, seed: int) -> None:
-        share = most / total * (1 - 4 / math.sqrt(most)) if total > most else 1.0  # 4 deviations below `most`
-        self._limit = np.uint64(int(share * 2.0**63))
-        self._whole = share >= 1.0
+    Whether a row is in the sample in the end depends on the seed, its number and the number of rows alone.
+    """
+
+    def __init__(self, most: int, seed: int) -> None:
+        self._most = most
         self._start: Hashes = mix(np.array([seed % 2**64], dtype=np.uint64))
+        self._halvings = 0
         self._row = 0
+        self._drawn: list[Hashes] = []  # of the rows in the sample
+        self._size = 0
 
     def rows(self, count: int) -> slice | Ints:
         """An index of the sampled ones among the next `count` rows."""
         first, self._row = self._row, self._row + count
-        if self._whole:
-            return slice(None)
         drawn = mix(np.arange(first, first + count, dtype=np.uint64) + self._start)
-        chosen: Ints = np.flatnonzero(drawn >> np.uint64(1) < self._limit)
+        chosen = np.flatnonzero(self._stays(drawn)) if self._halvings else slice(None)
+        self._drawn.append(drawn[chosen])
+        self._size += len(self._drawn[-1])
         return chosen
+
+    def thin(self) -> Bools | None:
+        """Which of the rows sampled so far stay, now that there are too many; None while there are not."""
+        if self._size <= self._most:
+            return None
+        drawn = np.concatenate(self._drawn)
+        stays = self._stays(drawn)
+        while np.count_nonzero(stays) > self._most:
+            self._halvings += 1
+            stays = self._stays(drawn)
+        self._drawn = [drawn[stays]]
+        self._size = len(self._drawn[0])
+        return stays
+
+    def _stays(self, drawn: Hashes) -> Bools:
+        if not self._halvings:
+            return np.ones(len(drawn), dtype=np.bool_)
+        return drawn >> np.uint64(64 - self._halvings) == 0
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest
 from sqlflow_edl.syntax import ast
 
 Type = Literal["integer", "number", "boolean", "text", "integers", "texts", "anything"]
@@ -156,9 +156,13 @@ EVALUATE = (
 
 
 class Dictionary:
-    """The attributes that one statement may have."""
+    """The attributes that one statement may have.
 
-    def __init__(self, rows: Iterable[Attribute]) -> None:
+    elsewhere: names that mean something with another model, optimizer or loss, and which: a hint for who writes one.
+    """
+
+    def __init__(self, rows: Iterable[Attribute], elsewhere: Mapping[str, str] | None = None) -> None:
+        self._elsewhere = elsewhere or {}
         self.rows = {row.name: row for row in rows}
         self._names: dict[str, str] = {}
         for row in self.rows.values():
@@ -202,11 +206,20 @@ class Dictionary:
         return resolved
 
     def _unknown(self, attribute: ast.Attribute) -> SemanticError:
-        hint = did_you_mean(attribute.key, self._names.values(), list_up_to=0)
-        if hint is None:
-            last = attribute.key.rpartition(".")[2]
-            hint = did_you_mean(last, self.rows, list_up_to=0) or "known: " + ", ".join(sorted(self.rows))
-        return SemanticError(f"unknown attribute {attribute.key}", span=attribute.key_span, hint=hint)
+        key = attribute.key
+        known = {**dict.fromkeys(self._names.values(), ""), **self._elsewhere}
+        near = next((name for name in known if name.casefold() == key.casefold()), None) or nearest(
+            key, known
+        )
+        if near is None and "." not in key:  # an unprefixed name is near one without its prefix
+            short = {name.rpartition(".")[2]: name for name in known}
+            last = nearest(key, short)
+            near = short[last] if last else None
+        if near and known[near]:
+            hint = f"{near} belongs to {known[near]}"
+        else:
+            hint = f"did you mean {near}?" if near else "known: " + ", ".join(sorted(self.rows))
+        return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
 
 
 def check(row: Attribute, value: ast.Value) -> Setting:

@@ -289,21 +289,32 @@ def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Sett
     return values
 
 
-def choose(
+def chosen(
     catalog: Catalog,
-    rows: Dictionary,
+    dictionary: Dictionary,
     written: Iterable[ast.Attribute],
     kind: str,
-    default: str,
     errors: list[SQLFlowError],
-) -> Entry:
-    """The optimizer or loss that the attribute `kind` names, before its parameters can be known."""
+) -> Entry | None:
+    """The optimizer or loss that the attribute `kind` names, before its parameters can be known; None: no word of it."""
     for attribute in written:
-        row = rows.find(attribute.key)
+        row = dictionary.find(attribute.key)
         if row is None or row.name != kind:
             continue
         try:
             return catalog.get(str(check(row, attribute.value)), attribute.value.span)
         except SQLFlowError as error:
             errors.append(error)
-    return catalog.entries[default]
+    return None
+
+
+def elsewhere(chosen: Iterable[Entry]) -> dict[str, str]:
+    """Parameters of models, optimizers and losses that are not chosen -> the entries that have them."""
+    own = {row.name for entry in chosen for row in entry.params}
+    found: dict[str, list[str]] = {}
+    for catalog in (MODELS, OPTIMIZERS, LOSSES):
+        for entry in catalog.entries.values():
+            for row in entry.params:
+                if row.name not in own:
+                    found.setdefault(row.name, []).append(entry.name)
+    return {name: ", ".join(entries) for name, entries in found.items()}

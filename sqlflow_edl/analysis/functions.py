@@ -6,6 +6,7 @@ those are there, `fit` makes the typed feature column with its parameters. A new
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -185,7 +186,7 @@ def _log(bound: Bound) -> Draft:
 def _bucket(bound: Bound) -> Draft:
     column = bound.numeric_column()
     boundaries: tuple[float, ...] = bound["boundaries"]
-    if any(low >= high for low, high in zip(boundaries, boundaries[1:], strict=False)):
+    if any(low >= high for low, high in itertools.pairwise(boundaries)):
         raise bound.fail("boundaries must rise strictly", hint=f"sorted: {sorted(set(boundaries))}")
     return Draft(
         (column,), Want.NONE, lambda _: spec.Bucket(column, boundaries), bound.span, is_category=True
@@ -275,7 +276,7 @@ def _one_hot(bound: Bound) -> Draft:
 
 def embedding_dim(ids: int) -> int:
     """A power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
-    return min(64, max(4, 2 ** math.ceil(math.log2(max(2, ids) ** 0.4))))
+    return min(64, max(4, 1 << math.ceil(0.4 * math.log2(max(2, ids)))))
 
 
 _X = Parameter("x", "column", ("column", "col_name"))

@@ -4,7 +4,8 @@ Every figure is defined here once, for every source alike:
 
 * NULL, and a number that is NaN or infinite, counts as null and enters no other figure;
 * the deviation is that of the population; mean and deviation keep nine significant digits (of the deviation);
-* quantiles are of type 7 (linear between order statistics), over all rows or a seeded sample of about a million;
+* quantiles are of type 7 (linear between order statistics), over all rows, or a seeded sample of half a million to a
+  million of them when they are more;
 * values are ordered by count, most frequent first, then text by its bytes and numbers by size.
 
 A column is asked for no more than its feature wants (`Want`), because that is most of the time it takes.
@@ -15,7 +16,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from edl.errors import SemanticError
-from edl.features.arrays import Floats, Ints, integers, is_text, numbers, plain, texts
+from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
 from sqlflow_edl.analysis.accumulators import Counts, Moments, RowSample, TextShape
 
 MOST_DISTINCT = 200_000  # values of a column that are counted one by one
@@ -104,21 +104,22 @@ def collect(
     wants: Mapping[str, Want],
     *,
     seed: int,
-    total_rows: int,
     most_distinct: int = MOST_DISTINCT,
 ) -> dict[str, ColumnStatistics]:
     """The wanted statistics of each column in `wants`; the batches need not hold others.
 
-    total_rows: about how many rows come, which sets the share of the sample. A column of a type that means nothing
-    here is a SemanticError.
+    seed: of the sample for quantiles. A column of a type that means nothing here is a SemanticError.
     """
     columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
-    sampled = sum(Want.QUANTILES in want for want in wants.values())
-    sample = RowSample(total_rows, min(SAMPLE_ROWS, SAMPLE_VALUES // max(sampled, 1)), seed)
+    sampled = [column for column in columns.values() if Want.QUANTILES in column.want]
+    sample = RowSample(min(SAMPLE_ROWS, SAMPLE_VALUES // max(len(sampled), 1)), seed)
     for batch in batches:
-        chosen = sample.rows(batch.num_rows)
+        chosen = sample.rows(batch.num_rows) if sampled else slice(None)
         for name, column in columns.items():
             column.add(batch.column(name), chosen)
+        if (stays := sample.thin()) is not None:
+            for column in sampled:
+                column.thin(stays)
     return {name: column.ends() for name, column in columns.items()}
 
 
@@ -126,7 +127,7 @@ def distinct_values(
     batches: Iterable[pa.RecordBatch], column: str, *, most: int = MOST_DISTINCT
 ) -> Values | None:
     """The values of a column in their natural order, NULL not among them; None when there are more than `most`."""
-    found = collect(batches, {column: Want.COUNTS}, seed=0, total_rows=0, most_distinct=most)[column]
+    found = collect(batches, {column: Want.COUNTS}, seed=0, most_distinct=most)[column]
     return found.counts.classes if found.counts is not None else None
 
 
@@ -143,7 +144,7 @@ class _Column:
         self.counts = Counts(most_distinct)
         self.shape = TextShape()
 
-    def add(self, array: pa.Array, chosen: Any) -> None:
+    def add(self, array: pa.Array, chosen: slice | Ints) -> None:
         array = plain(array)
         textual = is_text(array.type)
         self.rows += len(array)
@@ -153,7 +154,7 @@ class _Column:
         if Want.COUNTS in self.want or (textual and Want.TEXT in self.want):
             self._add_values(array)
 
-    def _add_numbers(self, array: pa.Array, chosen: Any) -> None:
+    def _add_numbers(self, array: pa.Array, chosen: slice | Ints) -> None:
         values = numbers(array, self.name)
         finite = np.isfinite(values)
         usable = values if finite.all() else values[finite]
@@ -161,8 +162,7 @@ class _Column:
         if Want.MOMENTS in self.want:
             self.moments.add(usable, integers=types.is_integer(array.type) or types.is_boolean(array.type))
         if Want.QUANTILES in self.want:
-            drawn = values[chosen]
-            self.sample.append(drawn if len(usable) == len(values) else drawn[finite[chosen]])
+            self.sample.append(values[chosen])
 
     def _add_values(self, array: pa.Array) -> None:
         if not is_text(array.type):
@@ -178,6 +178,11 @@ class _Column:
         if Want.TEXT in self.want and (types.is_string(array.type) or types.is_large_string(array.type)):
             self.shape.add(values.cast(pa.large_string()))
 
+    def thin(self, stays: Bools) -> None:
+        """Keep only those of the sampled rows; a text column has none."""
+        if self.sample:
+            self.sample = [np.concatenate(self.sample)[stays]]
+
     def ends(self) -> ColumnStatistics:
         least, most, mean, std = self.moments.ends()
         counted = self.counts.ends()
@@ -185,6 +190,7 @@ class _Column:
         if Want.COUNTS in self.want and not self.rows:
             counts = ValueCounts((), ())
         textual = self.shape.longest > 0
+        sample = np.concatenate(self.sample) if self.sample else np.empty(0)
         return ColumnStatistics(
             rows=self.rows,
             nulls=self.nulls,
@@ -201,7 +207,7 @@ class _Column:
             constant=bool(self.want & (Want.MOMENTS | Want.COUNTS))
             and least == most
             and self.counts.distinct <= 1,
-            sample=np.concatenate(self.sample) if self.sample else np.empty(0),
+            sample=sample[np.isfinite(sample)],
         )
 
     def _ordered(self, values: pa.Array, counts: Ints) -> ValueCounts:

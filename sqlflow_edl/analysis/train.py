@@ -186,6 +186,9 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes)
     label, label_span = _label(statement, schema, errors)
+    if label and (error := labels.check_type(schema, label, settings.model)):
+        error.span = error.span or label_span
+        errors.append(error)
     drafts: list[Draft] = []
     resolver = Resolver(schema, [label], errors)
     for clause in statement.columns:
@@ -199,14 +202,24 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
     return TrainingPlan(statement, query, schema, settings, label, label_span, tuple(drafts), notes)
 
 
+def checked_settings(statement: ast.Statement) -> Settings:
+    """The settings, before the database is asked; raises all their errors together."""
+    errors: list[SQLFlowError] = []
+    settings = check_settings(statement, errors, [])
+    raise_all(errors)
+    return settings
+
+
 def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: list[str]) -> Settings:
     """Model, optimizer, loss and attributes: all that can be known before the database is asked."""
     model = _model(statement, errors)
     shared = Dictionary(TRAIN)
-    optimizer = catalog.choose(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", "adam", errors)
-    loss = catalog.choose(catalog.LOSSES, shared, statement.attributes, "loss", "", errors)
-    model_rows = (model or catalog.MODELS.entries["DNNClassifier"]).params
-    dictionary = Dictionary((*TRAIN, *model_rows, *optimizer.params, *(loss.params if loss else ())))
+    optimizer = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
+    optimizer = optimizer or catalog.OPTIMIZERS.entries["adam"]
+    loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
+    chosen = [model or catalog.MODELS.entries["DNNClassifier"], optimizer, *([loss] if loss else [])]
+    rows = [row for entry in chosen for row in entry.params]
+    dictionary = Dictionary((*TRAIN, *rows), catalog.elsewhere(chosen))
     resolved = dictionary.resolve(statement.attributes, errors, notes)
     framework = resolved["model.framework"].value if "model.framework" in resolved else "keras"
     if framework not in optimizer.frameworks:

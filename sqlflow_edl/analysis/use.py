@@ -18,11 +18,9 @@ from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
 
 
-def check_prediction(statement: ast.Statement) -> dict[str, Resolved]:
-    """The attributes of PREDICT, checked; raises what can be known before the database is asked."""
+def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """The model and attributes of PREDICT; raises what can be known before the database is asked."""
     errors = _missing_select(statement)
-    if statement.using is None:
-        errors.append(SemanticError("PREDICT needs a model", span=statement.span, hint="add USING my_model"))
     if statement.columns:
         errors.append(
             SemanticError(
@@ -31,14 +29,14 @@ def check_prediction(statement: ast.Statement) -> dict[str, Resolved]:
                 hint="leave it out",
             )
         )
-    return _attributes(statement, PREDICT, errors)
+    return _model(statement.using, statement, errors), _attributes(statement, PREDICT, errors)
 
 
 def prediction(
     statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
     """The JobSpec of a PREDICT statement, but for its rows."""
-    attributes = check_prediction(statement)
+    _, attributes = check_prediction(statement)
     errors: list[SQLFlowError] = []
     renamed = _columns(statement, schema, _read(trained), errors)
     raise_all(errors)
@@ -51,16 +49,17 @@ def prediction(
     )
 
 
-def check_evaluation(statement: ast.Statement) -> dict[str, Resolved]:
-    """The attributes of EVALUATE, checked; raises what can be known before the database is asked."""
-    return _attributes(statement, EVALUATE, _missing_select(statement))
+def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """The model and attributes of EVALUATE; raises what can be known before the database is asked."""
+    errors = _missing_select(statement)
+    return _model(statement.model, statement, errors), _attributes(statement, EVALUATE, errors)
 
 
 def evaluation(
     statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
     """The JobSpec of an EVALUATE statement, but for its rows."""
-    attributes = check_evaluation(statement)
+    _, attributes = check_evaluation(statement)
     errors: list[SQLFlowError] = []
     label = statement.labels[0] if statement.labels else None
     try:
@@ -157,6 +156,18 @@ def _missing_select(statement: ast.Statement) -> list[SQLFlowError]:
             hint=f"write SELECT … FROM … before TO {verb}",
         )
     ]
+
+
+def _model(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name:
+    if name is not None:
+        return name
+    raise_all(
+        [
+            *errors,
+            SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model"),
+        ]
+    )
+    raise AssertionError  # raise_all has raised
 
 
 def _attributes(

@@ -4,6 +4,7 @@ dialects (how a database quotes) > lexer (two lexers) > split (the two-mode walk
 grammar/extended.lark) > build (tree to `ast`) > parse.
 """
 
+from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import is_complete, parse
 
-__all__ = ["is_complete", "parse"]
+__all__ = ["Statement", "is_complete", "parse"]

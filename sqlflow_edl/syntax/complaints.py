@@ -11,7 +11,7 @@ from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 
 _UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "$": "dollar quote"}
 _VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
-_OPERATORS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "POWER", "COMPARISON", "AND", "OR"))
+_OPERATORS = frozenset(("SLASH", "PERCENT", "POWER", "COMPARISON"))
 
 # What a terminal is called in a hint, in the order in which a hint lists them; keywords speak for themselves.
 _WORDS = {
@@ -74,9 +74,9 @@ def expected(accepted: Collection[str]) -> str:
     if left >= _VALUE:
         found.append("a value (number, text, name, list or map)")
         left -= _VALUE | {"PATH", "QUOTED", "LBRACE", "FALSE", "NULL", "MINUS", "PLUS"}
-    if left >= _OPERATORS:
+    if left & _OPERATORS:
         found.append("an operator")
-        left -= _OPERATORS | {"EQUAL"}
+        left -= _OPERATORS | {"EQUAL", "STAR", "AND", "OR"}
     if "WORD" in left:
         left -= {"TRUE", "FALSE", "NULL"}
     found += [words for terminal, words in _WORDS.items() if terminal in left and terminal != "$END"]

@@ -164,7 +164,8 @@ def clause_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
         if token.text == "(" and before == ("VALIDATE", "ON"):
             query = _query(text, token, dialect)
             start = query.end
-            yield query
+            if query.text:
+                yield query
         if token.kind == "symbol":
             _follow_brackets(open_brackets, token.text)
         before = (before[1], token.word or token.text)

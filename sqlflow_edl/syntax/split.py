@@ -10,8 +10,8 @@ the semicolon. Clauses begin, outside the parentheses, strings and comments of a
 * at the first word of a statement that has no query, such as SHOW TRAIN.
 
 What looks like clauses and does not parse as such is ordinary SQL with a `Doubt`: whoever finds that it
-is no SQL either (`sqlflow_edl.syntax.parse`) can say why it is no extended statement. The walk reads each
-character once or twice, and never raises.
+is no SQL either (`sqlflow_edl.syntax.parse`) can say why it is no extended statement. The walk is linear in
+the text, and never raises.
 """
 
 from __future__ import annotations
@@ -126,6 +126,7 @@ class _Walk:
         self._blocks = 0  # and its BEGINs that are open
         self._doubts: list[Doubt] = []
         self._misplaced: list[Doubt] = []
+        self._inside: Token | None = None  # the parenthesis that a TO TRAIN stands in
         self._error: StatementSyntaxError | None = None
 
     def piece(self) -> Piece:
@@ -219,8 +220,8 @@ class _Walk:
             if self._is_query and not self._open and (near := nearest(verb.text, VERBS)):
                 self._remember(token, did_you_mean_keyword(verb, near))
             return False
-        if self._open:
-            self._error = self._error or (unclosed(self._open[0]) if self._is_query else None)
+        if self._open and self._is_query:
+            self._inside = self._inside or self._open[0]
         elif not self._is_query and self._first.word in _REFUSES_TO:
             self._error = not_a_query(self._first, verb)
         return self._is_query and not self._open
@@ -229,7 +230,7 @@ class _Walk:
         """Is all that follows `token` clauses? If not, remember why."""
         from sqlflow_edl.syntax.clauses import parse_clauses
 
-        if self._peek(0).word in _RESUMES and not self._ends_item(1):
+        if len(self._doubts) == _MOST_DOUBTS or (self._peek(0).word in _RESUMES and not self._ends_item(1)):
             return False
         if token.word == "TRAIN" and self._before.word == "SHOW":
             self._remember(self._before, show_train_in_query(self._before, token))
@@ -266,16 +267,16 @@ class _Walk:
         """Ordinary SQL, up to the semicolon, or to the end of the text or of what is not closed there."""
         ended = last.kind == "semicolon"
         end = last.start if ended else len(self._text)
-        error = unclosed(last) if last.kind == "unclosed" else self._error
-        if self._is_query and self._error and not self._open and last.kind != "unclosed":
-            error = None  # the parentheses around TO TRAIN were closed: a matter of the database
+        never_closed = last if last.kind == "unclosed" else self._inside
+        if never_closed in (last, *self._open):
+            self._error = unclosed(never_closed)
         return Piece(
             raw=Span(self._start, end + ended),
             span=self._trimmed(self._start, end),
             ended=ended,
             empty=self._first is last and last.kind != "unclosed",
             doubts=(*self._doubts, *self._misplaced),
-            error=error,
+            error=self._error,
         )
 
     def _extended(self, token: Token, *, bare: bool = False) -> Piece:

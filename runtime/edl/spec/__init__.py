@@ -20,6 +20,7 @@ from edl.spec.features import (
     num_ids,
     source_columns,
     width,
+    with_columns,
 )
 from edl.spec.job import (
     VERSION,
@@ -39,5 +40,5 @@ __all__ = [
     "VERSION", "Bucket", "Category", "CategoryId", "ClassLabel", "Cluster", "Component", "Cross", "Embedding",
     "Feature", "Field", "HashBucket", "JobSpec", "Label", "Log", "Normalize", "Numeric", "OneHot", "Output",
     "Query", "RegressionLabel", "Rows", "Standardize", "Training", "Vocabulary", "from_json", "num_ids",
-    "source_columns", "to_json", "width",
+    "source_columns", "to_json", "width", "with_columns",
 ]

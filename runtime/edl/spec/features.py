@@ -12,7 +12,8 @@ of the training rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -125,6 +126,9 @@ DENSE_TYPES = (Numeric, Standardize, Normalize, Log)
 CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross)
 
 
+AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
+
+
 def num_ids(category: Category) -> int:
     """Ids of a category, the missing-or-unseen one included."""
     return category.size + 1
@@ -145,6 +149,15 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
         yield from column.columns
     else:
         yield column.column
+
+
+def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
+    """The same feature over other table columns: old name -> new name; others stay."""
+    if isinstance(column, OneHot | Embedding):
+        return msgspec.structs.replace(column, category=with_columns(column.category, names))
+    if isinstance(column, Cross):
+        return msgspec.structs.replace(column, columns=tuple(names.get(name, name) for name in column.columns))
+    return msgspec.structs.replace(column, column=names.get(column.column, column.column))
 
 
 # Labels --------------------------------------------------------------------------------------------------

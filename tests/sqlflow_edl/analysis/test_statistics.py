@@ -32,7 +32,6 @@ def statistics(
     values: Any, want: Want = EVERYTHING, cuts: list[int] | None = None, **options: Any
 ) -> ColumnStatistics:
     found = batches(values, cuts)
-    options.setdefault("total_rows", sum(batch.num_rows for batch in found))
     return collect(found, {"x": want}, seed=options.pop("seed", 0), **options)["x"]
 
 
@@ -130,7 +129,7 @@ def test_no_values_have_zeros() -> None:
         assert found.distinct == 0
         assert found.constant
     assert statistics(pa.array([], pa.int64())).rows == 0
-    assert collect([], {"x": EVERYTHING}, seed=0, total_rows=0)["x"].rows == 0
+    assert collect([], {"x": EVERYTHING}, seed=0)["x"].rows == 0
 
 
 def test_integers_are_told_from_fractions() -> None:
@@ -164,25 +163,41 @@ def test_quantiles_are_of_type_seven() -> None:
     assert statistics([1, 2, 3, 4]).quantiles([0, 0.25, 0.5, 1]) == (1, 1.75, 2.5, 4)
 
 
-def test_a_sample_depends_on_the_seed_and_the_row_alone() -> None:
-    def drawn(seed: int, cuts: list[int]) -> list[int]:
-        sample, rows = RowSample(10_000, 1000, seed), np.arange(10_000)
-        ends = [0, *cuts, 10_000]
-        parts = [rows[a:b][sample.rows(b - a)] for a, b in itertools.pairwise(ends)]
-        return np.concatenate(parts).tolist()
-
-    assert drawn(1, []) == drawn(1, [10, 10, 5000]) != drawn(2, [])
-    assert 700 < len(drawn(1, [])) <= 1000
-    assert 4000 < np.mean(drawn(1, [])) < 6000
-    assert drawn(-1, []) != drawn(1, [])
+def sampled_rows(seed: int, most: int, cuts: list[int]) -> list[int]:
+    sample, rows, kept = RowSample(most, seed), np.arange(10_000), np.empty(0, np.int64)
+    for start, end in itertools.pairwise([0, *cuts, 10_000]):
+        kept = np.concatenate([kept, rows[start:end][sample.rows(end - start)]])
+        if (stays := sample.thin()) is not None:
+            kept = kept[stays]
+    return kept.tolist()
 
 
-def test_quantiles_of_a_sample_are_close() -> None:
-    rng = np.random.default_rng(0)
-    values = pa.array(rng.normal(size=50_000))
-    found = statistics(values, Want.QUANTILES, total_rows=50_000 * 100, cuts=[20_000])  # every fifth row
-    assert 9000 < len(found.sample) < 11_000
+def test_a_sample_depends_on_the_seed_and_the_rows_alone() -> None:
+    drawn = sampled_rows(1, 1000, [])
+    assert drawn == sampled_rows(1, 1000, [10, 10, 700, 2500, 5000])
+    assert drawn != sampled_rows(2, 1000, [])
+    assert drawn != sampled_rows(-1, 1000, [])
+    assert 500 < len(drawn) <= 1000
+    assert 4500 < np.mean(drawn) < 5500
+    assert drawn == sorted(set(drawn))
+
+
+def test_few_rows_are_all_sampled() -> None:
+    assert sampled_rows(1, 10_000, [10]) == list(range(10_000))
+
+
+def test_quantiles_of_a_sample_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlflow_edl.analysis.statistics.SAMPLE_ROWS", 10_000)
+    values = np.random.default_rng(0).normal(size=50_000)
+    values[::10] = np.nan
+    found = statistics(values, Want.QUANTILES, cuts=[4000, 20_000])
+    assert 4500 < len(found.sample) <= 9500
     assert found.quantiles([0.5]) == pytest.approx((0.0,), abs=0.05)
+
+
+def test_a_text_column_has_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlflow_edl.analysis.statistics.SAMPLE_ROWS", 2)
+    assert statistics(["a", "b", "c"], EVERYTHING).quantiles([0.5]) == ()
 
 
 # Values ----------------------------------------------------------------------------------------------------
@@ -349,7 +364,7 @@ def test_only_the_wanted_is_computed() -> None:
 
 def test_columns_are_picked_by_name() -> None:
     table = pa.record_batch([pa.array([1]), pa.array(["t"]), pa.array([[1]])], names=["a", "b", "c"])
-    found = collect([table], {"b": Want.COUNTS, "a": Want.MOMENTS}, seed=0, total_rows=1)
+    found = collect([table], {"b": Want.COUNTS, "a": Want.MOMENTS}, seed=0)
     assert list(found) == ["b", "a"]
     assert (found["a"].mean, found["b"].distinct) == (1, 1)
 
@@ -363,6 +378,6 @@ def test_a_type_without_meaning_is_an_error_that_names_the_column(want: Want) ->
 def test_many_quantile_columns_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlflow_edl.analysis.statistics.SAMPLE_VALUES", 4000)
     table = pa.record_batch({name: np.arange(20_000.0) for name in "abcd"})
-    found = collect([table], dict.fromkeys("abcd", Want.QUANTILES), seed=3, total_rows=20_000)
-    assert all(700 < len(column.sample) <= 1000 for column in found.values())
+    found = collect([table], dict.fromkeys("abcd", Want.QUANTILES), seed=3)
+    assert all(500 < len(column.sample) <= 1000 for column in found.values())
     assert np.array_equal(found["a"].sample, found["d"].sample)

@@ -1,0 +1,31 @@
+"""Who is told what happens while statements run: the terminal, a notebook, a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sqlflow_edl.syntax import Statement
+
+
+class Observer(Protocol):
+    """Every call returns quickly; none may raise."""
+
+    def started(self, statement: Statement) -> None:
+        """The statement begins."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know: a derived feature, an attribute without effect."""
+
+    def progress(self, event: Mapping[str, object]) -> None:
+        """An event of the training process: rows, epoch, loss, metrics."""
+
+
+class Silent:
+    """Tells nobody."""
+
+    def started(self, statement: Statement) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def progress(self, event: Mapping[str, object]) -> None: ...

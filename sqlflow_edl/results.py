@@ -1,0 +1,36 @@
+"""What a statement gives back: rows as Arrow, or a sentence that says what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sqlflow_edl.syntax import Statement
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one statement.
+
+    message: a sentence for people. notes: what the compiler decided or left out, a sentence each. metrics: of a
+    training or evaluation. reader: rows that have not been fetched yet; read them once, by `to_arrow` or batch by
+    batch.
+    """
+
+    statement: Statement
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    metrics: Mapping[str, float] | None = None
+    model: str = ""  # name@version of what was trained
+    rows: int = 0  # written to a table
+    reader: pa.RecordBatchReader | None = None
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table; an empty one without columns when the statement has no rows."""
+        import pyarrow as pa
+
+        return self.reader.read_all() if self.reader is not None else pa.table({})

@@ -1,0 +1,314 @@
+"""A session with one data source: the way of a statement from text to result.
+
+    split, parse -> pin rows -> analyse -> JobSpec -> generate -> Program -> submit -> Job
+
+Ordinary SQL goes to the database as it is. TRAIN, PREDICT and EVALUATE are compiled to a program, which the training
+process runs on pinned rows in a job folder; models and results come back from there and are committed here, because
+an embedded database is opened by this process alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+
+import msgspec
+
+from edl import data, spec
+from edl.data import jobs
+from edl.data.pinned import open_reader
+from edl.data.results import ResultFolder
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.models.archive import read_archive
+from edl.models.records import ModelRecord, check_name
+from edl.models.registry import Registry
+from sqlflow_edl.analysis import train, use
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.statistics import collect, distinct_values
+from sqlflow_edl.codegen import Program, generate
+from sqlflow_edl.observer import Observer, Silent
+from sqlflow_edl.results import Result
+from sqlflow_edl.submit.local import LocalSubmitter, Outcome
+from sqlflow_edl.syntax import parse
+from sqlflow_edl.syntax.ast import Name, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A TRAIN statement as a program that has not run."""
+
+    statement: Statement
+    spec: spec.JobSpec
+    program: Program
+    notes: tuple[str, ...]
+
+
+class Session:
+    """An open data source that runs statements; close it, or use it as a context manager.
+
+    url: of the data source. dialect: of the SQL, by default the source's own. create: make a database file that is
+    not there. observer: is told of notes and progress.
+    """
+
+    def __init__(
+        self, url: str, *, dialect: str | None = None, create: bool = False, observer: Observer | None = None
+    ) -> None:
+        self.source = data.connect(url, create=create)
+        self.dialect = dialect or self.source.dialect
+        self.registry = Registry(self.source)
+        self.observer: Observer = observer or Silent()
+        self._submitter = LocalSubmitter()
+        jobs.sweep()
+
+    def close(self) -> None:
+        self._submitter.close()
+        self.source.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What a front end calls --------------------------------------------------------------------------------
+
+    def parse(self, text: str) -> list[Statement]:
+        """The statements of the text; their errors together, before anything runs."""
+        return parse(text, self.dialect)
+
+    def run(self, text: str) -> Iterator[Result]:
+        """Run the statements of the text one after another; the first that fails ends it.
+
+        A result's rows are read before the next statement runs, or not at all.
+        """
+        for statement in self.parse(text):
+            yield self.execute(statement)
+
+    def execute(self, statement: Statement) -> Result:
+        """Run one statement. SQLFlowError: with a place in the program's text where it has one."""
+        self.observer.started(statement)
+        handler = self._handlers.get(statement.kind)
+        if handler is None or statement.plan:
+            what = (
+                "EXPLAIN of a TRAIN statement"
+                if statement.plan
+                else _WORDS.get(statement.kind, statement.kind)
+            )
+            raise SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
+        return handler(self, statement)
+
+    def compile(self, text: str) -> list[Compiled]:
+        """The programs of the text's TRAIN statements, from a look at their queries; nothing is pinned or run."""
+        return [self._compile(each) for each in self.parse(text) if each.kind in ("train", "auto")]
+
+    # Statements ----------------------------------------------------------------------------------------------
+
+    def _sql(self, statement: Statement) -> Result:
+        with _placed(statement.span):
+            reader = self.source.execute(statement.text)
+        return Result(statement, message="" if reader is not None else "OK", reader=reader)
+
+    def _train(self, statement: Statement) -> Result:
+        plan = self._plan(statement, warm=True)
+        name = str(statement.into[0])
+        with _at(statement.into[0].span):
+            check_name(name)
+        with self._job(statement, "train") as job:
+            with _placed(statement.select_span):
+                pinned = self.source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
+            reader = open_reader(pinned, job.rows)
+            held_out = plan.validation_rows(pinned.rows)
+            training = pinned.rows - held_out
+            statistics = collect(
+                reader.read(0, training, list(plan.wants())),
+                plan.wants(),
+                seed=plan.seed,
+            )
+            classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
+            rows = spec.Rows(True, pinned.rows, training, held_out, pinned.digest)
+            fitted = plan.fit(statistics, rows, classes)
+            self._tell(plan.notes)
+            try:
+                outcome = self._run(job, fitted, pinned)
+            except SQLFlowError as error:
+                self.registry.record_failure(name, _record(fitted, {}), error.message)
+                raise
+            version = self.registry.save(name, outcome.archive, _record(fitted, outcome.metrics))
+        held = f", measured on {held_out:,} held out" if held_out else ", measured on the same rows"
+        return Result(
+            statement,
+            message=f"trained {fitted.model.name} {name}@{version} on {training:,} rows{held}",
+            notes=tuple(plan.notes),
+            metrics=outcome.figures,
+            model=f"{name}@{version}",
+        )
+
+    def _predict(self, statement: Statement) -> Result:
+        model, _ = use.check_prediction(statement)
+        return self._use(statement, "predict", model, use.prediction)
+
+    def _evaluate(self, statement: Statement) -> Result:
+        model, _ = use.check_evaluation(statement)
+        return self._use(statement, "evaluate", model, use.evaluation)
+
+    def _use(
+        self,
+        statement: Statement,
+        kind: jobs.Kind,
+        name: Name,
+        specify: Callable[[Statement, spec.JobSpec, str, spec.Query, Schema], spec.JobSpec],
+    ) -> Result:
+        """Run a model over the query's rows; into a table, or as a result set."""
+        with self._job(statement, kind) as job:
+            archive = job.path / "model.zip"
+            with _at(name.span):
+                model = self.registry.load(str(name), archive)
+            trained = read_archive(archive).spec
+            self._submitter.warm(trained.framework)
+            schema, query = self._look(statement)
+            planned = specify(statement, trained, model.reference, query, schema)
+            target = planned.output.name
+            if target:
+                with _at(_target_span(statement)):
+                    self.source.check_target(target)
+            with _placed(statement.select_span):
+                pinned = self.source.pin(statement.select, job.rows, seed=0, shuffle=False)
+            rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
+            outcome = self._run(job, msgspec.structs.replace(planned, rows=rows), pinned, archive)
+            results = ResultFolder(job.results).read(outcome.tasks)
+            if not target:
+                table = results.read_all()  # before the job folder is cleaned up
+                return Result(
+                    statement,
+                    metrics=outcome.figures if kind == "evaluate" else None,
+                    reader=table.to_reader(),
+                )
+            self.source.stage(target, job.id, 0, 0, results)
+            written = self.source.commit(target, job.id, 1)
+        return Result(
+            statement,
+            message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
+            rows=written,
+            metrics=outcome.figures if kind == "evaluate" else None,
+        )
+
+    _handlers: Mapping[str, Callable[[Session, Statement], Result]] = {
+        "sql": _sql,
+        "train": _train,
+        "auto": _train,
+        "predict": _predict,
+        "evaluate": _evaluate,
+    }
+
+    # Steps -------------------------------------------------------------------------------------------------
+
+    def _compile(self, statement: Statement) -> Compiled:
+        plan = self._plan(statement)
+        wants = plan.wants()
+        with _placed(statement.select_span):
+            table = self.source.stream(statement.select)
+            statistics = collect(table, wants, seed=plan.seed)
+        total = statistics[plan.label].rows
+        counts = statistics[plan.label].counts
+        held_out = plan.validation_rows(total)
+        rows = spec.Rows(False, total, total - held_out, held_out)
+        fitted = plan.fit(statistics, rows, counts.classes if counts else None)
+        self._tell(plan.notes)
+        return Compiled(statement, fitted, generate(fitted), tuple(plan.notes))
+
+    def _plan(self, statement: Statement, *, warm: bool = False) -> train.TrainingPlan:
+        """The statement checked against its query's columns; all that is wrong with it is raised together.
+
+        warm: start the training process, which imports its framework while we read rows.
+        """
+        wrong: list[SQLFlowError] = []
+        try:
+            settings = train.checked_settings(statement)
+            if warm:
+                self._submitter.warm(settings.framework)
+        except SQLFlowError as error:
+            wrong.append(error)
+            if not statement.select:
+                raise
+        try:
+            schema, query = self._look(statement)
+        except SQLFlowError as error:
+            raise_all([*wrong, error])
+            raise
+        return train.plan(statement, query, schema)
+
+    def _look(self, statement: Statement) -> tuple[Schema, spec.Query]:
+        """The columns of the statement's query, and the query as a JobSpec keeps it."""
+        with _placed(statement.select_span):
+            arrow = self.source.schema(statement.select)
+        fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
+        return Schema(arrow), spec.Query(statement.select, self.dialect, self.source.url, fields)
+
+    def _run(
+        self, job: jobs.JobFolder, job_spec: spec.JobSpec, pinned: data.Pinned, archive: object = None
+    ) -> Outcome:
+        generate(job_spec).write(job.program)
+        return self._submitter.run(job, job_spec, pinned, archive, self.observer.progress)
+
+    @contextlib.contextmanager
+    def _job(self, statement: Statement, kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
+        """A job folder whose status tells how the job ended, and whose rows are gone then."""
+        job = jobs.create(kind, statement.text)
+        try:
+            yield job
+        except BaseException as error:
+            message = error.message if isinstance(error, SQLFlowError) else type(error).__name__
+            job.end("cancelled" if isinstance(error, KeyboardInterrupt) else "failed", message)
+            raise
+        job.end("done")
+
+    def _tell(self, notes: list[str]) -> None:
+        for note in notes:
+            self.observer.note(note)
+
+
+_WORDS = {
+    "explain": "TO EXPLAIN",
+    "optimize": "TO MAXIMIZE and TO MINIMIZE",
+    "run": "TO RUN",
+    "show_train": "SHOW TRAIN",
+    "show_models": "SHOW MODELS",
+    "describe_model": "DESCRIBE MODEL",
+    "drop_model": "DROP MODEL",
+}
+
+
+def _record(job_spec: spec.JobSpec, metrics: Mapping[str, float | None]) -> ModelRecord:
+    return ModelRecord(
+        job_spec.model.name, job_spec.framework, job_spec.rows.training, dict(metrics), job_spec.statement
+    )
+
+
+def _target_span(statement: Statement) -> Span | None:
+    name = statement.target or (statement.into[0] if statement.into else None)
+    return name.span if name else None
+
+
+@contextlib.contextmanager
+def _placed(within: Span | None) -> Iterator[None]:
+    """Errors of the database point into its part of the program: shift their places by that part's start."""
+    try:
+        yield
+    except SQLFlowError as error:
+        if within is not None:
+            error.span = error.span.shifted(within.start) if error.span else within
+        raise
+
+
+@contextlib.contextmanager
+def _at(span: Span | None) -> Iterator[None]:
+    """Errors without a place are about this one."""
+    try:
+        yield
+    except SQLFlowError as error:
+        error.span = error.span or span
+        raise

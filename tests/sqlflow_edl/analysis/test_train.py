@@ -1,0 +1,259 @@
+"""TRAIN statements: what they derive, and what is wrong with them."""
+
+from __future__ import annotations
+
+import statistics
+
+import msgspec
+import pytest
+
+from edl import spec
+from edl.errors import ErrorList, Span, SQLFlowError
+from sqlflow_edl.analysis.train import default_batch_size, default_epochs
+from sqlflow_edl.session import Compiled, Session
+from tests.sqlflow_edl.syntax.cases import Case, cases
+
+
+def compiled(session: Session, text: str) -> Compiled:
+    [only] = session.compile(text)
+    return only
+
+
+def features(
+    session: Session, columns: str, model: str = "DNNRegressor", label: str = "income"
+) -> list[spec.Feature]:
+    """What a COLUMN clause becomes; only the columns that it names are selected."""
+    text = f"SELECT {columns} FROM people TO TRAIN {model} LABEL {label} INTO m"
+    return list(compiled(session, text).spec.features)
+
+
+def column(session: Session, item: str, *, select: str = "*", model: str = "DNNRegressor") -> spec.Feature:
+    text = f"SELECT {select} FROM people TO TRAIN {model} COLUMN {item} LABEL income INTO m"
+    return compiled(session, text).spec.features[0]
+
+
+@pytest.mark.parametrize("case", cases("../analysis/errors.sql"), ids=str)
+def test_an_error_says_where_and_what(case: Case, session: Session) -> None:
+    start, end = case.program.index("«"), case.program.index("»") - 1
+    text = case.program.replace("«", "").replace("»", "")
+    with pytest.raises(SQLFlowError) as raised:
+        session.compile(text)
+    errors = raised.value.errors if isinstance(raised.value, ErrorList) else (raised.value,)
+    assert case.fields["message"] in errors[0].message
+    assert case.fields.get("hint", "") in (errors[0].hint or "")
+    assert errors[0].span == Span(start, end)
+    assert len(errors) == int(case.fields.get("errors", "1"))
+
+
+def test_a_bare_number_is_standardised_over_the_training_rows(session: Session) -> None:
+    found = column(session, "age")
+    assert isinstance(found, spec.Standardize)
+    assert (found.mean, round(found.std, 6)) == (44.5, 14.430870)
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("NUMERIC(age)", spec.Numeric("age", 44.5)),
+        ("numeric_column(age)", spec.Numeric("age", 44.5)),
+        ("DENSE(age, 1)", spec.Numeric("age", 44.5)),
+        ("NORMALIZE(age)", spec.Normalize("age", 20.0, 69.0, 44.5)),
+        ("LOG(age)", spec.Log("age", 44.5)),
+        ("member", spec.Numeric("member", 0.5)),
+        ("BUCKET(age, [30, 40.5])", spec.OneHot(spec.Bucket("age", (30.0, 40.5)))),
+        ("BUCKET(NUMERIC(age), 30)", spec.OneHot(spec.Bucket("age", (30.0,)))),
+        ("BUCKETIZE(age, 2)", spec.OneHot(spec.Bucket("age", (44.5,)))),
+        ("BUCKETIZE(age, num_buckets=2)", spec.OneHot(spec.Bucket("age", (44.5,)))),
+        ("BUCKETIZE(age, boundaries=[30])", spec.OneHot(spec.Bucket("age", (30.0,)))),
+        ("BUCKETIZE(city, 9)", spec.OneHot(spec.HashBucket("city", 9))),
+        ("CATEGORY_ID(age, 70)", spec.Embedding(spec.CategoryId("age", 70), 8)),
+        ("CATEGORY_HASH(city, 9)", spec.OneHot(spec.HashBucket("city", 9))),
+        ("HASH(city)", spec.OneHot(spec.HashBucket("city", 12))),
+        ("hash_bucket(age, 9)", spec.OneHot(spec.HashBucket("age", 9))),
+        ("VOCABULARIZE(team)", spec.OneHot(spec.Vocabulary("team", ("blue", "green", "red")))),
+        ("vocabulary(team, max_size=2)", spec.OneHot(spec.Vocabulary("team", ("blue", "green")))),
+        ("VOCABULARIZE(member)", spec.OneHot(spec.Vocabulary("member", ("false", "true")))),
+        ("EMBEDDING(city, 3)", spec.Embedding(spec.Vocabulary("city", ("bonn", "lima", "oslo", "rome")), 3)),
+        ("EMBEDDING(HASH(city, 100))", spec.Embedding(spec.HashBucket("city", 100), 8)),
+        ("EMBEDDING(HASH(city, 100), 4, mean)", spec.Embedding(spec.HashBucket("city", 100), 4, "mean")),
+        ("INDICATOR(CATEGORY_ID(age, 70))", spec.OneHot(spec.CategoryId("age", 70))),
+        ("CROSS([city, team], 9)", spec.OneHot(spec.Cross(("city", "team"), 9))),
+        ("EMBEDDING(CROSS([city, team], 90), 2)", spec.Embedding(spec.Cross(("city", "team"), 90), 2)),
+    ],
+)
+def test_a_function_becomes_its_feature(session: Session, item: str, wanted: spec.Feature) -> None:
+    assert column(session, item) == wanted
+
+
+def test_what_column_does_not_mention_becomes_a_feature_by_its_type(session: Session) -> None:
+    found = features(session, "age, city, member, income")
+    assert [type(feature) for feature in found] == [spec.Standardize, spec.OneHot, spec.Numeric]
+
+
+def test_what_column_mentions_is_not_derived_again(session: Session) -> None:
+    text = "SELECT age, city, income FROM people TO TRAIN DNNRegressor COLUMN BUCKETIZE(age, 2), age LABEL income INTO m"
+    assert [type(feature) for feature in compiled(session, text).spec.features] == [
+        spec.OneHot,
+        spec.Standardize,
+        spec.OneHot,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("select", "note"),
+    [
+        ("1 AS one", "one is left out: it is the same in every training row"),
+        ("NULL::INT AS none", "none is left out: it is NULL in every training row"),
+        ("flat", "flat is left out: its text is different in every row"),
+    ],
+)
+def test_a_column_that_teaches_nothing_is_left_out_and_the_answer_says_so(
+    session: Session, select: str, note: str
+) -> None:
+    text = f"SELECT age, income, {select} FROM people TO TRAIN DNNRegressor LABEL income INTO m"
+    found = compiled(session, text)
+    assert len(found.spec.features) == 1
+    assert found.notes[0].startswith(note)
+
+
+def test_a_column_that_is_named_is_used_even_if_it_teaches_nothing(session: Session) -> None:
+    text = "SELECT age, income, flat FROM people TO TRAIN DNNRegressor COLUMN flat LABEL income INTO m"
+    assert isinstance(compiled(session, text).spec.features[0], spec.Embedding)
+
+
+def test_a_star_is_every_column_but_the_label(session: Session) -> None:
+    text = "SELECT age, height, income FROM people TO TRAIN DNNRegressor COLUMN * LABEL income INTO m"
+    assert [feature.column for feature in compiled(session, text).spec.features] == ["age", "height"]  # type: ignore[union-attr]
+
+
+def test_a_regular_expression_stands_for_the_columns_that_it_matches_whole(session: Session) -> None:
+    text = "SELECT age, team, city, income FROM people TO TRAIN DNNRegressor COLUMN HASH('t.*|ci', 5) LABEL income INTO m"
+    assert compiled(session, text).spec.features[0] == spec.OneHot(spec.HashBucket("team", 5))
+
+
+def test_names_are_found_without_case_and_with_their_table(session: Session) -> None:
+    text = "SELECT * FROM people TO TRAIN DNNRegressor COLUMN people.AGE LABEL INCOME INTO m"
+    found = compiled(session, text).spec
+    assert spec.width(found.features[0]) == 1
+    assert found.label.column == "income"
+
+
+def test_an_alias_names_a_category_that_other_items_use(session: Session) -> None:
+    items = "VOCABULARIZE(team) AS t, EMBEDDING(t, 3), INDICATOR(t)"
+    text = f"SELECT team, income FROM people TO TRAIN DNNRegressor COLUMN {items} LABEL income INTO m"
+    team = spec.Vocabulary("team", ("blue", "green", "red"))
+    assert compiled(session, text).spec.features == (spec.Embedding(team, 3), spec.OneHot(team))
+
+
+def test_a_linear_model_keeps_a_large_category_linear(session: Session) -> None:
+    assert column(session, "HASH(city, 900)", model="LinearRegressor") == spec.OneHot(
+        spec.HashBucket("city", 900)
+    )
+    large = column(session, "HASH(city, 90000)", model="LinearRegressor")
+    assert large == spec.Embedding(spec.HashBucket("city", 90000), 1)
+
+
+def test_equal_quantiles_make_fewer_buckets(session: Session) -> None:
+    select = "CASE WHEN age > 60 THEN 1 ELSE 0 END AS old, income"
+    assert column(session, "BUCKETIZE(old, 10)", select=select) == spec.OneHot(spec.Bucket("old", (0.0, 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("label", "model", "classes"),
+    [
+        ("team", "DNNClassifier", ("blue", "green", "red")),
+        ("member", "DNNClassifier", (False, True)),
+        ("age % 3", "DNNClassifier", (0, 1, 2)),
+        ("(age % 3)::DOUBLE", "LinearClassifier", (0, 1, 2)),
+    ],
+)
+def test_classes_are_counted_in_their_natural_order(
+    session: Session, label: str, model: str, classes: tuple[object, ...]
+) -> None:
+    text = f"SELECT height, {label} AS y FROM people TO TRAIN {model} LABEL y INTO m"
+    assert compiled(session, text).spec.label == spec.ClassLabel("y", classes)  # type: ignore[arg-type]
+
+
+def test_more_classes_than_the_rows_show_may_be_asked_for_if_they_are_numbers(session: Session) -> None:
+    text = "SELECT height, age % 3 AS y FROM people TO TRAIN DNNClassifier WITH n_classes = 5 LABEL y INTO m"
+    assert compiled(session, text).spec.label == spec.ClassLabel("y", (0, 1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("label", "model"),
+    [("team", "DNNClassifier"), ("member", "DNNClassifier"), ("age % 3", "DNNClassifier"), ("age", "DNNRegressor"),
+     ("income", "DNNRegressor"), ("(age % 3)::DOUBLE", "DNNRegressor")],
+)  # fmt: skip
+def test_the_short_form_chooses_the_model_by_the_label(session: Session, label: str, model: str) -> None:
+    found = compiled(session, f"SELECT height, {label} AS y FROM people LABEL y INTO m")
+    assert found.spec.model.name == model
+    assert found.notes[0].startswith(f"{model} is chosen: y is ")
+
+
+def test_a_regression_label_knows_its_scale(session: Session) -> None:
+    label = compiled(
+        session, "SELECT age, income FROM people TO TRAIN LinearRegressor LABEL income INTO m"
+    ).spec.label
+    assert isinstance(label, spec.RegressionLabel)
+    incomes = [1000 * (20 + i % 50) + i for i in range(1200)]
+    assert label.mean == statistics.fmean(incomes)
+    assert label.std == pytest.approx(statistics.pstdev(incomes), rel=1e-8)
+
+
+def test_the_reference_statement_compiles_as_it_stands(session: Session) -> None:
+    text = (
+        "SELECT age, flat AS address, team AS department, income FROM people\nTRAIN DNNRegressor\n"
+        "COLUMN age, vocabularize(department), bucketize(address, 1000),\nTARGET income,\n"
+        "WITH hidden_layers=[100, 150, 50],\n     dist_strategy=mirrored, gpus=8\nINTO my_first_model"
+    )
+    found = compiled(session, text)
+    assert found.spec.model.params["hidden_units"] == (100, 150, 50)
+    assert found.spec.output.name == "my_first_model"
+    assert found.notes == (
+        "dist_strategy has no effect: the strategy is chosen automatically",
+        "gpus has no effect: devices are found automatically",
+    )
+
+
+def test_settings_that_are_written_are_taken_and_others_follow_the_rows(session: Session) -> None:
+    text = (
+        "SELECT age, income FROM people TO TRAIN DNNRegressor WITH optimizer = SGD, optimizer.momentum = 0.5, "
+        "learning_rate = 0.1, train.seed = 7, epochs = 3, validation.metrics = [mae, RMSE], loss = huber, loss.delta = 2 "
+        "LABEL income INTO m"
+    )
+    found = compiled(session, text).spec
+    assert found.optimizer == spec.Component(
+        "sgd", {"learning_rate": 0.1, "momentum": 0.5, "nesterov": False}
+    )
+    assert found.loss == spec.Component("huber", {"delta": 2.0})
+    assert found.metrics == ("mae", "rmse")
+    assert (found.training.seed, found.training.epochs, found.training.batch_size) == (7, 3, 32)
+
+
+@pytest.mark.parametrize(("clause", "held_out"), [("", 120), ("VALIDATE 0.25", 300), ("VALIDATE 0", 0)])
+def test_a_tenth_is_held_out_unless_the_statement_says_otherwise(
+    session: Session, clause: str, held_out: int
+) -> None:
+    found = compiled(
+        session, f"SELECT age, income FROM people TO TRAIN DNNRegressor {clause} LABEL income INTO m"
+    )
+    assert (found.spec.rows.training, found.spec.rows.validation) == (1200 - held_out, held_out)
+
+
+def test_a_spec_of_a_compilation_says_that_rows_are_not_pinned_and_round_trips(session: Session) -> None:
+    found = compiled(
+        session, "SELECT * EXCLUDE (flat) FROM people TO TRAIN DNNRegressor LABEL income INTO m"
+    ).spec
+    assert not found.rows.pinned
+    assert spec.from_json(spec.to_json(found)) == found
+    assert (
+        msgspec.json.decode(spec.to_json(found))["query"]["select"] == "SELECT * EXCLUDE (flat) FROM people"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs"), [(1, 32, 200), (150, 32, 200), (20_000, 128, 20), (10**6, 512, 2)]
+)
+def test_defaults_make_about_three_thousand_steps(rows: int, batch: int, epochs: int) -> None:
+    assert default_batch_size(rows) == batch
+    assert default_epochs(rows, batch) == epochs

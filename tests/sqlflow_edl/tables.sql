@@ -1,0 +1,15 @@
+-- The tables that the compiler's tests share.
+
+CREATE TABLE people AS
+SELECT
+    20 + i % 50 AS age,
+    150 + (i % 37) * 1.5::DOUBLE AS height,
+    (i % 101) - 50 AS balance,
+    ['oslo', 'rome', 'lima', 'bonn'][1 + i % 4] AS city,
+    ['red', 'blue', 'green'][1 + i % 3] AS team,
+    i % 2 = 0 AS member,
+    'flat ' || i AS flat,
+    1000.0::DOUBLE * (20 + i % 50) + i AS income
+FROM range(1200) AS numbers(i);
+
+CREATE TABLE dated AS SELECT i AS age, DATE '2000-01-01' + i::INT AS born, i * 2.0::DOUBLE AS income FROM range(50) AS numbers(i);
