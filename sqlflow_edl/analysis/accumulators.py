@@ -79,7 +79,7 @@ def rounded(value: float, scale: float, digits: int = 9) -> float:
 
 
 class RowSample:
-    """Which rows are looked at for quantiles: all, and once they are more than `most`, every second of those, and so on.
+    """Which rows are looked at for quantiles: all; once they are more than `most`, half of them; and so on.
 
     Whether a row is in the sample in the end depends on the seed, its number and the number of rows alone.
     """
@@ -117,7 +117,8 @@ class RowSample:
     def _stays(self, drawn: Hashes) -> Bools:
         if not self._halvings:
             return np.ones(len(drawn), dtype=np.bool_)
-        return drawn >> np.uint64(64 - self._halvings) == 0
+        stays: Bools = drawn >> np.uint64(64 - self._halvings) == 0
+        return stays
 
 
 @dataclass(slots=True)
