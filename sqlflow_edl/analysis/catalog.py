@@ -89,7 +89,7 @@ _DNN = (
         "boolean",
         "Normalise each hidden layer over the minibatch.",
         False,
-        aliases=("batch_norm", "model.batch_norm"),
+        aliases=("batch_norm",),
     ),
 )
 _CLASSES = Attribute(
@@ -296,7 +296,7 @@ def chosen(
     kind: str,
     errors: list[SQLFlowError],
 ) -> Entry | None:
-    """The optimizer or loss that the attribute `kind` names, before its parameters can be known; None: no word of it."""
+    """The optimizer or loss that the attribute `kind` names, before its parameters are known; None without one."""
     for attribute in written:
         row = dictionary.find(attribute.key)
         if row is None or row.name != kind:

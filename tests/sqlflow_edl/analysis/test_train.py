@@ -91,7 +91,8 @@ def test_what_column_does_not_mention_becomes_a_feature_by_its_type(session: Ses
 
 
 def test_what_column_mentions_is_not_derived_again(session: Session) -> None:
-    text = "SELECT age, city, income FROM people TO TRAIN DNNRegressor COLUMN BUCKETIZE(age, 2), age LABEL income INTO m"
+    items = "BUCKETIZE(age, 2), age"
+    text = f"SELECT age, city, income FROM people TO TRAIN DNNRegressor COLUMN {items} LABEL income INTO m"
     assert [type(feature) for feature in compiled(session, text).spec.features] == [
         spec.OneHot,
         spec.Standardize,
@@ -127,7 +128,8 @@ def test_a_star_is_every_column_but_the_label(session: Session) -> None:
 
 
 def test_a_regular_expression_stands_for_the_columns_that_it_matches_whole(session: Session) -> None:
-    text = "SELECT age, team, city, income FROM people TO TRAIN DNNRegressor COLUMN HASH('t.*|ci', 5) LABEL income INTO m"
+    item = "HASH('t.*|ci', 5)"
+    text = f"SELECT age, team, city, income FROM people TO TRAIN DNNRegressor COLUMN {item} LABEL income INTO m"
     assert compiled(session, text).spec.features[0] == spec.OneHot(spec.HashBucket("team", 5))
 
 
@@ -218,8 +220,8 @@ def test_the_reference_statement_compiles_as_it_stands(session: Session) -> None
 def test_settings_that_are_written_are_taken_and_others_follow_the_rows(session: Session) -> None:
     text = (
         "SELECT age, income FROM people TO TRAIN DNNRegressor WITH optimizer = SGD, optimizer.momentum = 0.5, "
-        "learning_rate = 0.1, train.seed = 7, epochs = 3, validation.metrics = [mae, RMSE], loss = huber, loss.delta = 2 "
-        "LABEL income INTO m"
+        "learning_rate = 0.1, train.seed = 7, epochs = 3, validation.metrics = [mae, RMSE], "
+        "loss = huber, loss.delta = 2 LABEL income INTO m"
     )
     found = compiled(session, text).spec
     assert found.optimizer == spec.Component(
