@@ -49,26 +49,29 @@ def is_complete(text: str, dialect: str = "duckdb") -> bool:
 def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
     if piece.error:
         raise piece.error
-    if piece.clauses is None or (piece.bare and _is_ordinary(piece, text, dialect)):
-        _raise_doubts(piece, piece.span, text, dialect)
+    if piece.clauses is None or (
+        piece.bare and piece.query and _is_ordinary(piece, piece.query, text, dialect)
+    ):
+        _raise_doubts(piece, piece.span.end, text, dialect)
         return Statement("sql", _slice(text, piece.span), piece.span)
-    _raise_doubts(piece, piece.query, text, dialect)
+    if piece.query:
+        _raise_doubts(piece, piece.query.end, text, dialect)
     return _extended(piece, piece.clauses, text, dialect)
 
 
-def _is_ordinary(piece: Piece, text: str, dialect: Dialect) -> bool:
+def _is_ordinary(piece: Piece, query: Span, text: str, dialect: Dialect) -> bool:
     """Is what looks like clauses without TO part of ordinary SQL, its query being incomplete without it?"""
-    query, whole = piece.query, piece.span
-    return bool(query and _objection(text, query, dialect) and not _objection(text, whole, dialect))
+    whole = Span(query.start, piece.span.end)
+    return _objection(text, query, dialect) is not None and _objection(text, whole, dialect) is None
 
 
-def _raise_doubts(piece: Piece, sql: Span | None, text: str, dialect: Dialect) -> None:
-    """Where `sql` is none, say what looks like an error in an extended statement."""
-    if not piece.doubts or sql is None or not _objection(text, sql, dialect):
-        return
+def _raise_doubts(piece: Piece, end: int, text: str, dialect: Dialect) -> None:
+    """If the SQL up to `end` is none, say what looks like an error of an extended statement."""
     for doubt in piece.doubts:
         before = doubt.query
-        if before.start < before.end and not _objection(text, before, dialect):
+        if before.start == before.end or not _objection(text, Span(before.start, end), dialect):
+            return
+        if not _objection(text, before, dialect):
             raise doubt.error
 
 

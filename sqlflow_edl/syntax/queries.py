@@ -12,7 +12,7 @@ _SHOWN = 120  # characters of sqlglot's message
 
 @lru_cache(maxsize=256)
 def objection(sql: str, dialect: Dialect) -> str | None:
-    """Why sqlglot cannot read `sql` as one statement of the dialect, in one line; None when it can."""
+    """Why sqlglot cannot read `sql` as one query of the dialect, in one line; None when it can."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -26,6 +26,5 @@ def objection(sql: str, dialect: Dialect) -> str | None:
         return lines[0].removesuffix(".")[:_SHOWN]
     finally:
         logger.setLevel(level)
-    if len(statements) == 1 and isinstance(statements[0], sqlglot.exp.Command):
-        return "unknown statement"
-    return None
+    is_query = len(statements) == 1 and isinstance(statements[0], sqlglot.exp.Query)
+    return None if is_query else "not a query"

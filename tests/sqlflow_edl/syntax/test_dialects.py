@@ -1,0 +1,63 @@
+"""The lexical facts agree with sqlglot's tokenizers, and names of dialects are checked."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot.errors import TokenError
+
+from edl.errors import SemanticError
+from sqlflow_edl.syntax.dialects import DIALECTS, Dialect, dialect_named, sqlglot_name
+from sqlflow_edl.syntax.lexer import sql_tokens
+
+ATOMS = ["'", '"', "\\", "-- x", "-", "/*", "*/", "\n", " ", ";", "a", "(", ")", "$$", "$a$", " E'", " r'"]
+# Where we know better than sqlglot: DuckDB 1.4 and later read `x` as a name.
+OWN = {"duckdb": [], "postgres": [], "sqlite": ["`", "["], "mysql": ["`", "#"]}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
+@settings(deadline=None)
+@given(data=st.data())
+def test_semicolons_are_where_sqlglot_finds_them(dialect: Dialect, data: st.DataObject) -> None:
+    atoms = ATOMS + OWN.get(dialect.name, ["`"])
+    text = "".join(data.draw(st.lists(st.sampled_from(atoms), min_size=1, max_size=10)))
+    tokenizer = sqlglot.Dialect.get_or_raise(sqlglot_name(dialect))
+    try:
+        theirs = [token.start for token in tokenizer.tokenize(text) if token.token_type.name == "SEMICOLON"]
+    except TokenError:
+        return
+    tokens = list(sql_tokens(text, 0, dialect))
+    if tokens and tokens[-1].kind == "unclosed" and tokens[-1].text.startswith("/*"):
+        return  # sqlglot lets some nested comments end at the end of the text
+
+    assert [token.start for token in tokens if token.kind == "semicolon"] == theirs
+
+
+def test_the_semicolons_of_duckdb_itself_are_ours() -> None:
+    import duckdb
+
+    program = (
+        "SELECT 'a;''b'; SELECT $x$ ; $$ $x$; SELECT E'\\';' /* /* ; */ ; */; SELECT 1 AS \"a;b\" -- ;\n;"
+    )
+    ours = [token for token in sql_tokens(program, 0, DIALECTS["duckdb"]) if token.kind == "semicolon"]
+
+    assert len(duckdb.extract_statements(program)) == len(ours) == 4
+
+
+def test_a_dialect_is_found_whatever_its_case() -> None:
+    assert dialect_named("MySQL").name == "mysql"
+
+
+def test_an_unknown_dialect_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(SemanticError) as caught:
+        dialect_named("postgress")
+
+    assert caught.value.message == "unknown SQL dialect 'postgress'"
+    assert caught.value.hint == "did you mean postgres?"
+
+
+def test_every_dialect_has_a_reader_in_sqlglot() -> None:
+    for dialect in DIALECTS.values():
+        assert sqlglot.parse_one("SELECT a FROM t", read=sqlglot_name(dialect)).sql() == "SELECT a FROM t"
