@@ -22,6 +22,7 @@ from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens, opens_clause
 
 DEEPEST = 32  # brackets inside brackets
 
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _TYPES = {"path": "PATH", "number": "NUMBER", "query": "QUERY", "quoted": "QUOTED"}
 
 
@@ -33,20 +34,20 @@ def parse_clauses(tokens: LazyTokens, dialect: Dialect) -> Tree[LarkToken]:
     while (token := tokens[position]).kind != "end":
         choices = parser.choices()
         kind = _type(tokens, position, choices, grammar, dialect)
-        depth += (token.text in "([{") - (token.text in ")]}")
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
         if depth > DEEPEST:
             raise _too_deep(token.start)
         if kind not in choices:
-            raise complaint(tokens, position, parser.accepts(), dialect)
+            raise complaint(tokens, position, parser.accepts())
         try:
             parser.feed_token(LarkToken(kind, token.text, start_pos=token.start, end_pos=token.end))
         except UnexpectedToken:
-            raise complaint(tokens, position, parser.accepts(), dialect) from None
+            raise complaint(tokens, position, parser.accepts()) from None
         position += 1
     try:
         tree: Tree[LarkToken] = parser.feed_eof()
     except UnexpectedToken:
-        raise complaint(tokens, position, parser.accepts(), dialect) from None
+        raise complaint(tokens, position, parser.accepts()) from None
     return tree
 
 

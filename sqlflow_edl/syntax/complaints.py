@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from edl.errors import Span, StatementSyntaxError, nearest
-from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 
@@ -49,9 +48,7 @@ def unclosed(token: Token) -> StatementSyntaxError:
     )
 
 
-def complaint(
-    tokens: LazyTokens, position: int, accepted: Collection[str], dialect: Dialect
-) -> StatementSyntaxError:
+def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> StatementSyntaxError:
     """The error at the token that does not fit; `accepted` are the terminals that would have."""
     token = tokens[position]
     if token.kind == "unclosed":
@@ -63,7 +60,7 @@ def complaint(
     message = f"unexpected {_shown(token)}"
     if position:
         message += f" after {_shown(tokens[position - 1])}"
-    hint = _special_hint(tokens, position, accepted, dialect) or "expected " + expected(accepted)
+    hint = _special_hint(tokens, position, accepted) or "expected " + expected(accepted)
     return StatementSyntaxError(message, span=_place(tokens, position), hint=hint)
 
 
@@ -114,9 +111,7 @@ def _no_value(keyword: Token) -> StatementSyntaxError:
     )
 
 
-def _special_hint(
-    tokens: LazyTokens, position: int, accepted: Collection[str], dialect: Dialect
-) -> str | None:
+def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:
     token = tokens[position]
     clauses = sorted(CLAUSES & set(accepted))
     if token.kind == "string" and "QUOTED" in accepted:
@@ -153,6 +148,9 @@ def _shown(token: Token) -> str:
 def _shortened(text: str, most: int = 40) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+# ---------------------------------------------------------------------- what the splitter finds in SQL
 
 
 def misplaced(keyword: Token) -> StatementSyntaxError:

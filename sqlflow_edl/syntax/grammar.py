@@ -6,7 +6,9 @@ because which of its types a word has depends on what the parser can take.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -42,11 +44,24 @@ _COMPARISONS = ("<", "<=", ">", ">=", "<>", "!=", "==")
 def extended_grammar() -> Grammar:
     """The grammar of the extended clauses; about 0.1 s at the first call."""
     text = files("sqlflow_edl.grammar").joinpath("extended.lark").read_text(encoding="utf-8")
-    parser = Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=False)
+    with _no_collection():
+        parser = Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=False)
     fixed = {terminal.pattern.value: terminal.name for terminal in parser.terminals}
+    symbols = {text: name for text, name in fixed.items() if not text.isalpha()}
     return Grammar(
         parser=parser,
         keywords=frozenset(text for text in fixed if text.isalpha()),
-        symbols={text: name for text, name in fixed.items() if not text.isalpha()}
-        | dict.fromkeys(_COMPARISONS, "COMPARISON"),
+        symbols=symbols | dict.fromkeys(_COMPARISONS, "COMPARISON"),
     )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Building the tables makes objects that all stay: looking for garbage among them takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

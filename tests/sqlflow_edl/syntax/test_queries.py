@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from sqlflow_edl.syntax.dialects import DIALECTS
+from sqlflow_edl.syntax.dialects import DIALECTS, Dialect
 from sqlflow_edl.syntax.queries import objection
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
-def test_a_query_has_no_objection(dialect: object) -> None:
-    assert objection("SELECT a, count(*) AS n FROM t WHERE b = 'x' GROUP BY a", dialect) is None  # type: ignore[arg-type]
+def test_a_query_has_no_objection(dialect: Dialect) -> None:
+    assert objection("SELECT a, count(*) AS n FROM t WHERE b = 'x' GROUP BY a", dialect) is None
 
 
 @pytest.mark.parametrize(
