@@ -10,10 +10,19 @@ The compiler notes the digest of the `model.py` that it wrote in `model.py.sha25
 
 from edl.program.contract import FUNCTIONS, Mode
 from edl.program.digest import DIGEST_FILE, digest, digest_line, is_edited
-from edl.program.loader import MODEL_FILE, READER_FILE, SPEC_FILE, Program, load, load_reader
+from edl.program.loader import (
+    MODEL_FILE,
+    READER_FILE,
+    SPEC_FILE,
+    Program,
+    load,
+    load_reader,
+    read_spec,
+    unload,
+)
 from edl.program.user_code import UserCodeError, user_code
 
 __all__ = [
     "DIGEST_FILE", "FUNCTIONS", "MODEL_FILE", "READER_FILE", "SPEC_FILE", "Mode", "Program", "UserCodeError",
-    "digest", "digest_line", "is_edited", "load", "load_reader", "user_code",
+    "digest", "digest_line", "is_edited", "load", "load_reader", "read_spec", "unload", "user_code",
 ]  # fmt: skip

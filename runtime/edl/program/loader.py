@@ -48,8 +48,13 @@ class Program:
             return self.functions[function](*arguments)
 
 
-def load(folder: Path | str) -> Program:
-    """Import the program in `folder` and check its contract.
+def read_spec(folder: Path) -> JobSpec:
+    """The JobSpec in a program folder. JobError: there is none. SpecError: it is damaged, or of another version."""
+    return from_json(_read(folder / SPEC_FILE))
+
+
+def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
+    """Import the program in `folder` and check its contract; `spec` stands in for that of job.json.
 
     Every call imports anew under a new module name, so two programs, or two versions of one, live side by side;
     files beside model.py are found by `__file__`, and modules beside it by `from . import name`.
@@ -57,7 +62,7 @@ def load(folder: Path | str) -> Program:
     SpecError: job.json is not a JobSpec.
     """
     folder = Path(folder).absolute()
-    spec = from_json(_read(folder / SPEC_FILE))
+    spec = spec or read_spec(folder)
     source = _read(folder / MODEL_FILE)
     module = _import(folder / MODEL_FILE, source)
     functions = check(module, spec.framework, str(folder / MODEL_FILE))

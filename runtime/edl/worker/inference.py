@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Mapping
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -22,25 +21,10 @@ from edl.worker.events import Figures, Observer, figures
 from edl.worker.loop import Worker
 from edl.worker.measuring import measured, program_metrics
 from edl.worker.meter import Meter
+from edl.worker.outcome import Outcome
 from edl.worker.prediction import Results, results
 from edl.worker.scoring import Scorer
 from edl.worker.tasks import LocalTasks, Report
-
-
-class Predicted(msgspec.Struct, frozen=True, tag="predicted"):
-    """Rows that were staged, in the files of tasks 0 … tasks-1."""
-
-    rows: int
-    tasks: int
-    seconds: float
-
-
-class Evaluated(msgspec.Struct, frozen=True, tag="evaluated"):
-    """metrics: `loss` and the program's, exact, of all rows; also staged as a row of doubles, in the file of task 0."""
-
-    rows: int
-    metrics: Figures
-    seconds: float
 
 
 def predict(
@@ -51,18 +35,18 @@ def predict(
     *,
     observer: Observer,
     cancelled: threading.Event,
-) -> Predicted:
+) -> Outcome:
     """Predict the pinned rows, in their order, into `folder`."""
     began = time.monotonic()
     wanted = results(program)
     if not reader.rows:
         folder.stage(0, 0, [_no_rows(wanted, reader.schema)])
-        return Predicted(0, 1, time.monotonic() - began)
+        return Outcome("predict", 0, time.monotonic() - began, tasks=1)
     tasks = LocalTasks(0, program.spec.training)
     files = tasks.queue("predict", 0, reader.rows)
     worker = _worker(program, reader, weights, "predict", tasks, observer, cancelled)
     worker.predict(wanted, folder, Meter(observer, "prediction", reader.rows))
-    return Predicted(reader.rows, files, time.monotonic() - began)
+    return Outcome("predict", reader.rows, time.monotonic() - began, tasks=files)
 
 
 def evaluate(
@@ -73,7 +57,7 @@ def evaluate(
     *,
     observer: Observer,
     cancelled: threading.Event,
-) -> Evaluated:
+) -> Outcome:
     """Measure the model on the pinned rows; the figures go into `folder` as a table of one row too."""
     began = time.monotonic()
     if not reader.rows:
@@ -86,7 +70,8 @@ def evaluate(
     worker.evaluate(metrics, Meter(observer, "evaluation", reader.rows))
     found = figures(measured(rounds.reports, metrics))
     folder.stage(0, 0, [_one_row(found)])
-    return Evaluated(reader.rows, found, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    return Outcome("evaluate", reader.rows, seconds, figures=found, measured_on="all", tasks=1)
 
 
 class _Round:

@@ -26,6 +26,7 @@ from edl.worker.blocks import Block, Blocks
 from edl.worker.events import Observer
 from edl.worker.measuring import measure
 from edl.worker.meter import Meter
+from edl.worker.outcome import JobCancelledError
 from edl.worker.pace import Pace
 from edl.worker.prediction import Results
 from edl.worker.prefetch import Prefetch
@@ -34,15 +35,6 @@ from edl.worker.strategy import Strategy
 from edl.worker.tasks import LEAST_ROWS, Report, Task, TaskSource
 
 AHEAD = 2  # blocks that are read in front of the steps
-
-
-class JobCancelledError(JobError):
-    """The job was told to stop."""
-
-    code = "cancelled"
-
-    def __init__(self) -> None:
-        super().__init__("the job was cancelled")
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from typing import Literal
 
 import msgspec
 
@@ -19,30 +18,16 @@ from edl.worker.blocks import Blocks
 from edl.worker.events import EpochEnd, Figures, Observer, figures, finite
 from edl.worker.loop import Worker
 from edl.worker.measuring import LOSS, mean_loss, measured, program_metrics
+from edl.worker.outcome import Outcome
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local
 from edl.worker.tasks import LocalTasks, Report
 
 
-class Trained(msgspec.Struct, frozen=True):
-    """What a training came to. metrics: `loss` and the program's, of the rows that `measured_on` names."""
-
-    steps: int
-    epochs: int  # that were finished
-    rows: int  # trained on, counted once per epoch
-    seconds: float
-    loss: float | None  # of the last epoch's training rows
-    metrics: Figures
-    measured_on: Literal["validation", "training"]
-    curve: tuple[EpochEnd, ...]
-    stopped: str  # why it ended before its last epoch; empty when it did not
-
-
 def train(
-    program: Program, reader: Reader, *, observer: Observer, cancelled: threading.Event
-) -> tuple[Trained, Adapter]:
-    """Train the program's model on the pinned rows; what it came to, and the model."""
-    rows = split(program.spec.rows, reader.rows, program.spec.training.validation_fraction)
+    program: Program, reader: Reader, rows: Rows, *, observer: Observer, cancelled: threading.Event
+) -> tuple[Outcome, Adapter]:
+    """Train the program's model on the pinned rows, which `rows` splits; what it came to, and the model."""
     if not rows.training:
         raise JobError("there are no rows to train on")
     blocks = Blocks(program, reader)
@@ -83,7 +68,7 @@ class _Conductor:
         self._began = time.monotonic()
         self.tasks = LocalTasks(rows.training, self._training, self)
 
-    def run(self) -> Trained:
+    def run(self) -> Outcome:
         for callback in self._callbacks:
             callback.on_train_begin(self)
         size = self._training.batch_size
@@ -96,13 +81,14 @@ class _Conductor:
             self.worker.evaluate(self._metrics)
         for callback in self._callbacks:
             callback.on_train_end(_known(self._final))
-        return Trained(
-            steps=self.worker.step,
-            epochs=len(self._curve),
+        return Outcome(
+            kind="train",
             rows=self._trained_rows,
             seconds=seconds,
+            steps=self.worker.step,
+            epochs=len(self._curve),
             loss=finite(self._epoch_loss),
-            metrics=self._final,
+            figures=self._final,
             measured_on="validation" if self._rows.validation else "training",
             curve=tuple(self._curve),
             stopped=self._stopped,

@@ -1,0 +1,92 @@
+"""What a client and its training process say to each other: one JSON object a line.
+
+Requests come on the process's standard input; it ends when that closes. Events go to a file descriptor of their own,
+so nothing that a program prints can be taken for one. A job is named by a number, and a cancel names the job, so one
+that comes too late harms no later job.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.errors import ClusterError, JobError, SemanticError, SourceError, SpecError, SQLFlowError
+from edl.program.user_code import UserCodeError
+from edl.worker.events import EpochEnd, Progress
+from edl.worker.outcome import JobCancelledError, Outcome
+
+LOG = "logs/worker-0.log"  # in the job folder
+
+
+class Run(msgspec.Struct, frozen=True, tag="run"):
+    """Run the program's job on the rows that are pinned in the job folder.
+
+    weights: PREDICT and EVALUATE: a model's archive, or its weights.safetensors.
+    """
+
+    number: int
+    program: str
+    job: str
+    weights: str = ""
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    number: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The framework is imported. seconds: what that took."""
+
+    seconds: float
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The job failed or was cancelled; the traceback is in its log."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
+Request = Run | Cancel
+Event = Ready | Progress | EpochEnd | Outcome | Failed
+
+_ERRORS: dict[str, type[SQLFlowError]] = {
+    kind.code: kind
+    for kind in (SemanticError, SourceError, ClusterError, SpecError, UserCodeError, JobCancelledError)
+}
+_requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def to_line(message: Request | Event) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+def to_request(line: bytes) -> Request:
+    """SpecError: the line is no request."""
+    try:
+        return _requests.decode(line)
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"not a request: {error}") from None
+
+
+def to_event(line: bytes) -> Event:
+    """SpecError: the line is no event."""
+    try:
+        return _events.decode(line)
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"not an event of a training process: {error}") from None
+
+
+def to_failed(error: BaseException, log: str) -> Failed:
+    """What a client is told of an error. One that is nobody's fault but ours is named by type, and the log."""
+    if isinstance(error, SQLFlowError):
+        return Failed(error.code, error.message, error.hint)
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return Failed(
+        JobError.code, f"{type(error).__name__}: {first}".rstrip(":. "), f"the traceback is in {log}"
+    )
+
+
+def to_error(failed: Failed) -> SQLFlowError:
+    return _ERRORS.get(failed.code, JobError)(failed.message, hint=failed.hint)

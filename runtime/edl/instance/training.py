@@ -1,0 +1,140 @@
+"""The training process: `python -m edl.instance.training --framework keras --threads 2 --events FD`.
+
+Started early, so that importing the framework overlaps with compiling the statement; runs jobs one after another as
+requests come on standard input (see `edl.instance.protocol`), and ends when that closes. Standard output and error go
+to the log of the job that runs. It has a session of its own, so a Ctrl-C of the terminal does not reach it: the client
+decides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from edl.data.jobs import JobFolder
+from edl.errors import SQLFlowError
+from edl.instance import exit_codes
+from edl.instance.protocol import LOG, Cancel, Event, Ready, Request, Run, to_failed, to_line, to_request
+
+GRACE = 5.0  # seconds that a job has to stop once its parent is gone
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="edl.instance.training", description="Runs the jobs of a client")
+    parser.add_argument("--framework", choices=("keras", "torch"), required=True)
+    parser.add_argument("--threads", type=int, required=True, help="threads of the framework's pools")
+    parser.add_argument(
+        "--events", type=int, required=True, help="file descriptor that events are written to"
+    )
+    options = parser.parse_args(arguments)
+    requests = Requests(sys.stdin.buffer)
+    server = Server(options.threads, os.fdopen(options.events, "wb", buffering=0))
+    server.warm_up(options.framework)
+    while (job := requests.next()) is not None:
+        server.run(*job)
+    return exit_codes.OK
+
+
+class Requests:
+    """Reads requests in a thread of its own, so that a cancel is heard while a job runs."""
+
+    def __init__(self, lines: IO[bytes]) -> None:
+        self._lines = lines
+        self._jobs: queue.SimpleQueue[tuple[Run, threading.Event] | None] = queue.SimpleQueue()
+        self._cancelled: dict[int, threading.Event] = {}
+        threading.Thread(target=self._listen, name="edl-requests", daemon=True).start()
+
+    def next(self) -> tuple[Run, threading.Event] | None:
+        """The next job with the event that cancels it; None when no more can come."""
+        return self._jobs.get()
+
+    def _listen(self) -> None:
+        try:
+            for line in self._lines:
+                self._take(to_request(line))
+        finally:
+            for number in self._cancelled:
+                self._cancel(number)
+            self._jobs.put(None)
+            abandon = threading.Timer(GRACE, os._exit, [exit_codes.ABANDONED])
+            abandon.daemon = True
+            abandon.start()
+
+    def _take(self, request: Request) -> None:
+        if isinstance(request, Cancel):
+            self._cancel(request.number)
+            return
+        self._cancelled[request.number] = threading.Event()
+        self._jobs.put((request, self._cancelled[request.number]))
+
+    def _cancel(self, number: int) -> None:
+        if number in self._cancelled:
+            self._cancelled[number].set()
+
+
+class Server:
+    """Runs jobs and tells of them."""
+
+    def __init__(self, threads: int, events: IO[bytes]) -> None:
+        self._threads = threads
+        self._events = events
+
+    def tell(self, event: Event) -> None:
+        try:
+            self._events.write(to_line(event))
+        except BrokenPipeError:
+            os._exit(exit_codes.ABANDONED)
+
+    def warm_up(self, framework: str) -> None:
+        """Import the framework; when that fails, the job that needs it says so."""
+        began = time.monotonic()
+        from edl import nn
+
+        try:
+            nn.prepare(framework, self._threads)
+        except SQLFlowError:
+            traceback.print_exc()
+        self.tell(Ready(time.monotonic() - began))
+
+    def run(self, request: Run, cancelled: threading.Event) -> None:
+        """Run one job; every end of it is told."""
+        job = JobFolder(Path(request.job))
+        log = job.path / LOG
+        _log_to(log)
+        try:
+            self.tell(self._run(request, job, cancelled))
+        except Exception as error:
+            traceback.print_exc()
+            self.tell(to_failed(error, str(log)))
+
+    def _run(self, request: Run, job: JobFolder, cancelled: threading.Event) -> Event:
+        from edl.instance import work
+        from edl.program import read_spec
+
+        folder = Path(request.program)
+        weights = Path(request.weights) if request.weights else None
+        with work.loaded(folder, read_spec(folder), threads=self._threads) as program:
+            return work.run(program, job, weights, observer=self.tell, cancelled=cancelled)
+
+
+def _log_to(file: Path) -> None:
+    """Append standard output and error, of Python and of native code, to the file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

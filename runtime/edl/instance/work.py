@@ -1,0 +1,124 @@
+"""Running one job in this process: rows in, results or a model's archive out, all in the job folder.
+
+    rows/pinned.json, rows/…   in: what was pinned, and the rows
+    results/                   out: the staged result of PREDICT and EVALUATE
+    archive.zip                out: the model of TRAIN
+
+A job that fails or is cancelled leaves neither results nor an archive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from edl import nn
+from edl.data import Pinned, Reader
+from edl.data.jobs import JobFolder
+from edl.data.pinned import open_reader
+from edl.data.results import ResultFolder
+from edl.errors import JobError, SpecError
+from edl.instance.archive import save
+from edl.models import weights as weight_files
+from edl.models.archive import read_archive
+from edl.nn.structure import Array
+from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
+from edl.spec import JobSpec
+from edl.worker.events import Observer
+from edl.worker.inference import evaluate, predict
+from edl.worker.outcome import Outcome
+from edl.worker.training import split, train
+
+ARCHIVE = "archive.zip"
+PINNED = "pinned.json"
+
+
+@contextlib.contextmanager
+def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
+    """The program in `folder`, with its framework prepared and seeded, to be run as `spec` says."""
+    nn.prepare(spec.framework, threads)
+    nn.seed_everything(spec.framework, spec.training.seed)
+    program = load(folder, spec)
+    try:
+        yield program
+    finally:
+        unload(program.module)
+
+
+def run(
+    program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
+) -> Outcome:
+    """Run the program's job in its folder. JobCancelledError: `cancelled` was set."""
+    pinned = read_pinned(job.rows)
+    reader = _open_rows(program, pinned, job.rows)
+    results = ResultFolder(job.results)
+    try:
+        if program.spec.kind == "train":
+            outcome = _train(program, job, pinned, reader, observer=observer, cancelled=cancelled)
+        else:
+            do = predict if program.spec.kind == "predict" else evaluate
+            outcome = do(program, reader, _weights(weights), results, observer=observer, cancelled=cancelled)
+    except BaseException:
+        results.clear()
+        raise
+    return msgspec.structs.replace(outcome, edited=program.edited)
+
+
+def write_pinned(folder: Path, pinned: Pinned) -> None:
+    (folder / PINNED).write_bytes(msgspec.json.encode(pinned))
+
+
+def read_pinned(folder: Path) -> Pinned:
+    """SpecError: it is not there, or damaged."""
+    try:
+        return msgspec.json.decode((folder / PINNED).read_bytes(), type=Pinned)
+    except OSError as error:
+        raise SpecError(f"cannot read {folder / PINNED}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"{folder / PINNED} is damaged: {error}") from None
+
+
+def _train(
+    program: Program,
+    job: JobFolder,
+    pinned: Pinned,
+    reader: Reader,
+    *,
+    observer: Observer,
+    cancelled: threading.Event,
+) -> Outcome:
+    started = datetime.now(UTC)
+    rows = split(program.spec.rows, reader.rows, program.spec.training.validation_fraction)
+    outcome, adapter = train(program, reader, rows, observer=observer, cancelled=cancelled)
+    rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+    save(job.path / ARCHIVE, program, pinned, rows, adapter, outcome, started)
+    return msgspec.structs.replace(outcome, archive=ARCHIVE)
+
+
+def _weights(file: Path | None) -> Mapping[str, Array]:
+    """The weights in a model's archive, or in a safetensors file."""
+    if file is None:
+        raise JobError("a model's weights are needed, and none were given")
+    if file.suffix != ".safetensors":
+        return read_archive(file).weights()
+    try:
+        return weight_files.loads(file.read_bytes())
+    except OSError as error:
+        raise SpecError(f"cannot read {file}: {error.strerror}") from None
+
+
+def _open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:
+    """A reader of the pinned rows: model.py's own, else reader.py's, else that of the rows' file."""
+    if program.has("custom_data_reader"):
+        return cast(Reader, program.call("custom_data_reader", pinned, folder))
+    if not (program.folder / READER_FILE).exists():
+        return open_reader(pinned, folder)
+    module = load_reader(program.folder)
+    with user_code(program.folder / READER_FILE, "custom_data_reader()"):
+        return cast(Reader, getattr(module, "custom_data_reader", open_reader)(pinned, folder))

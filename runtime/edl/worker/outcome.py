@@ -1,0 +1,42 @@
+"""How a job ends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from edl.errors import JobError
+from edl.spec.job import Kind
+from edl.worker.events import EpochEnd, Figures
+
+
+class JobCancelledError(JobError):
+    """The job was told to stop."""
+
+    code = "cancelled"
+
+    def __init__(self, message: str = "the job was cancelled", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+
+
+class Outcome(msgspec.Struct, frozen=True, tag="done"):
+    """What a job came to.
+
+    rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics over
+    the rows that `measured_on` names. tasks: files 0 … tasks-1 of the result folder.
+    """
+
+    kind: Kind
+    rows: int
+    seconds: float
+    figures: Figures = {}
+    measured_on: Literal["", "validation", "training", "all"] = ""
+    tasks: int = 0
+    steps: int = 0
+    epochs: int = 0  # that were finished
+    loss: float | None = None  # of the last epoch's training rows
+    curve: tuple[EpochEnd, ...] = ()
+    stopped: str = ""  # why training ended before its last epoch
+    edited: bool = False  # model.py is not what the compiler wrote
+    archive: str = ""  # TRAIN: the model's file in the job folder
