@@ -1,6 +1,17 @@
 """Data sources, fixed rows, results and job folders. Light to import: databases and Arrow load when they are used."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 from edl.data.source import ConflictError, Pinned, Reader, Source
 from edl.data.url import connect, redacted
 
-__all__ = ["ConflictError", "Pinned", "Reader", "Source", "connect", "redacted"]
+__all__ = ["ConflictError", "Pinned", "Reader", "Source", "connect", "open_reader", "redacted"]
+
+
+def open_reader(pinned: Pinned, folder: Path) -> Reader:
+    """A reader of the rows that were pinned in `folder`. SourceError: they are not there, or damaged."""
+    from edl.data.pinned import open_reader as open_file
+
+    return open_file(pinned, folder)

@@ -150,8 +150,26 @@ def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _zeroed(column: pa.Array) -> pa.Array:
-    if not column.null_count or pa.types.is_null(column.type):
-        return column
-    # Taking at a NULL index is the one kernel that writes zeros under the NULLs of every type.
+    if pa.types.is_nested(column.type):
+        return _zeroed_nested(_retaken(column))
+    return _retaken(column) if column.null_count and not pa.types.is_null(column.type) else column
+
+
+def _retaken(column: pa.Array) -> pa.Array:
+    """A copy from offset 0: taking at a NULL index is the one kernel that writes zeros under NULLs of every type."""
     nulls = column.is_null().to_numpy(zero_copy_only=False)
     return column.take(pa.array(np.arange(len(column)), mask=nulls))
+
+
+def _zeroed_nested(column: pa.Array) -> pa.Array:
+    kind = column.type
+    mask = column.is_null() if column.null_count else None
+    if pa.types.is_struct(kind):
+        inner = [_zeroed(column.field(index)) for index in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind):
+        keys, items = _zeroed(column.keys), _zeroed(column.items)
+        return pa.MapArray.from_arrays(column.offsets, keys, items, type=kind, mask=mask)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(_zeroed(column.values), type=kind, mask=mask)
+    return pa.ListArray.from_arrays(column.offsets, _zeroed(column.values), type=kind, mask=mask)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import duckdb
 import pyarrow as pa
@@ -62,6 +63,12 @@ class DuckDBSource:
         self._end_result()
         self.connection.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
@@ -110,6 +117,10 @@ class DuckDBSource:
         self._transactions -= 1
         if self._transactions == 0:
             self.execute("COMMIT")
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._transactions > 0
 
     def tables(self) -> list[str]:
         with self._errors(queries.TABLES):

@@ -11,11 +11,12 @@ from edl.data.names import free_name, quoted
 
 Column = tuple[str, sqltypes.DuckDBPyType]
 
-# Types whose Arrow form loses what they mean -> the type they are read as. HUGEINT is what sum(integer) gives.
+# Types whose Arrow form loses what they mean, or costs more -> the type they are read as. sum(integer) is a HUGEINT.
 READ_AS = {
     "hugeint": "BIGINT",
     "uhugeint": "UBIGINT",
     "bit": "VARCHAR",
+    "enum": "VARCHAR",
     "time with time zone": "VARCHAR",
 }
 _DOUBLES = re.compile(r"DOUBLE((?:\[\d*\])*)")

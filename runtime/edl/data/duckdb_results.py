@@ -2,8 +2,9 @@
 
 Three kinds of tables in the catalog (the attached database) of the target, because DuckDB writes to one database in
 a transaction: `sqlflow_edl_staged` says which task's rows are staged by which attempt, one
-`sqlflow_edl_stage_<digest>` per target and job holds the rows, and `sqlflow_edl_results` says what was committed.
-A table that a job of ours made says so in its comment, which goes with the table when a user drops and remakes it.
+`sqlflow_edl_stage_<digest>` per target and job holds the rows (and has the job as its comment), and
+`sqlflow_edl_results` says what was committed. A result table says in its comment that a job of ours made it; the
+comment goes with the table when a user drops it and makes another one.
 
 A target is a name of one to three parts: table, schema.table (or database.table), database.schema.table. A schema
 that does not exist is created when the result is committed.
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MARK = "made by sqlflow-edl"
 
+_STAGE = "sqlflow_edl_stage_"  # and a digest
 _STAGED = "sqlflow_edl_staged"
 _RESULTS = "sqlflow_edl_results"
 _BATCHES = "sqlflow_edl_batches"  # the name under which DuckDB sees the batches that come in
@@ -54,7 +56,7 @@ class _Target:
 
     def rows(self, job: str) -> str:
         digest = hashlib.blake2b(f"{self.name}\0{job}".encode(), digest_size=16).hexdigest()
-        return dotted((self.catalog, "main", f"sqlflow_edl_stage_{digest}"))
+        return dotted((self.catalog, "main", _STAGE + digest))
 
 
 def check_target(source: DuckDBSource, target: str) -> None:
@@ -67,13 +69,19 @@ def stage(
 ) -> int:
     """`Source.stage`. `batches` is a reader, or has at least one batch (it may be empty), which tells the columns.
 
-    An attempt that is older than the one staged changes nothing; the rows that count then are those staged.
+    An attempt that is older than the one staged changes nothing; the rows that count are those staged. RuntimeError:
+    inside a transaction of the caller.
     """
+    if source.in_transaction:
+        raise RuntimeError("results cannot be staged inside a transaction")
     place = _resolved(source, target)
     _check(source, place, target)
     incoming = _Incoming(batches)
+    # The tables are made in a transaction of their own: DuckDB 2.0 loses sight of rows when more than a row group of
+    # them goes into a table that CREATE TABLE … AS made empty in the same transaction.
     with source.transaction():
-        _make_books(source, place)
+        _make_tables(source, place, job, incoming.schema)
+    with source.transaction():
         staged = f"FROM {place.staged} WHERE target = ? AND job = ? AND task = ?"
         key = (place.name, job, task)
         for newer, rows in _rows(source, f"SELECT attempt, row_count {staged}", key):
@@ -81,9 +89,7 @@ def stage(
                 return int(rows)
         rows = _insert(source, place.rows(job), task, incoming)
         source.execute(f"DELETE {staged}", key)
-        source.execute(
-            f"INSERT INTO {place.staged} VALUES (?, ?, ?, ?, ?, ?)", (*key, attempt, rows, place.rows(job))
-        )
+        source.execute(f"INSERT INTO {place.staged} VALUES (?, ?, ?, ?, ?)", (*key, attempt, rows))
     return rows
 
 
@@ -95,9 +101,11 @@ def commit(source: DuckDBSource, target: str, job: str, tasks: int) -> int:
         abort(source, target, job)
         return done
     _check(source, place, target)
-    _check_complete(source, place, job, tasks)
+    expected = _complete(source, place, job, tasks)
     with source.transaction():
         rows = _swap(source, place, job, tasks)
+        if rows != expected:
+            raise SourceError(f"{expected:,} rows of job {job} were staged, and {rows:,} of them came back")
         source.execute(
             f"INSERT INTO {place.results} VALUES (?, ?, ?, now()::TIMESTAMP)", (place.name, job, rows)
         )
@@ -114,20 +122,17 @@ def abort(source: DuckDBSource, target: str, job: str) -> None:
 
 def sweep(source: DuckDBSource, live_jobs: Collection[str]) -> int:
     """`Source.sweep`, in every database that is attached and can be written."""
-    dropped = 0
-    databases = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND NOT readonly"
-    for (catalog,) in _rows(source, databases):
-        staged = dotted((catalog, "main", _STAGED))
-        if not _exists(source, catalog, _STAGED):
-            continue
-        for job, rows in _rows(source, f"SELECT DISTINCT job, stage FROM {staged}"):
-            if job in live_jobs:
-                continue
-            with source.transaction():
-                source.execute(f"DROP TABLE IF EXISTS {rows}")
-                source.execute(f"DELETE FROM {staged} WHERE job = ? AND stage = ?", (job, rows))
-            dropped += 1
-    return dropped
+    query = (
+        "SELECT database_name, table_name, t.comment FROM duckdb_tables() t"
+        " JOIN duckdb_databases() USING (database_name) WHERE schema_name = 'main' AND NOT readonly AND starts_with(table_name, ?)"
+    )
+    dead = [found for found in _rows(source, query, (_STAGE,)) if found[2] not in live_jobs]
+    for catalog, table, job in dead:
+        with source.transaction():
+            source.execute(f"DROP TABLE IF EXISTS {dotted((catalog, 'main', table))}")
+            if _exists(source, catalog, _STAGED):
+                source.execute(f"DELETE FROM {dotted((catalog, 'main', _STAGED))} WHERE job = ?", (job,))
+    return len(dead)
 
 
 # Steps -------------------------------------------------------------------------------------------------------
@@ -164,15 +169,22 @@ def _check(source: DuckDBSource, place: _Target, target: str) -> None:
         )
 
 
-def _make_books(source: DuckDBSource, place: _Target) -> None:
+def _make_tables(source: DuckDBSource, place: _Target, job: str, schema: pa.Schema) -> None:
+    """The bookkeeping, and the staging table; its first column is the task, of a name that the others leave."""
     source.execute(
         f"CREATE TABLE IF NOT EXISTS {place.staged}"
-        " (target VARCHAR, job VARCHAR, task BIGINT, attempt BIGINT, row_count BIGINT, stage VARCHAR)"
+        " (target VARCHAR, job VARCHAR, task BIGINT, attempt BIGINT, row_count BIGINT)"
     )
     source.execute(
         f"CREATE TABLE IF NOT EXISTS {place.results}"
         " (target VARCHAR, job VARCHAR, row_count BIGINT, committed TIMESTAMP)"
     )
+    column = quoted(_task_column(schema))
+    with source.visible(_BATCHES, schema.empty_table()):
+        source.execute(
+            f"CREATE TABLE IF NOT EXISTS {place.rows(job)} AS SELECT 0::BIGINT AS {column}, * FROM {_BATCHES} LIMIT 0"
+        )
+    source.execute(f"COMMENT ON TABLE {place.rows(job)} IS {_text(job)}")
 
 
 class _Incoming:
@@ -192,13 +204,9 @@ class _Incoming:
 
 
 def _insert(source: DuckDBSource, stage_table: str, task: int, incoming: _Incoming) -> int:
-    """Replace the task's rows in the staging table; its first column is the task, of a name that the others leave."""
-    names = [free_name("sqlflow_edl_task", incoming.schema.names), *incoming.schema.names]
+    """Replace the task's rows in the staging table; how many they are."""
+    names = [_task_column(incoming.schema), *incoming.schema.names]
     column = quoted(names[0])
-    with source.visible(_BATCHES, incoming.schema.empty_table()):
-        source.execute(
-            f"CREATE TABLE IF NOT EXISTS {stage_table} AS SELECT 0::BIGINT AS {column}, * FROM {_BATCHES} LIMIT 0"
-        )
     if (there := source.schema(f"FROM {stage_table}").names) != names:
         raise SourceError(f"task {task} has the columns {names[1:]}, the tasks before it have {there[1:]}")
     source.execute(f"DELETE FROM {stage_table} WHERE {column} = ?", (task,))
@@ -212,14 +220,19 @@ def _insert(source: DuckDBSource, stage_table: str, task: int, incoming: _Incomi
     return int(_rows(source, f"SELECT count(*) FROM {stage_table} WHERE {column} = ?", (task,))[0][0])
 
 
-def _check_complete(source: DuckDBSource, place: _Target, job: str, tasks: int) -> None:
-    known = set(_staged_tasks(source, place, job))
-    missing = [task for task in range(tasks) if task not in known]
+def _complete(source: DuckDBSource, place: _Target, job: str, tasks: int) -> int:
+    """The number of staged rows. SourceError: a task has none staged, not even an empty result."""
+    staged: dict[int, int] = {}
+    if _exists(source, place.catalog, _STAGED):
+        query = f"SELECT task, row_count FROM {place.staged} WHERE target = ? AND job = ? AND task < ?"
+        staged = dict(_rows(source, query, (place.name, job, tasks)))
+    missing = [task for task in range(tasks) if task not in staged]
     if missing or not tasks:
         raise SourceError(
             f"{len(missing)} of the {tasks} tasks of job {job} have no staged rows"
             + (f", the first is task {missing[0]}" if missing else "")
         )
+    return sum(staged.values())
 
 
 def _swap(source: DuckDBSource, place: _Target, job: str, tasks: int) -> int:
@@ -231,7 +244,7 @@ def _swap(source: DuckDBSource, place: _Target, job: str, tasks: int) -> int:
         f"CREATE OR REPLACE TABLE {place.name} AS SELECT {', '.join(columns)} FROM {stage_table}"
         f" WHERE {task} < {int(tasks)} ORDER BY {task}, rowid"
     )
-    source.execute(f"COMMENT ON TABLE {place.name} IS '{MARK}, job {job.replace(chr(39), chr(39) * 2)}'")
+    source.execute(f"COMMENT ON TABLE {place.name} IS {_text(f'{MARK}, job {job}')}")
     return int(_rows(source, f"SELECT count(*) FROM {place.name}")[0][0])
 
 
@@ -249,13 +262,6 @@ def _committed(source: DuckDBSource, place: _Target, job: str) -> int | None:
         source, f"SELECT row_count FROM {place.results} WHERE target = ? AND job = ?", (place.name, job)
     )
     return int(found[0][0]) if found else None
-
-
-def _staged_tasks(source: DuckDBSource, place: _Target, job: str) -> list[int]:
-    if not _exists(source, place.catalog, _STAGED):
-        return []
-    query = f"SELECT task FROM {place.staged} WHERE target = ? AND job = ?"
-    return [task for (task,) in _rows(source, query, (place.name, job))]
 
 
 def _exists(source: DuckDBSource, catalog: str, table: str) -> bool:
@@ -282,3 +288,12 @@ def _is_database(source: DuckDBSource, name: str) -> bool:
     return bool(
         _rows(source, "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower(?)", (name,))
     )
+
+
+def _task_column(schema: pa.Schema) -> str:
+    return free_name("sqlflow_edl_task", schema.names)
+
+
+def _text(value: str) -> str:
+    """A literal; statements that define tables take no parameters."""
+    return "'" + value.replace("'", "''") + "'"

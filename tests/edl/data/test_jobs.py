@@ -1,0 +1,138 @@
+"""Job folders: private, sortable, swept when their process died."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edl.data import jobs
+from edl.errors import JobError, SemanticError, SpecError
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def dead_pid() -> int:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_a_job_has_private_folders_in_the_users_state_folder(state_folder: Path) -> None:
+    job = jobs.create("train", "SELECT 1 TO TRAIN x")
+    assert job.path.parent == state_folder / "sqlflow-edl" / "jobs"
+    for folder in (job.path, job.program, job.rows, job.results, job.logs):
+        assert folder.is_dir()
+        assert mode(folder) == 0o700
+    status = job.status()
+    assert (status.kind, status.state, status.pid) == ("train", "running", os.getpid())
+    assert status.statement == "SELECT 1 TO TRAIN x"
+    assert status.alive
+
+
+def test_ids_sort_by_the_time_they_were_made() -> None:
+    made = [jobs.create("predict").id for _ in range(20)]
+    assert made == sorted(made)
+    assert [job.id for job in jobs.jobs()] == made
+
+
+def test_without_xdg_state_home_the_home_folder_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for unset in ("", "relative/folder"):
+        monkeypatch.setenv("XDG_STATE_HOME", unset)
+        assert jobs.state_folder() == tmp_path / ".local" / "state" / "sqlflow-edl"
+
+
+def test_a_state_folder_that_cannot_be_written_is_a_named_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(JobError, match="cannot make a job folder") as caught:
+        jobs.create("train")
+    assert "XDG_STATE_HOME" in str(caught.value.hint)
+
+
+def test_an_ended_job_keeps_its_log_and_loses_its_rows() -> None:
+    job = jobs.create("train")
+    (job.rows / "rows.arrow").write_bytes(b"x")
+    (job.logs / "worker-0.log").write_text("epoch 1", encoding="utf-8")
+    ended = job.end("failed", "the loss is not a number")
+    assert not job.rows.exists()
+    assert (job.logs / "worker-0.log").is_file()
+    assert (ended.state, ended.error, bool(ended.ended)) == ("failed", "the loss is not a number", True)
+    assert job.status() == ended
+    assert not ended.alive
+
+
+def test_a_sweep_ends_jobs_whose_process_died_and_leaves_the_others() -> None:
+    mine, dead, done = (jobs.create("train") for _ in range(3))
+    done.end("done")
+    dead.update(pid=dead_pid())
+    for job in (mine, dead, done):
+        job.rows.mkdir(exist_ok=True)
+        (job.rows / "rows.arrow").write_bytes(b"x")
+    assert jobs.sweep() == [dead]
+    assert dead.status().state == "died"
+    assert done.status().state == "done"
+    assert mine.status().alive
+    assert [job.rows.exists() for job in (mine, dead, done)] == [True, False, False]
+    assert jobs.sweep() == []
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="elsewhere a process is known by its id alone"
+)
+def test_a_process_id_that_was_used_again_is_not_the_job() -> None:
+    job = jobs.create("train")
+    job.update(started_as="another boot:1")
+    assert not job.status().alive
+    assert jobs.sweep() == [job]
+
+
+def test_a_job_can_be_handed_to_another_process() -> None:
+    job = jobs.create("train")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert job.owned_by(child.pid).alive
+        assert jobs.sweep() == []
+        child.communicate(b"\n")
+    assert jobs.sweep() == [job]
+
+
+def test_a_job_is_found_by_its_id_or_an_unmistakable_part() -> None:
+    first, second = jobs.create("train"), jobs.create("train")
+    assert jobs.find(first.id) == first
+    assert jobs.find(second.id[-6:]) == second
+    with pytest.raises(SemanticError, match="2 jobs are named"):
+        jobs.find(first.id[:4])
+    with pytest.raises(SemanticError, match="there is no job") as caught:
+        jobs.find(first.id[:-1] + "?")
+    assert caught.value.hint == f"did you mean {first.id}?"
+    with pytest.raises(SemanticError):
+        jobs.find("")
+
+
+def test_a_damaged_status_is_a_named_error_and_stops_no_sweep() -> None:
+    damaged, dead = jobs.create("train"), jobs.create("train")
+    (damaged.path / "status.json").write_text("{", encoding="utf-8")
+    dead.update(pid=dead_pid())
+    with pytest.raises(SpecError, match=f"status of job {damaged.id}"):
+        damaged.status()
+    assert jobs.sweep() == [dead]
+
+
+def test_a_folder_that_is_no_job_is_not_listed_and_a_removed_job_is_gone() -> None:
+    assert jobs.jobs() == []
+    job = jobs.create("train")
+    (job.path.parent / "something").mkdir()
+    assert jobs.jobs() == [job]
+    job.remove()
+    assert jobs.jobs() == []

@@ -1,0 +1,57 @@
+"""Dotted names: any text is a name and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edl.data.names import dotted, duplicate, free_name, quoted, shown, split_name
+from edl.errors import SourceError
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("t", ("t",)),
+        ("iris.predict", ("iris", "predict")),
+        ('"a.b"."c ""d"""', ("a.b", 'c "d"')),
+        ('iris."x y".t', ("iris", "x y", "t")),
+        ('x"); drop table t; --', ('x"); drop table t; --',)),
+        ("таблица.表", ("таблица", "表")),
+        ("n" * 300, ("n" * 300,)),
+    ],
+)
+def test_a_name_comes_apart_at_its_dots(name: str, parts: tuple[str, ...]) -> None:
+    assert split_name(name) == parts
+
+
+@pytest.mark.parametrize("name", ["", ".", "a.", ".a", "a..b", '"', '"a', '"a"b', '"".t', 'a."b'])
+def test_a_name_with_an_empty_part_or_an_open_quote_is_refused(name: str) -> None:
+    with pytest.raises(SourceError):
+        split_name(name)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
+def test_quoted_parts_come_back_as_they_were(parts: list[str]) -> None:
+    assert split_name(dotted(parts)) == tuple(parts)
+    assert split_name(shown(parts)) == tuple(parts)
+
+
+def test_a_quote_inside_a_name_is_doubled() -> None:
+    assert quoted('a"b') == '"a""b"'
+    assert quoted("a`b", "`") == "`a``b`"
+
+
+def test_a_name_is_shown_with_quotes_only_where_it_needs_them() -> None:
+    assert shown(["iris", "or der", "Select", "x1"], reserved={"select"}) == 'iris."or der"."Select".x1'
+
+
+def test_a_free_name_differs_from_every_taken_one_in_any_case() -> None:
+    assert free_name("h", ["a"]) == "h"
+    assert free_name("h", ["H", "h_", "H__"]) == "h___"
+
+
+def test_the_first_repeated_name_is_found_whatever_its_case() -> None:
+    assert duplicate(["a", "b", "A", "B"]) == "A"
+    assert duplicate(["a", "b"]) is None
