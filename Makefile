@@ -12,7 +12,7 @@ help:            ## this list
 
 demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	@mkdir -p demo
-	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source duckdb:///demo/demo.duckdb
+	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source duckdb:///demo/demo.duckdb --create
 
 test: $(VENV)/ready-test lint  ## set up what the tests need, and run them
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests

@@ -1,6 +1,6 @@
 -- Which iris is it? Train on 100 flowers, measure on the other 50, name the species of each.
 --
---     sqlflow run samples/iris.sql --source duckdb:///demo/demo.duckdb
+--     sqlflow run samples/iris.sql --source duckdb:///demo/demo.duckdb --create
 
 CREATE SCHEMA IF NOT EXISTS iris;
 CREATE OR REPLACE TABLE iris.train AS SELECT * FROM 'samples/data/iris.csv' WHERE id % 3 > 0;

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
+from edl.worker.events import EpochEnd, Progress
 from sqlflow_edl.syntax import Statement
 
 
@@ -17,7 +17,7 @@ class Observer(Protocol):
     def note(self, text: str) -> None:
         """Something the user should know: a derived feature, an attribute without effect."""
 
-    def progress(self, event: Mapping[str, object]) -> None:
+    def progress(self, event: Progress | EpochEnd) -> None:
         """An event of the training process: rows, epoch, loss, metrics."""
 
 
@@ -28,4 +28,4 @@ class Silent:
 
     def note(self, text: str) -> None: ...
 
-    def progress(self, event: Mapping[str, object]) -> None: ...
+    def progress(self, event: Progress | EpochEnd) -> None: ...

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 class Result:
     """The outcome of one statement.
 
-    message: a sentence for people. notes: what the compiler decided or left out, a sentence each. metrics: of a
-    training or evaluation. reader: rows that have not been fetched yet; read them once, by `to_arrow` or batch by
-    batch.
+    message: a sentence for people. notes: what the compiler decided or left out, a sentence each. figures: the loss and
+    metrics of a training or evaluation, None where one is not defined. reader: rows that have not been fetched yet;
+    read them once, by `to_arrow` or batch by batch.
     """
 
     statement: Statement
     message: str = ""
     notes: tuple[str, ...] = ()
-    metrics: Mapping[str, float] | None = None
+    figures: Mapping[str, float | None] | None = None
     model: str = ""  # name@version of what was trained
     rows: int = 0  # written to a table
     reader: pa.RecordBatchReader | None = None

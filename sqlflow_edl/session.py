@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 import msgspec
@@ -24,13 +25,15 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
+from edl.worker.events import Figures
+from edl.worker.outcome import JobCancelledError, Outcome
 from sqlflow_edl.analysis import train, use
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import collect, distinct_values
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.observer import Observer, Silent
 from sqlflow_edl.results import Result
-from sqlflow_edl.submit.local import LocalSubmitter, Outcome
+from sqlflow_edl.submit.local import LocalSubmitter
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Name, Statement
 
@@ -137,13 +140,13 @@ class Session:
             except SQLFlowError as error:
                 self.registry.record_failure(name, _record(fitted, {}), error.message)
                 raise
-            version = self.registry.save(name, outcome.archive, _record(fitted, outcome.metrics))
+            version = self.registry.save(name, job.path / outcome.archive, _record(fitted, outcome.figures))
         held = f", measured on {held_out:,} held out" if held_out else ", measured on the same rows"
         return Result(
             statement,
             message=f"trained {fitted.model.name} {name}@{version} on {training:,} rows{held}",
             notes=tuple(plan.notes),
-            metrics=outcome.figures,
+            figures=outcome.figures,
             model=f"{name}@{version}",
         )
 
@@ -184,7 +187,7 @@ class Session:
                 table = results.read_all()  # before the job folder is cleaned up
                 return Result(
                     statement,
-                    metrics=outcome.figures if kind == "evaluate" else None,
+                    figures=outcome.figures if kind == "evaluate" else None,
                     reader=table.to_reader(),
                 )
             self.source.stage(target, job.id, 0, 0, results)
@@ -193,7 +196,7 @@ class Session:
             statement,
             message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
             rows=written,
-            metrics=outcome.figures if kind == "evaluate" else None,
+            figures=outcome.figures if kind == "evaluate" else None,
         )
 
     _handlers: Mapping[str, Callable[[Session, Statement], Result]] = {
@@ -249,22 +252,28 @@ class Session:
         return Schema(arrow), spec.Query(statement.select, self.dialect, self.source.url, fields)
 
     def _run(
-        self, job: jobs.JobFolder, job_spec: spec.JobSpec, pinned: data.Pinned, archive: object = None
+        self, job: jobs.JobFolder, job_spec: spec.JobSpec, pinned: data.Pinned, weights: Path | None = None
     ) -> Outcome:
         generate(job_spec).write(job.program)
-        return self._submitter.run(job, job_spec, pinned, archive, self.observer.progress)
+        return self._submitter.run(job, job_spec.framework, pinned, self.observer.progress, weights=weights)
 
     @contextlib.contextmanager
     def _job(self, statement: Statement, kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
-        """A job folder whose status tells how the job ended, and whose rows are gone then."""
+        """A job folder whose status tells how the job ended; only its program and log are left then."""
         job = jobs.create(kind, statement.text)
+        state: jobs.State = "failed"
+        message = ""
         try:
             yield job
-        except BaseException as error:
-            message = error.message if isinstance(error, SQLFlowError) else type(error).__name__
-            job.end("cancelled" if isinstance(error, KeyboardInterrupt) else "failed", message)
+            state = "done"
+        except (KeyboardInterrupt, JobCancelledError):
+            state = "cancelled"
             raise
-        job.end("done")
+        except SQLFlowError as error:
+            message = error.message
+            raise
+        finally:
+            job.end(state, message)
 
     def _tell(self, notes: list[str]) -> None:
         for note in notes:
@@ -282,9 +291,9 @@ _WORDS = {
 }
 
 
-def _record(job_spec: spec.JobSpec, metrics: Mapping[str, float | None]) -> ModelRecord:
+def _record(job_spec: spec.JobSpec, figures: Figures) -> ModelRecord:
     return ModelRecord(
-        job_spec.model.name, job_spec.framework, job_spec.rows.training, dict(metrics), job_spec.statement
+        job_spec.model.name, job_spec.framework, job_spec.rows.training, figures, job_spec.statement
     )
 
 

@@ -44,7 +44,7 @@ TRAIN = (
     Attribute(
         "train.epoch",
         "integer",
-        "Passes over the training rows; by default enough for about 3,000 steps.",
+        "Passes over the training rows; by default enough for about 2,000 steps.",
         low=1,
         aliases=("train.epochs", "epoch", "epochs", "train.num_epochs", "num_epochs"),
     ),
@@ -265,7 +265,7 @@ _TYPE_WORDS: Mapping[Type, str] = {
 
 def plain(value: ast.Value) -> Setting:
     """An attribute's value as Python data: a bare name is its text. None when it is no simple value."""
-    if isinstance(value, ast.Literal_):
+    if isinstance(value, ast.Constant):
         return value.value
     if isinstance(value, ast.Name):
         return value.text

@@ -56,7 +56,7 @@ class Resolver:
     def _item(self, value: ast.Value) -> list[Draft]:
         if isinstance(value, ast.Call):
             return self._calls(value)
-        if isinstance(value, ast.Name | ast.Star | ast.Literal_):
+        if isinstance(value, ast.Name | ast.Star | ast.Constant):
             columns = self._columns(value)
             return [self._plain(column, value.span) for column in columns]
         raise SemanticError(
@@ -153,7 +153,7 @@ class Resolver:
             return [name for name in self.schema.names if name not in self.labels]
         if isinstance(value, ast.Name):
             return [self._no_label(self.schema.resolve(value), value.span)]
-        if isinstance(value, ast.Literal_) and isinstance(value.value, str):
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return self._matching(value.value, value.span)
         raise SemanticError("expected a column", span=value.span, hint=self.schema.known())
 
@@ -220,7 +220,7 @@ def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
 
 
 def _whole(value: ast.Value) -> int | None:
-    found = value.value if isinstance(value, ast.Literal_) else None
+    found = value.value if isinstance(value, ast.Constant) else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
@@ -234,7 +234,7 @@ def _numbers(value: ast.Value) -> tuple[float, ...] | None:
     found = tuple(
         float(item.value)
         for item in items
-        if isinstance(item, ast.Literal_)
+        if isinstance(item, ast.Constant)
         and isinstance(item.value, int | float)
         and not isinstance(item.value, bool)
     )
@@ -244,11 +244,11 @@ def _numbers(value: ast.Value) -> tuple[float, ...] | None:
 def _text(value: ast.Value) -> str | None:
     if isinstance(value, ast.Name):
         return value.text
-    return value.value if isinstance(value, ast.Literal_) and isinstance(value.value, str) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 
 def _scalar(value: ast.Value) -> object:
-    return value.value if isinstance(value, ast.Literal_) else value
+    return value.value if isinstance(value, ast.Constant) else value
 
 
 _CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {

@@ -119,7 +119,13 @@ def vocabulary(
                 span=span,
                 hint=f"write CATEGORY_HASH({column}, 100000), or keep the frequent ones with max_size=",
             )
-        return spec.Vocabulary(column, counts.vocabulary(max_size=max_size, min_count=min_count))
+        values = counts.vocabulary(max_size=max_size, min_count=min_count)
+        if not values:
+            often = "" if min_count == 1 else f" that occurs {min_count:,} times"
+            raise SemanticError(
+                f"{column} has no value{often} in the training rows", span=span, hint="leave it out"
+            )
+        return spec.Vocabulary(column, values)
 
     return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)
 
@@ -135,11 +141,11 @@ def hashed(column: str, size: int | None, span: Span | None = None, why: str = "
 
 def text_category(column: str, span: Span | None, *, why: str = "", largest: int = 10_000) -> Draft:
     """A vocabulary while the values are few, hashed when they are many."""
+    known = vocabulary(column, span)
 
-    def fit(statistics: Statistics) -> spec.Category:
-        counts = statistics[column].counts
-        if counts is not None and statistics[column].distinct <= largest:
-            return spec.Vocabulary(column, counts.vocabulary())
+    def fit(statistics: Statistics) -> Fitted:
+        if statistics[column].distinct <= largest:
+            return known.fit(statistics)
         return spec.HashBucket(column, min(1_000_000, 3 * statistics[column].distinct))
 
     return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)

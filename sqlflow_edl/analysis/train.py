@@ -164,9 +164,9 @@ def default_batch_size(rows: int) -> int:
 
 
 def default_epochs(rows: int, batch_size: int) -> int:
-    """Enough for about 3,000 steps, from 2 to 200."""
+    """Enough for about 2,000 steps, from 2 to 100."""
     steps = max(1, -(-rows // batch_size))
-    return min(200, max(2, -(-3000 // steps)))
+    return min(100, max(2, -(-2000 // steps)))
 
 
 def as_feature(fitted: Fitted, model: catalog.Entry, label: spec.Label) -> spec.Feature:

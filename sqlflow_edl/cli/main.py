@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     run = _command(commands, "run", "run the statements of a program")
     run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
     run.add_argument("-e", "--execute", metavar="SQL", action="append", default=[], help="run this text")
+    run.add_argument("--create", action="store_true", help="make the database file if it is not there")
     run.add_argument(
         "--format", choices=("table", "csv", "json"), default="table", help="of result sets on stdout"
     )

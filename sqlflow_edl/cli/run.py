@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
         if not options.source:
             print("sqlflow run: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
             return exit_codes.USAGE
-        with Session(options.source, dialect=options.dialect, observer=narrator) as session:
+        with Session(
+            options.source, dialect=options.dialect, create=options.create, observer=narrator
+        ) as session:
             for program in texts(options.files, options.execute):
                 name, text = program.name, program.text
                 for statement in session.parse(text):

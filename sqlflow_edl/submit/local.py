@@ -1,19 +1,56 @@
-"""Runs programs in a training process on this machine: one per framework, started early, kept between statements."""
+"""Runs programs in a training process on this machine: one at a time, started early, kept between statements.
+
+A statement of the other framework ends the process and starts one of that: two frameworks in one process would each
+take all cores, and their memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    metrics: Mapping[str, float | None]
-    archive: Path
-    tasks: int
+from edl.data.jobs import JobFolder
+from edl.data.source import Pinned
+from edl.instance.client import TrainingProcess
+from edl.worker.events import EpochEnd, Progress
+from edl.worker.outcome import Outcome
+
+PINNED_FILE = "pinned.json"
 
 
 class LocalSubmitter:
-    def warm(self, framework: str) -> None: ...
-    def close(self) -> None: ...
+    """Submits jobs to the training process; close it to end the process."""
+
+    def __init__(self) -> None:
+        self._process: TrainingProcess | None = None
+
+    def warm(self, framework: str) -> None:
+        """Start the process of the framework if it does not run; returns at once."""
+        if self._process is not None and not (self._process.framework == framework and self._process.alive):
+            self.close()
+        if self._process is None:
+            self._process = TrainingProcess.start(framework)
+
+    def run(
+        self,
+        job: JobFolder,
+        framework: str,
+        pinned: Pinned,
+        on_event: Callable[[Progress | EpochEnd], None],
+        *,
+        weights: Path | None = None,
+    ) -> Outcome:
+        """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed."""
+        (job.rows / PINNED_FILE).write_bytes(msgspec.json.encode(pinned))
+        self.warm(framework)
+        process = self._process
+        if process is None:
+            raise RuntimeError("warm() starts a process")
+        return process.run(job.program, job.path, on_event, weights=weights)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None

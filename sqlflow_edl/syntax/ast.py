@@ -41,7 +41,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal_:  # noqa: N801 - `Literal` is typing's
+class Constant:
     """A number, string, boolean or NULL."""
 
     value: int | float | str | bool | None
@@ -82,7 +82,7 @@ class Star:
     span: Span
 
 
-Value = Name | Literal_ | ListValue | MapValue | Call | Star
+Value = Name | Constant | ListValue | MapValue | Call | Star
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ColumnItem:
-    """One item of COLUMN: a Name, Star, Call, or a string Literal_ (a regular expression over column names)."""
+    """One item of COLUMN: a Name, Star, Call, or a string Constant (a regular expression over column names)."""
 
     value: Value
     alias: Name | None

@@ -16,9 +16,9 @@ from sqlflow_edl.syntax.ast import (
     Call,
     ColumnClause,
     ColumnItem,
+    Constant,
     Kind,
     ListValue,
-    Literal_,
     MapValue,
     Name,
     Star,
@@ -238,13 +238,13 @@ class _Builder(Transformer[Token, Any]):
     def star(self, meta: Meta, children: list[Token]) -> Star:
         return Star(_span(meta))
 
-    def string(self, meta: Meta, children: list[Token]) -> Literal_:
-        return Literal_(string_value(children[0]), _span(meta))
+    def string(self, meta: Meta, children: list[Token]) -> Constant:
+        return Constant(string_value(children[0]), _span(meta))
 
-    def constant(self, meta: Meta, children: list[Token]) -> Literal_:
-        return Literal_(_CONSTANTS[children[0].upper()], _span(meta))
+    def constant(self, meta: Meta, children: list[Token]) -> Constant:
+        return Constant(_CONSTANTS[children[0].upper()], _span(meta))
 
-    def number(self, meta: Meta, children: list[Token]) -> Literal_:
+    def number(self, meta: Meta, children: list[Token]) -> Constant:
         text = "".join(children)
         span = _span(meta)
         if len(text) > _MOST_DIGITS:
@@ -254,7 +254,7 @@ class _Builder(Transformer[Token, Any]):
         value = float(text) if set(text) & set(".eE") else int(text)
         if value in (float("inf"), float("-inf")):
             raise StatementSyntaxError("the number is too large", span=span, hint="numbers go up to 1.8e308")
-        return Literal_(value, span)
+        return Constant(value, span)
 
     def list_value(self, meta: Meta, children: list[Value]) -> ListValue:
         return ListValue(tuple(children), _span(meta))
@@ -264,7 +264,7 @@ class _Builder(Transformer[Token, Any]):
 
     def pair(self, meta: Meta, children: list[Any]) -> tuple[str, Value]:
         key, value = children
-        return (str(key.value) if isinstance(key, Literal_) else str(key)), value
+        return (str(key.value) if isinstance(key, Constant) else str(key)), value
 
     def call(self, meta: Meta, children: list[Any]) -> Call:
         name, *arguments = children

@@ -11,7 +11,7 @@ from edl import spec
 from edl.errors import ErrorList, Span, SQLFlowError
 from sqlflow_edl.analysis.train import default_batch_size, default_epochs
 from sqlflow_edl.session import Compiled, Session
-from tests.sqlflow_edl.syntax.cases import Case, cases
+from tests.sql_cases import Case, cases
 
 
 def compiled(session: Session, text: str) -> Compiled:
@@ -32,7 +32,7 @@ def column(session: Session, item: str, *, select: str = "*", model: str = "DNNR
     return compiled(session, text).spec.features[0]
 
 
-@pytest.mark.parametrize("case", cases("../analysis/errors.sql"), ids=str)
+@pytest.mark.parametrize("case", cases("analysis/errors.sql"), ids=str)
 def test_an_error_says_where_and_what(case: Case, session: Session) -> None:
     start, end = case.program.index("«"), case.program.index("»") - 1
     text = case.program.replace("«", "").replace("»", "")
@@ -129,7 +129,9 @@ def test_a_star_is_every_column_but_the_label(session: Session) -> None:
 
 def test_a_regular_expression_stands_for_the_columns_that_it_matches_whole(session: Session) -> None:
     item = "HASH('t.*|ci', 5)"
-    text = f"SELECT age, team, city, income FROM people TO TRAIN DNNRegressor COLUMN {item} LABEL income INTO m"
+    text = (
+        f"SELECT age, team, city, income FROM people TO TRAIN DNNRegressor COLUMN {item} LABEL income INTO m"
+    )
     assert compiled(session, text).spec.features[0] == spec.OneHot(spec.HashBucket("team", 5))
 
 
@@ -254,8 +256,8 @@ def test_a_spec_of_a_compilation_says_that_rows_are_not_pinned_and_round_trips(s
 
 
 @pytest.mark.parametrize(
-    ("rows", "batch", "epochs"), [(1, 32, 200), (150, 32, 200), (20_000, 128, 20), (10**6, 512, 2)]
+    ("rows", "batch", "epochs"), [(1, 32, 100), (150, 32, 100), (20_000, 128, 13), (10**6, 512, 2)]
 )
-def test_defaults_make_about_three_thousand_steps(rows: int, batch: int, epochs: int) -> None:
+def test_defaults_make_about_two_thousand_steps(rows: int, batch: int, epochs: int) -> None:
     assert default_batch_size(rows) == batch
     assert default_epochs(rows, batch) == epochs

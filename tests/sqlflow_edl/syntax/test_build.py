@@ -6,12 +6,12 @@ import pytest
 
 from edl.errors import Span
 from sqlflow_edl.syntax import parse
-from sqlflow_edl.syntax.ast import Call, Literal_, Name, calls
-from tests.sqlflow_edl.syntax.cases import Case, cases
+from sqlflow_edl.syntax.ast import Call, Constant, Name, calls
+from tests.sql_cases import Case, cases
 from tests.sqlflow_edl.syntax.written import field
 
 
-@pytest.mark.parametrize("case", cases("statements.sql"), ids=str)
+@pytest.mark.parametrize("case", cases("syntax/statements.sql"), ids=str)
 def test_a_statement_parses_to_what_the_fixture_says(case: Case) -> None:
     fields = dict(case.fields)
     statements = parse(case.program, case.dialect)
@@ -78,9 +78,9 @@ def test_a_text_in_label_is_a_name() -> None:
 def test_a_text_in_double_quotes_stays_a_text_in_column_and_calls() -> None:
     items = parse('SELECT 1 TO TRAIN m COLUMN "a.b", f("c")', "duckdb")[0].columns[0].items
 
-    assert isinstance(items[0].value, Literal_)
+    assert isinstance(items[0].value, Constant)
     assert isinstance(items[1].value, Call)
-    assert isinstance(items[1].value.args[0], Literal_)
+    assert isinstance(items[1].value.args[0], Constant)
 
 
 @pytest.mark.parametrize("number", ["9" * 401, "1e999", "-1e999"])

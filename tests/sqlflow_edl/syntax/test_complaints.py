@@ -8,10 +8,10 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.complaints import expected
 from sqlflow_edl.syntax.grammar import extended_grammar
-from tests.sqlflow_edl.syntax.cases import Case, cases
+from tests.sql_cases import Case, cases
 
 
-@pytest.mark.parametrize("case", cases("errors.sql"), ids=str)
+@pytest.mark.parametrize("case", cases("syntax/errors.sql"), ids=str)
 def test_an_error_is_told_at_its_place(case: Case) -> None:
     start, end = case.program.index("«"), case.program.index("»") - 1
     program = case.program.replace("«", "").replace("»", "")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from edl.errors import ErrorList, SemanticError, SQLFlowError, StatementSyntaxError
 from sqlflow_edl.syntax import is_complete, parse
-from sqlflow_edl.syntax.ast import Call, Literal_, Name
+from sqlflow_edl.syntax.ast import Call, Constant, Name
 from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.lexer import quoted_name, quoted_string
-from tests.sqlflow_edl.syntax.cases import cases, corpus
+from tests.sql_cases import cases, corpus
 
-PROGRAMS = sorted({case.program for case in (*cases("statements.sql"), *cases("errors.sql"))})
+PROGRAMS = sorted({case.program for case in (*cases("syntax/statements.sql"), *cases("syntax/errors.sql"))})
 
 HOSTILE = [
     'x"); import os #',
@@ -81,7 +81,7 @@ def test_what_sqlflow_refuses_is_valid_now_or_an_error_with_place_and_hint() -> 
 # ----------------------------------------------------------------------------------------------- names
 
 
-def names(column: str, dialect: str) -> tuple[Name | Literal_, Name | Literal_, Name, Name]:
+def names(column: str, dialect: str) -> tuple[Name | Constant, Name | Constant, Name, Name]:
     """The column as an item, as an argument, as a label and as a model, when quoted in backticks."""
     quoted = quoted_name(column)
     text = f"SELECT 1 TO TRAIN m COLUMN {quoted}, f({quoted}, 8) LABEL {quoted} INTO {quoted}"
@@ -114,7 +114,7 @@ def test_a_hostile_name_survives_as_a_text(name: str, dialect: str) -> None:
     assert isinstance(call, Call)
 
     for value in (item, call.args[0], statement.attributes[0].value):
-        assert isinstance(value, Literal_)
+        assert isinstance(value, Constant)
         assert value.value == name
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.split import split
-from tests.sqlflow_edl.syntax.cases import cases
+from tests.sql_cases import cases
 
-PROGRAMS = [case.program for case in cases("statements.sql") if case.dialect == "duckdb"]
+PROGRAMS = [case.program for case in cases("syntax/statements.sql") if case.dialect == "duckdb"]
 FRAGMENTS = (
     *("'", '"', "`", "\\", "--", "#", "/*", "*/", "\n", " ", ";", "(", ")", "$$", "SELECT 1 ", "FROM t "),
     *("TO ", "TRAIN ", "LABEL c ", "INTO m ", "WITH x = 'a;b' ", "EXPLAIN ", "VALIDATE ON ("),

@@ -10,8 +10,8 @@ from sqlflow_edl.syntax.ast import (
     Call,
     ColumnClause,
     ColumnItem,
+    Constant,
     ListValue,
-    Literal_,
     MapValue,
     Star,
     Statement,
@@ -37,7 +37,7 @@ def written(node: object) -> str:
     return writer(node) if writer else str(node)
 
 
-def _literal(node: Literal_) -> str:
+def _literal(node: Constant) -> str:
     if isinstance(node.value, str):
         return f'"{node.value}"'
     return str(node.value) if type(node.value) in (int, float) else _CONSTANTS[node.value]
@@ -59,7 +59,7 @@ def _call(call: Call) -> str:
 
 _WRITERS: dict[type, Callable[[Any], str]] = {
     type(None): lambda node: "",
-    Literal_: _literal,
+    Constant: _literal,
     ListValue: lambda node: f"[{', '.join(map(written, node.items))}]",
     MapValue: lambda node: "{" + ", ".join(f"{key}: {written(value)}" for key, value in node.items) + "}",
     Star: lambda node: "*",

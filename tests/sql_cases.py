@@ -1,4 +1,8 @@
-"""The cases of tests/fixtures/syntax/*.sql, and the statements of the shared corpus."""
+"""The cases of tests/fixtures/*/*.sql, and the statements of the shared corpus.
+
+A case begins with a line `-- title:`; more header lines follow, `-- field: value`, and then the text of a program. Each
+fixture file says at its top which fields it has.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[3]
-FIXTURES = REPOSITORY / "tests" / "fixtures" / "syntax"
+REPOSITORY = Path(__file__).parents[1]
+FIXTURES = REPOSITORY / "tests" / "fixtures"
 CORPUS = REPOSITORY.parent / "shared" / "corpus" / "statements.jsonl"
 
 _HEADER = re.compile(r"-- (\w+):[ ]?(.*)\n")
