@@ -124,7 +124,8 @@ def sweep(source: DuckDBSource, live_jobs: Collection[str]) -> int:
     """`Source.sweep`, in every database that is attached and can be written."""
     query = (
         "SELECT database_name, table_name, t.comment FROM duckdb_tables() t"
-        " JOIN duckdb_databases() USING (database_name) WHERE schema_name = 'main' AND NOT readonly AND starts_with(table_name, ?)"
+        " JOIN duckdb_databases() USING (database_name)"
+        " WHERE schema_name = 'main' AND NOT readonly AND starts_with(table_name, ?)"
     )
     dead = [found for found in _rows(source, query, (_STAGE,)) if found[2] not in live_jobs]
     for catalog, table, job in dead:
