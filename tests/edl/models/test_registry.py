@@ -364,7 +364,7 @@ def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_wa
     registry = Registry(mine)
     registry.save("m", file_of(b"x"), RECORD)
     other.execute("BEGIN")
-    other.execute(f"UPDATE {MODELS} SET reason = 'busy' WHERE name = 'm'")
+    other.execute(f"UPDATE {MODELS} SET is_current = 1 WHERE name = 'm'")
     with pytest.raises(ConflictError):
         registry.save("m", file_of(b"y"), RECORD)
     other.execute("ROLLBACK")
