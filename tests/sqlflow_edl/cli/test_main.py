@@ -1,0 +1,142 @@
+"""The command `sqlflow`, as a shell runs it: exit codes, data on stdout, words on stderr."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sqlflow_edl.cli.main import main
+
+ROWS = "SELECT 1 AS a, 'x,y' AS b, NULL AS c UNION ALL SELECT 2, 'ü', 0.1 + 0.2 ORDER BY a"
+TRAIN = "SELECT i AS a, 2.0 * i AS b FROM range(9) AS t(i) TO TRAIN DNNRegressor LABEL b INTO m"
+
+
+def sqlflow(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sqlflow_edl.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, input=text, check=False)
+
+
+def test_help_lists_the_commands_and_the_exit_codes() -> None:
+    done = sqlflow("--help")
+    assert done.returncode == 0
+    assert "run" in done.stdout
+    assert "130  interrupted" in done.stdout
+
+
+def test_data_goes_to_stdout_and_words_to_stderr() -> None:
+    done = sqlflow("run", "--source", "duckdb:", "--format", "csv", "-e", ROWS)
+    assert (
+        done.stdout == 'a,b,c\n1,"x,y",\n2,ü,0.30000000000000004\n'
+        or done.stdout == 'a,b,c\n1,"x,y",\n2,ü,0.3\n'
+    )
+    assert "2 rows" in done.stderr
+
+
+def test_json_is_an_array_of_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["run", "--source", "duckdb:", "--format", "json", "--quiet", "-e", "SELECT 1 AS a, NULL AS b"])
+        == 0
+    )
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == [{"a": 1, "b": None}]
+    assert captured.err == ""
+
+
+def test_a_table_shows_nulls_and_its_first_rows_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["run", "--source", "duckdb:", "-e", "SELECT i AS n, NULL AS none FROM range(1000) AS t(i)"])
+        == 0
+    )
+    captured = capsys.readouterr()
+    assert "NULL" in captured.out
+    assert len(captured.out.splitlines()) == 101
+    assert "1,000 rows, 100 shown" in captured.err
+
+
+def test_a_program_on_standard_input_runs() -> None:
+    done = sqlflow("run", "--source", "duckdb:", "--format", "csv", text="SELECT 7 AS seven;")
+    assert done.stdout == "seven\n7\n"
+
+
+def test_files_run_in_order_and_an_error_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("CREATE TABLE t AS SELECT 1 AS x;\n", encoding="utf-8")
+    (tmp_path / "b.sql").write_text("SELECT x FROM t;\nSELECT y FROM t;\nSELECT 3;", encoding="utf-8")
+    done = sqlflow(
+        "run", "--source", "duckdb:", "--format", "csv", str(tmp_path / "a.sql"), str(tmp_path / "b.sql")
+    )
+    assert done.returncode == 1
+    assert done.stdout == "x\n1\n"
+    assert f"{tmp_path / 'b.sql'}:2:8" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_syntax_error_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["run", "--source", "duckdb:", "-e", "SELECT 1; SELECT * FROM t TO TRIAN x LABEL y INTO z"]) == 1
+    )
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "did you mean TRAIN?" in captured.err
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert "Traceback" in sqlflow("run", "--debug", "--source", "duckdb:", "-e", "SELECT nothing").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["run", "-e", "SELECT 1"], 2, "no data source"),
+        (["run", "--source", "duckdb:/no/such/file.duckdb", "-e", "SELECT 1"], 1, "no database file"),
+        (["run", "--source", "mongo://x", "-e", "SELECT 1"], 1, "mongo"),
+        (["run", "--source", "duckdb:", "/no/such/file.sql"], 1, "cannot read"),
+        (["run", "--dialect", "oracel", "--source", "duckdb:", "-e", "SELECT 1"], 1, "oracel"),
+    ],
+)
+def test_what_cannot_be_opened_is_named(
+    arguments: list[str],
+    code: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
+    assert main(arguments) == code
+    assert words in capsys.readouterr().err
+
+
+def test_a_password_in_a_url_is_never_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--source", "mysql://me:s3cret@localhost/db", "-e", "SELECT 1"])
+    captured = capsys.readouterr()
+    assert "s3cret" not in captured.out + captured.err
+
+
+def test_compile_writes_a_program_for_each_train_and_runs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.sql").write_text(f"{TRAIN};\n{TRAIN};", encoding="utf-8")
+    for _ in range(2):
+        code = main(
+            ["compile", str(tmp_path / "two.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]
+        )
+        assert code == 0
+    folders = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert folders == ["m", "m-2", "m-3", "m-4"]
+    assert {path.name for path in (tmp_path / "out" / "m").iterdir()} == {
+        "model.py",
+        "model.py.sha256",
+        "reader.py",
+        "job.json",
+    }
+    assert capsys.readouterr().out.splitlines()[0] == str(tmp_path / "out" / "m")
+
+
+def test_a_model_name_cannot_leave_the_output_folder(tmp_path: Path) -> None:
+    (tmp_path / "x.sql").write_text(TRAIN.replace("INTO m", 'INTO "../../x/..";'), encoding="utf-8")
+    assert main(["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]) == 0
+    [folder] = (tmp_path / "out").iterdir()
+    assert folder.name == "x"
