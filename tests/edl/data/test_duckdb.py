@@ -159,10 +159,11 @@ def test_a_text_that_is_not_one_query_is_refused_and_nothing_runs(
     assert len(rows(source, "FROM iris")) == 3
 
 
-def test_a_name_in_a_query_is_never_a_variable_of_the_program(source: Source) -> None:
+@pytest.mark.parametrize("name", ["query", "self", "duckdb", "secret"])
+def test_a_name_in_a_query_is_never_a_variable_of_the_program(source: Source, name: str) -> None:
     secret = pa.table({"a": [1]})
-    with pytest.raises(SourceError, match="secret does not exist"):
-        source.stream("SELECT * FROM secret")
+    with pytest.raises(SourceError, match=f"Table with name {name} does not exist"):
+        source.stream(f"SELECT * FROM {name}")
     assert secret.num_rows == 1
 
 

@@ -356,20 +356,24 @@ def test_writers_at_once_give_every_version_once_and_lose_none(tmp_path: Path, f
         opened.close()
 
 
+@pytest.mark.parametrize("earlier", ["saved", "failed"])
 def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_was(
-    tmp_path: Path, file_of: FileOf
+    tmp_path: Path, file_of: FileOf, earlier: str
 ) -> None:
     url = f"duckdb:{tmp_path}/x.db"
     mine, other = connect(url, create=True), connect(url)
     registry = Registry(mine)
-    registry.save("m", file_of(b"x"), RECORD)
+    if earlier == "saved":
+        registry.save("m", file_of(b"x"), RECORD)
+    else:
+        registry.record_failure("m", RECORD, "no")
     other.execute("BEGIN")
-    other.execute(f"UPDATE {MODELS} SET is_current = 1 WHERE name = 'm'")
+    other.execute(f"UPDATE {MODELS} SET is_current = 0 WHERE name = 'm'")
     with pytest.raises(ConflictError):
         registry.save("m", file_of(b"y"), RECORD)
     other.execute("ROLLBACK")
     assert [found.reference for found in registry.list()] == ["m@1"]
-    assert count(mine, CHUNKS) == 1
+    assert count(mine, CHUNKS) == (1 if earlier == "saved" else 0)
     assert registry.save("m", file_of(b"z"), RECORD) == 3
     mine.close()
     other.close()
