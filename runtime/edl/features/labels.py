@@ -32,12 +32,14 @@ Outputs = npt.NDArray[Any]  # float32 of a model, or float64
 
 
 class RegressionTarget:
-    """A number to predict."""
+    """A number to predict. mean, std: of the training rows; a built-in model ends with `outputs * std + mean`."""
 
     def __init__(self, spec: RegressionLabel) -> None:
         _check_name(spec.column)
         _check_scale(spec)
         self.spec = spec
+        self.mean = spec.mean
+        self.std = spec.std
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
         """float32 of shape (n, 1); None to predict."""

@@ -1,0 +1,311 @@
+"""Statements all the way: from SQL to a trained model, its predictions and its figures, on DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn import datasets, metrics
+
+import sqlflow_edl
+from edl import spec
+from edl.errors import SemanticError, SourceError, SQLFlowError
+from edl.models.archive import Archive, read_archive
+from sqlflow_edl.results import Result
+from sqlflow_edl.session import Session
+
+FRAMEWORKS = ["keras", "torch"]
+
+
+def run(session: Session, text: str) -> list[Result]:
+    return list(session.run(text))
+
+
+def table(session: Session, text: str) -> pa.Table:
+    return run(session, text)[-1].to_arrow()
+
+
+def archive(session: Session, name: str, tmp_path: Path) -> Archive:
+    path = tmp_path / "model.zip"
+    session.registry.load(name, path)
+    return read_archive(path)
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A database with real tables and a model of each kind, trained in one framework."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        with sqlflow_edl.connect("duckdb:") as opened:
+            for name, data in (("iris", datasets.load_iris()), ("cancer", datasets.load_breast_cancer())):
+                columns = {f"x{i}": data.data[:, i] for i in range(data.data.shape[1])}
+                names = [str(data.target_names[i]) for i in data.target]
+                loaded = pa.table({"id": range(len(names)), **columns, "kind": names})
+                with opened.source.visible("loaded", loaded):  # type: ignore[attr-defined]
+                    run(opened, f"CREATE TABLE {name} AS SELECT * FROM loaded")
+            framework = f"model.framework = {request.param}"
+            run(
+                opened,
+                f"""
+                SELECT * EXCLUDE (id) FROM iris WHERE id % 3 > 0
+                TO TRAIN DNNClassifier WITH {framework} LABEL kind INTO flowers;
+                SELECT * EXCLUDE (id) FROM cancer WHERE id % 4 > 0
+                TO TRAIN LinearClassifier WITH {framework} LABEL kind INTO clinic.tumours;
+                SELECT x0, x1, x2, x3 FROM iris
+                TO TRAIN DNNRegressor WITH {framework}, hidden_units = [16], epochs = 100, batch_size = 16, lr = 0.003
+                LABEL x3 INTO widths;
+                """,
+            )
+            yield opened
+
+
+def test_irises_sorted_by_class_are_told_apart(session: Session) -> None:
+    [result] = run(session, "SELECT * FROM iris WHERE id % 3 = 0 TO EVALUATE flowers")
+    assert result.figures is not None
+    assert (result.figures["accuracy"] or 0) >= 0.95
+
+
+def test_tumours_are_ranked(session: Session) -> None:
+    [result] = run(session, "SELECT * FROM cancer WHERE id % 4 = 0 TO EVALUATE clinic.tumours")
+    assert result.figures is not None
+    assert (result.figures["auc"] or 0) >= 0.97
+
+
+def test_a_regression_is_in_units_of_its_label(session: Session) -> None:
+    found = table(
+        session, "SELECT * FROM iris TO EVALUATE widths WITH validation.metrics = 'r2, rmse'"
+    ).to_pylist()[0]
+    assert found["r2"] > 0.9
+    assert 0 < found["rmse"] < 0.3
+
+
+def test_predictions_keep_the_other_columns_and_the_order(session: Session) -> None:
+    found = table(
+        session,
+        "SELECT id, x3, x2, x1, x0, 'kept' AS more FROM iris ORDER BY id DESC TO PREDICT USING flowers",
+    )
+    assert found.column_names[:6] == ["id", "x3", "x2", "x1", "x0", "more"]
+    assert found.column_names[6:] == [
+        "kind",
+        "kind_prob",
+        "kind_prob_setosa",
+        "kind_prob_versicolor",
+        "kind_prob_virginica",
+    ]
+    assert found["id"].to_pylist() == list(range(149, -1, -1))
+    assert found["more"].unique().to_pylist() == ["kept"]
+
+
+def test_probabilities_sum_to_one_and_the_class_has_the_largest(session: Session) -> None:
+    found = table(session, "SELECT * FROM iris TO PREDICT x.guess USING flowers; SELECT * FROM x")
+    names = ["setosa", "versicolor", "virginica"]
+    shares = np.stack([found[f"guess_prob_{name}"].to_numpy() for name in names], axis=1)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert found["guess"].to_pylist() == [names[i] for i in shares.argmax(axis=1)]
+    assert np.allclose(found["guess_prob"].to_numpy(), shares.max(axis=1))
+    assert "kind" in found.column_names
+
+
+def test_figures_equal_those_of_scikit_learn(session: Session) -> None:
+    rows = "SELECT * FROM cancer WHERE id % 4 = 0"
+    wanted = "validation.metrics = 'accuracy, auc, log_loss, precision, recall, f1'"
+    found = table(session, f"{rows} TO EVALUATE clinic.tumours WITH {wanted}").to_pylist()[0]
+    guesses = table(session, f"{rows} TO PREDICT guesses.guess USING clinic.tumours; SELECT * FROM guesses")
+    truth = np.array(guesses["kind"].to_pylist()) == "malignant"
+    score = guesses["guess_prob_malignant"].to_numpy()
+    guess = np.array(guesses["guess"].to_pylist()) == "malignant"
+    assert found["auc"] == pytest.approx(metrics.roc_auc_score(truth, score), abs=1e-9)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(truth, guess), abs=1e-9)
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(truth, score), abs=1e-9)
+    assert found["precision"] == pytest.approx(metrics.precision_score(truth, guess), abs=1e-9)
+    assert found["recall"] == pytest.approx(metrics.recall_score(truth, guess), abs=1e-9)
+    assert found["f1"] == pytest.approx(metrics.f1_score(truth, guess), abs=1e-9)
+
+
+def test_an_evaluation_goes_into_a_table_with_a_column_per_figure(session: Session) -> None:
+    found = table(
+        session,
+        "SELECT *, kind AS truth FROM iris TO EVALUATE flowers LABEL truth INTO quality; SELECT * FROM quality",
+    )
+    assert found.column_names == ["loss", "accuracy", "log_loss", "f1"]
+    assert found.num_rows == 1
+
+
+def test_null_and_unseen_values_are_predicted(session: Session) -> None:
+    found = table(
+        session,
+        "SELECT NULL AS x0, NULL::DOUBLE AS x1, 5 AS x2, 'inf'::DOUBLE AS x3 TO PREDICT USING flowers",
+    )
+    assert found["kind"].to_pylist()[0] in ("setosa", "versicolor", "virginica")
+
+
+def test_no_rows_predict_no_rows(session: Session) -> None:
+    found = table(
+        session, "SELECT * FROM iris WHERE id < 0 TO PREDICT none.kind USING flowers; SELECT * FROM none"
+    )
+    assert found.num_rows == 0
+    assert "kind_prob" in found.column_names
+
+
+def test_columns_are_found_whatever_their_case(session: Session) -> None:
+    found = table(session, 'SELECT x0 AS "X0", x1, x2 AS "X2", x3 FROM iris LIMIT 3 TO PREDICT USING flowers')
+    assert found.num_rows == 3
+
+
+def test_a_result_replaces_the_one_before_it(session: Session) -> None:
+    run(session, "SELECT * FROM iris TO PREDICT again.kind USING flowers")
+    found = table(
+        session, "SELECT * FROM iris LIMIT 7 TO PREDICT again.kind USING flowers; SELECT * FROM again"
+    )
+    assert found.num_rows == 7
+
+
+def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
+    with pytest.raises(SourceError, match="iris") as raised:
+        run(session, "SELECT * FROM iris TO PREDICT iris.guess USING flowers")
+    assert raised.value.span is not None
+    assert table(session, "SELECT count(*) AS n FROM iris")["n"].to_pylist() == [150]
+
+
+def test_training_again_adds_a_version_and_keeps_the_first(session: Session, tmp_path: Path) -> None:
+    text = "SELECT x0, x3 FROM iris TO TRAIN LinearRegressor WITH epochs = 2, {} LABEL x3 INTO versioned"
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    text = text.format(f"model.framework = {framework}")
+    assert [run(session, text)[0].model for _ in range(2)] == ["versioned@1", "versioned@2"]
+    assert session.registry.find("versioned").version == 2
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(session: Session, tmp_path: Path) -> None:
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    weights = []
+    for seed in (3, 3, 4):
+        run(
+            session,
+            f"SELECT * FROM iris ORDER BY {'id' if len(weights) % 2 else 'x0'} TO TRAIN DNNClassifier "
+            f"WITH epochs = 2, seed = {seed}, model.framework = {framework}, dropout = 0.5 LABEL kind INTO seeded",
+        )
+        weights.append(archive(session, "seeded", tmp_path).weights())
+    assert weights[0].keys() == weights[1].keys()
+    assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert not all(np.array_equal(weights[0][name], weights[2][name]) for name in weights[0])
+
+
+def test_an_archive_tells_where_its_model_comes_from(session: Session, tmp_path: Path) -> None:
+    found = archive(session, "flowers", tmp_path)
+    assert found.spec.rows.training + found.spec.rows.validation == 100
+    assert found.spec.rows.pinned
+    assert found.spec.statement.startswith("SELECT * EXCLUDE (id) FROM iris")
+    assert found.lineage.seed == 0
+    assert found.curve
+
+
+def test_a_failed_training_is_known_with_its_reason_and_leaves_the_model_usable(
+    session: Session, tmp_path: Path
+) -> None:
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    before = session.registry.find("widths").version
+    with pytest.raises(SQLFlowError) as raised:
+        run(
+            session,
+            f"SELECT x0, x3 FROM iris TO TRAIN DNNRegressor WITH optimizer = sgd, learning_rate = 1e30, epochs = 3, "
+            f"model.framework = {framework} LABEL x3 INTO widths",
+        )
+    assert "learning rate" in (raised.value.hint or "")
+    assert session.registry.find("widths").version == before
+    failed = session.registry.list()[-1]
+    assert (failed.name, failed.state) == ("widths", "failed")
+    assert failed.reason
+
+
+WIDE = [
+    'x"); import os #',
+    "type",
+    "a.b",
+    "a/b",
+    "n" * 300,
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+    "$(rm)",
+    "f0",
+    "dense",
+    "class",
+]
+
+
+def test_tables_with_hostile_names_and_texts_train_and_predict(session: Session, tmp_path: Path) -> None:
+    import random
+
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    draw = random.Random(5)  # noqa: S311 - a fixed drawing, not a secret
+    alphabet = "ab \"'\\{}%#();.,/`$äß漢😀\t"
+    names = WIDE + [f"{i}" + "".join(draw.choices(alphabet, k=8)) for i in range(50)]
+    rows = 60
+    columns = {
+        name: [draw.random() for _ in range(rows)] if i % 2 else [draw.choice(WIDE) for _ in range(rows)]
+        for i, name in enumerate(names)
+    }
+    label = 'l"); exec(1) #'
+    wide = pa.table({**columns, label: [draw.choice(WIDE[:2]) for _ in range(rows)]})
+    with session.source.visible("loaded", wide):  # type: ignore[attr-defined]
+        run(session, "CREATE OR REPLACE TABLE wide AS SELECT * FROM loaded")
+    quoted = label.replace('"', '""')
+    run(
+        session,
+        f"SELECT * FROM wide TO TRAIN DNNClassifier WITH epochs = 2, model.framework = {framework} "
+        f'LABEL "{quoted}" INTO hostile',
+    )
+    found = table(session, "SELECT * FROM wide TO PREDICT USING hostile")
+    assert found.num_rows == rows
+    assert set(found[label].unique().to_pylist()) <= set(WIDE[:2])
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("SELECT * FROM iris TO PREDICT USING flwers", "flwers", "flowers"),
+        ("SELECT x0, x1, x2 FROM iris TO PREDICT USING flowers", "the query lacks the column x3", "reads x0, x1"),
+        ("SELECT * FROM iris TO PREDICT", "the statement needs a model", "USING my_model"),
+        ("TO PREDICT x USING flowers", "there is no SELECT to predict", "SELECT"),
+        ("SELECT 1 TO PREDICT WITH predict.batch_sise = 3 USING flowers", "predict.batch_sise", "predict.batch_size"),
+        ("SELECT x0, x1, x2, x3 FROM iris TO EVALUATE flowers", "the query lacks the label kind", "LABEL column"),
+        ("SELECT * FROM iris TO EVALUATE flowers LABEL knd", "unknown column knd", "did you mean kind?"),
+        ("SELECT * FROM iris TO EVALUATE flowers WITH metrics = rmse", "rmse measures predicted numbers", "accuracy"),
+        ("SELECT * FROM iris TO EXPLAIN flowers", "TO EXPLAIN is part of the language, but not there yet", ""),
+        ("SHOW MODELS", "SHOW MODELS is part of the language, but not there yet", ""),
+    ],
+)  # fmt: skip
+def test_a_wrong_use_of_a_model_is_answered_with_the_right_one(
+    session: Session, text: str, message: str, hint: str
+) -> None:
+    with pytest.raises(SemanticError, match=message) as raised:
+        run(session, text)
+    assert hint in (raised.value.hint or "")
+    assert raised.value.span is not None
+
+
+def test_ordinary_sql_goes_to_the_database_as_it_is(session: Session) -> None:
+    results = run(
+        session,
+        "CREATE TABLE train (target INT); INSERT INTO train VALUES (1); SELECT target FROM train train",
+    )
+    assert results[-1].to_arrow().to_pydict() == {"target": [1]}
+
+
+def test_an_error_of_the_database_points_into_the_statement(session: Session) -> None:
+    text = "SELECT 1;\nSELECT * FROM irs TO TRAIN DNNClassifier LABEL kind INTO x"
+    with pytest.raises(SourceError) as raised:
+        run(session, text)
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == "irs"
+
+
+def test_a_prediction_spec_derives_nothing_again(session: Session, tmp_path: Path) -> None:
+    trained = archive(session, "flowers", tmp_path).spec
+    assert isinstance(trained.features[0], spec.Standardize)
+    one = table(session, "SELECT * FROM iris WHERE id = 0 TO PREDICT USING flowers").to_pylist()[0]
+    many = table(session, "SELECT * FROM iris ORDER BY id TO PREDICT USING flowers").to_pylist()[0]
+    assert one["kind_prob"] == pytest.approx(many["kind_prob"], rel=1e-5)
