@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
 
-# What libraries read when they are loaded. Threads of OpenMP that wait for each other must sleep, not spin: on cores
-# that others use too, PyTorch trains 80 times slower when they spin, and no faster on idle ones.
+# What libraries read when they are loaded; see `edl.nn.torch_adapter` on threads that wait.
 ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 _MODULES = {"keras": "edl.nn.keras_adapter", "torch": "edl.nn.torch_adapter"}
@@ -70,8 +69,8 @@ def create(program: Program, features: Features, labels: Array | None, *, seed: 
 def _framework(name: str) -> _Framework:
     if name not in _MODULES:
         raise JobError(f"there is no framework {name}", hint=did_you_mean(name, _MODULES))
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
     try:
         return cast(_Framework, importlib.import_module(_MODULES[name]))
     except ModuleNotFoundError as error:

@@ -1,4 +1,9 @@
-"""PyTorch, on the processor: eager steps over views of one block, with nothing between them that waits."""
+"""PyTorch, on the processor: eager steps over views of one block, with nothing between them that waits.
+
+An operation is shared among threads only where it is large. Threads of OpenMP either spin while they wait for each
+other, which takes the cores from whoever else needs them (80 times slower beside one busy process), or sleep, which
+costs a small operation more than it gains: for small models one thread is as fast as two on an idle machine.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +27,18 @@ from edl.nn.adapter import (
     check_outputs,
     refuse_weights_for_scalar,
 )
-from edl.nn.structure import Array, Features, map_arrays
+from edl.nn.structure import Array, Features, count_rows, map_arrays
 from edl.program import Program, user_code
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
+_SHARED_WORK = 1e8  # rows x parameters of a call from which on threads share its operations
+
+_threads = 1
 
 
 def start(threads: int) -> None:
-    torch.set_num_threads(threads)
+    global _threads
+    _threads = threads
     torch.use_deterministic_algorithms(True, warn_only=True)
     deterministic.fill_uninitialized_memory = (
         False  # costs a fill of every new tensor, and guards nothing here
@@ -55,8 +64,10 @@ class TorchAdapter:
     def __init__(self, program: Program, model: nn.Module, features: Features, labels: Array | None) -> None:
         self.model = model
         self._program = program
+        self._parameters = 0
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         outputs = self.predict(features)  # creates the weights of lazy layers
+        self._parameters = sum(parameter.numel() for parameter in model.parameters())
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
             self.optimizer = self._program.call(
@@ -67,6 +78,7 @@ class TorchAdapter:
                 raise JobError(f"optimizer in {program.file} returns a {kind}, not a torch.optim.Optimizer")
 
     def train(self, rows: Minibatches) -> Floats:
+        self._share(rows.size)
         self.model.train()
         losses = []
         with self._user_code("the training step"):
@@ -78,6 +90,7 @@ class TorchAdapter:
         return values
 
     def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
+        self._share(len(labels))
         self.model.train()
         counts = None if weights is None else _tensor(weights)
         with self._user_code("the training step"):
@@ -96,12 +109,14 @@ class TorchAdapter:
         self.optimizer.step()
 
     def evaluate(self, features: Features, labels: Array) -> Evaluated:
+        self._share(len(labels))
         with self._inference():
             outputs = self.model(_tensors(features))
             loss = self._mean_loss(_tensor(labels), outputs, None)
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
+        self._share(count_rows(features))
         with self._inference():
             outputs = self.model(_tensors(features))
         if not isinstance(outputs, torch.Tensor):
@@ -123,6 +138,10 @@ class TorchAdapter:
     def set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+
+    def _share(self, rows: int) -> None:
+        """Choose the threads of the next operations, by their size alone: the same job computes the same bits."""
+        torch.set_num_threads(_threads if rows * self._parameters >= _SHARED_WORK else 1)
 
     def _backward(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
         """Set the gradients of one minibatch; its mean loss, which nothing waits for."""
