@@ -65,7 +65,7 @@ _MODEL_COLUMNS = {
     "name": "VARCHAR(512) NOT NULL",
     "version": "INTEGER NOT NULL",
     "state": "VARCHAR(16) NOT NULL",
-    "is_current": "INTEGER NOT NULL",
+    "current_version": "INTEGER NOT NULL",
     "created": "VARCHAR(32) NOT NULL",
     "model": "{text}",
     "framework": "VARCHAR(16)",
@@ -129,16 +129,7 @@ class Registry:
     def set_current(self, reference: str) -> ModelVersion:
         """Make an earlier version the current one. SemanticError: it is unknown or not ready."""
         found = self.find(reference)
-
-        def move() -> None:
-            self._run(f"UPDATE {self._models} SET is_current = 0 WHERE name = ?", found.name)
-            self._run(
-                f"UPDATE {self._models} SET is_current = 1 WHERE name = ? AND version = ?",
-                found.name,
-                found.version,
-            )
-
-        self._retried(move)
+        self._retried(lambda: self._point(found.name, found.version))
         return self.find(found.reference)
 
     def drop(self, reference: str) -> int:
@@ -223,13 +214,23 @@ class Registry:
         return self._retried(add)
 
     def _publish(self, name: str, version: int, size: int, digest: str) -> None:
-        # Every version of the name is written, so that of two who do this at once one meets a conflict.
-        self._run(f"UPDATE {self._models} SET is_current = 0 WHERE name = ?", name)
+        if not self._rows(
+            f"SELECT version FROM {self._models} WHERE name = ? AND version = ?", name, version
+        ):
+            raise SourceError(f"model {name} was dropped while it was being saved")
+        self._point(name, version)
         self._run(
-            f"UPDATE {self._models} SET state = 'ready', is_current = 1, archive_bytes = ?, sha256 = ?"
-            " WHERE name = ? AND version = ?",
+            f"UPDATE {self._models} SET state = 'ready', archive_bytes = ?, sha256 = ? WHERE name = ? AND version = ?",
             *(size, digest, name, version),
         )
+
+    def _point(self, name: str, version: int) -> None:
+        """Make a version the current one; 0 is none.
+
+        The current version is the one whose row points to itself. Every row of the name is changed, so that of two
+        who do this at once one meets a conflict.
+        """
+        self._run(f"UPDATE {self._models} SET current_version = ? WHERE name = ?", version, name)
 
     def _upload(self, key: str, archive: Path) -> tuple[int, str]:
         """Write the chunks, in transactions of bounded size; the archive's size and digest."""
@@ -255,18 +256,13 @@ class Registry:
 
     def _bury(self, dropped: ModelVersion) -> None:
         """Leave only the number of a version, which is not given again."""
-        where = "WHERE name = ? AND version = ?"
         self._run(
-            f"UPDATE {self._models} SET state = 'dropped', is_current = 0, archive = '' {where}",
+            f"UPDATE {self._models} SET state = 'dropped', archive = '' WHERE name = ? AND version = ?",
             *(dropped.name, dropped.version),
         )
         left = [found for found in self._versions(dropped.name) if found.state == "ready"]
-        if dropped.current and left:
-            self._run(
-                f"UPDATE {self._models} SET is_current = 1 {where}",
-                dropped.name,
-                max(v.version for v in left),
-            )
+        if not any(found.current for found in left):
+            self._point(dropped.name, max((found.version for found in left), default=0))
 
     def _discard(self, name: str, version: int, key: str) -> None:
         def discard() -> None:
@@ -364,7 +360,7 @@ def _version(row: dict[str, Any]) -> ModelVersion:
         name=row["name"],
         version=row["version"],
         state=row["state"],
-        current=bool(row["is_current"]),
+        current=row["current_version"] == row["version"],
         created=row["created"],
         record=ModelRecord(
             model=row["model"],

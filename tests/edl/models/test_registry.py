@@ -13,6 +13,7 @@ import pytest
 
 from edl.data import ConflictError, Source, connect
 from edl.errors import SemanticError, SourceError, SpecError
+from edl.models import registry as registry_module
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord
 from edl.models.registry import CHUNK_BYTES, CHUNKS, MODELS, Registry
@@ -299,6 +300,22 @@ def test_an_upload_that_fails_leaves_the_model_as_it_was(
     assert registry.find("m").version == 1
 
 
+def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
+    registry: Registry, source: Source, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.save("m", file_of(b"x"), RECORD)
+
+    def dropping(_: object) -> Iterator[bytes]:
+        registry.drop("m")
+        yield b"y"
+
+    monkeypatch.setattr(registry_module, "_pieces", dropping)
+    with pytest.raises(SourceError, match="model m was dropped while it was being saved"):
+        registry.save("m", file_of(b"y"), RECORD)
+    assert registry.list() == []
+    assert count(source, CHUNKS) == 0
+
+
 def test_an_upload_that_a_killed_process_left_is_invisible_and_cleaned_up(
     registry: Registry, source: Source, file_of: FileOf
 ) -> None:
@@ -368,7 +385,7 @@ def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_wa
     else:
         registry.record_failure("m", RECORD, "no")
     other.execute("BEGIN")
-    other.execute(f"UPDATE {MODELS} SET is_current = 0 WHERE name = 'm'")
+    other.execute(f"UPDATE {MODELS} SET current_version = 7 WHERE name = 'm'")
     with pytest.raises(ConflictError):
         registry.save("m", file_of(b"y"), RECORD)
     other.execute("ROLLBACK")
