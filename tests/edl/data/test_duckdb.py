@@ -409,10 +409,10 @@ def test_an_error_of_the_query_has_its_place_and_a_hint(
 
 
 def test_no_setting_is_changed_by_an_error(source: Source) -> None:
+    before = rows(source, "SELECT name, value FROM duckdb_settings()")
     with pytest.raises(SourceError):
         source.schema("SELECT * FROM nothing")
-    with pytest.raises(SourceError, match=r"^Binder Error: Referenced column \"b\""):
-        source.execute("SELECT b FROM (SELECT 1 AS a)")
+    assert rows(source, "SELECT name, value FROM duckdb_settings()") == before
 
 
 def test_an_error_inside_a_transaction_keeps_its_own_words(source: Source) -> None:

@@ -135,6 +135,14 @@ def test_compressed_weights_are_refused_because_they_could_expand_to_anything(ar
         read_archive(rewritten(archive, {"weights.safetensors": weights}, compression=zipfile.ZIP_DEFLATED))
 
 
+def test_weights_whose_size_is_not_what_is_stored_are_refused(archive: Path) -> None:
+    data = bytearray(archive.read_bytes())
+    name = data.rindex(b"weights.safetensors")  # in the directory, where the size stands 22 bytes before the name
+    data[name - 22 : name - 18] = (1 << 30).to_bytes(4, "little")
+    with pytest.raises(SpecError, match="weights are compressed"):
+        read_archive(bytes(data))
+
+
 @pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_other_compressions_are_refused(archive: Path, compression: int) -> None:
     with pytest.raises(SpecError, match="not ours"):
