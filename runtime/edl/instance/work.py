@@ -19,9 +19,8 @@ from typing import cast
 import msgspec
 
 from edl import nn
-from edl.data import Pinned, Reader
+from edl.data import Pinned, Reader, open_reader
 from edl.data.jobs import JobFolder
-from edl.data.pinned import open_reader
 from edl.data.results import ResultFolder
 from edl.errors import JobError, SpecError
 from edl.instance.archive import save

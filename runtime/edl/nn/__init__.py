@@ -6,9 +6,12 @@ import Keras or PyTorch.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import random
+import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
 
 from edl.errors import JobError, did_you_mean
@@ -72,9 +75,25 @@ def _framework(name: str) -> _Framework:
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     try:
-        return cast(_Framework, importlib.import_module(_MODULES[name]))
+        with _quiet():
+            return cast(_Framework, importlib.import_module(_MODULES[name]))
     except ModuleNotFoundError as error:
         if error.name not in ("keras", "tensorflow", "torch"):
             raise
         hint = f"pip install 'sqlflow-edl[{_PACKAGES[name]}]'"
         raise JobError(f"{_PACKAGES[name]} is not installed", hint=hint) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what native code prints while it is loaded (TensorFlow greets) from the user's terminal."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(nowhere)
+        os.close(terminal)

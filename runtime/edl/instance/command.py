@@ -1,0 +1,148 @@
+"""What the `edl` command does once its arguments are right."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import msgspec
+
+from edl.data import jobs
+from edl.data.results import ResultFolder
+from edl.errors import JobError
+from edl.instance import work
+from edl.instance.client import available_cores
+from edl.instance.output import check_suffix, write_rows
+from edl.program import READER_FILE, load_reader, read_spec, unload, user_code
+from edl.spec import JobSpec
+from edl.worker.events import EpochEnd, Figures, Progress
+from edl.worker.outcome import Outcome
+
+if TYPE_CHECKING:
+    from edl.data import Pinned
+
+
+def run_command(options: argparse.Namespace) -> None:
+    """Pin the program's rows, run its job and show what it came to."""
+    folder: Path = options.program.absolute()
+    spec = read_spec(folder)
+    if options.kind == "predict":
+        check_suffix(options.output)
+    with _job(options.kind) as job:
+        pinned = _pin(folder, spec, job, shuffle=options.kind == "train" and spec.training.shuffle)
+        spec = _adapted(spec, options, pinned)
+        print(f"{pinned.rows:,} rows", file=sys.stderr)
+        with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+            weights = getattr(options, "weights", None)
+            outcome = work.run(
+                program, job, weights, observer=Narrator(sys.stderr), cancelled=threading.Event()
+            )
+        _FINISH[options.kind](outcome, job, options)
+
+
+@contextlib.contextmanager
+def _job(kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
+    """A job folder that is gone when the command ends: its logs are the terminal."""
+    job = jobs.create(kind)
+    try:
+        yield job
+    finally:
+        job.remove()
+
+
+def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, shuffle: bool) -> Pinned:
+    module = load_reader(folder)
+    try:
+        if not hasattr(module, "pin"):
+            raise JobError(
+                f"{folder / READER_FILE} defines no pin", hint="def pin(folder, *, seed, shuffle): ..."
+            )
+        with user_code(folder / READER_FILE, "pin()"):
+            pinned: Pinned = module.pin(job.rows, seed=spec.training.seed, shuffle=shuffle)
+    finally:
+        unload(module)
+    work.write_pinned(job.rows, pinned)
+    return pinned
+
+
+def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
+    """The JobSpec with what the command line says instead."""
+    given = {
+        name: value
+        for name in ("epochs", "batch_size", "seed")
+        if (value := getattr(options, name, None)) is not None
+    }
+    output = spec.output
+    if options.kind == "predict" and spec.kind != "predict":
+        keep = tuple(field.name for field in pinned.schema if field.name != spec.label.column)
+        output = msgspec.structs.replace(output, column=spec.label.column, keep=keep)
+    training = msgspec.structs.replace(spec.training, **given)
+    return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output)
+
+
+class Narrator:
+    """Tells of progress on a terminal in one line that changes, elsewhere in a line per epoch."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._live = file.isatty()
+
+    def __call__(self, event: Progress | EpochEnd) -> None:
+        if isinstance(event, EpochEnd):
+            self._write(
+                f"epoch {event.epoch}  step {event.step:,}  loss {_shown(event.loss)}{_listed(event.metrics)}"
+            )
+        elif self._live:
+            share = 100 * event.rows / max(event.total, 1)
+            loss = "" if event.loss is None else f"  loss {event.loss:.4g}"
+            text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
+            print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
+
+    def _write(self, line: str) -> None:
+        print(f"\r\x1b[K{line}" if self._live else line, file=self._file, flush=True)
+
+
+def _listed(metrics: Figures) -> str:
+    return "".join(f"  validation {name} {_shown(value)}" for name, value in metrics.items())
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.6g}"
+
+
+def _print_figures(outcome: Outcome) -> None:
+    width = max(map(len, outcome.figures))
+    for name, value in outcome.figures.items():
+        print(f"{name:<{width}}  {_shown(value)}")
+
+
+def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    shutil.copyfile(job.path / outcome.archive, options.output)
+    _print_figures(outcome)
+    rate = outcome.rows / max(outcome.seconds, 1e-9)
+    print(
+        f"measured on the {outcome.measured_on} rows; {outcome.steps:,} steps, {rate:,.0f} rows/s\n"
+        f"wrote {options.output}",
+        file=sys.stderr,
+    )
+
+
+def _finish_evaluate(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    _print_figures(outcome)
+
+
+def _finish_predict(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    write_rows(ResultFolder(job.results).read(outcome.tasks), options.output)
+
+
+_FINISH: Mapping[str, Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]] = {
+    "train": _finish_train,
+    "evaluate": _finish_evaluate,
+    "predict": _finish_predict,
+}
