@@ -78,13 +78,13 @@ class DuckDBSource:
 
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         query, _ = self._plain(query)
-        return self._reader(query, (), batch_rows)
+        return self._reader(query, batch_rows)
 
     def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
         select, columns = self._plain(query)
         if shuffle:
             select = queries.shuffled(select, columns, seed)
-        reader = self._reader(select, (), BATCH_ROWS)
+        reader = self._reader(select, BATCH_ROWS)
         return pinned.pin_rows(folder, reader, source=self.url, select=query, seed=seed, shuffled=shuffle)
 
     def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
@@ -95,7 +95,8 @@ class DuckDBSource:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
         statement = self._only_statement(sql)
         if statement.type == duckdb.StatementType.SELECT:
-            return self._reader(sql, parameters, BATCH_ROWS)
+            inner = self._run(sql, parameters, BATCH_ROWS)
+            return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
         with self._errors(sql):
             relation = self.connection.sql(sql, params=list(parameters))
             if relation is None or relation.columns in _SILENT:
@@ -170,7 +171,19 @@ class DuckDBSource:
                 f"the query has more than one column named {name}",
                 hint=f"give each its own name: … AS {name}_2",
             )
+        self._check_inside(query)
         return queries.plain(query, columns), columns
+
+    def _check_inside(self, query: str) -> None:
+        """SourceError when the query cannot stand in parentheses: it writes, or goes on after a semicolon."""
+        inside = queries.without_rows(query)
+        try:
+            with self._errors(inside):
+                self.connection.sql(inside)
+        except SourceError as error:  # its span would be one of our own text
+            raise SourceError(
+                error.message, hint=error.hint or "write a single SELECT that only reads"
+            ) from None
 
     def _only_statement(self, sql: str) -> duckdb.Statement:
         with self._errors(sql):
@@ -180,19 +193,23 @@ class DuckDBSource:
             raise SourceError(f"one statement is expected here, this text holds {found}")
         return statements[0]
 
-    def _reader(self, query: str, parameters: Sequence[object], batch_rows: int) -> pa.RecordBatchReader:
-        with self._errors(query):
-            inner = self.connection.sql(query, params=list(parameters)).to_arrow_reader(batch_rows)
-        self._unread = inner
+    def _reader(self, query: str, batch_rows: int) -> pa.RecordBatchReader:
+        """The rows of a query of plain columns."""
+        inner = self._run(query, (), batch_rows)
         schema = normal_schema(inner.schema)
-        return pa.RecordBatchReader.from_batches(schema, self._batches(query, inner, schema))
+        return pa.RecordBatchReader.from_batches(
+            schema, (normalised(batch, schema) for batch in self._batches(inner))
+        )
 
-    def _batches(
-        self, query: str, inner: pa.RecordBatchReader, schema: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
+    def _run(self, query: str, parameters: Sequence[object], batch_rows: int) -> pa.RecordBatchReader:
+        with self._errors(query):
+            self._unread = self.connection.sql(query, params=list(parameters)).to_arrow_reader(batch_rows)
+        return self._unread
+
+    def _batches(self, inner: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """The batches of DuckDB's reader, with its errors turned into ours."""
         try:
-            for batch in inner:
-                yield normalised(batch, schema)
+            yield from inner
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             if self._unread is not inner:
                 raise SourceError("this result ended when another statement ran on its connection") from None

@@ -146,6 +146,7 @@ def test_a_pivot_is_a_query(source: Source, tmp_path: Path) -> None:
         ("INSERT INTO iris VALUES (1, 2, 'x') RETURNING n", "not a query"),
         ("EXPLAIN SELECT 1", "not a query"),
         ("SELECT 1) LIMIT 0; DROP TABLE iris; SELECT (1", "syntax error"),
+        ("SELECT 1 AS a; -- and no more", "syntax error"),
         ("SELECT ?", "not provided"),
     ],
 )
@@ -338,6 +339,33 @@ def test_a_statement_gives_its_rows_or_none(source: Source) -> None:
     assert [row["name"] for row in table(source, "SHOW TABLES") or []] == ["t"]
     assert "iris" in str(table(source, "EXPLAIN SELECT 1 AS iris"))
     assert table(source, "DROP TABLE t") is None
+
+
+def test_a_statement_of_the_users_may_have_columns_that_no_job_could_use(source: Source) -> None:
+    found = source.execute("SELECT 1 AS a, 2 AS a, INTERVAL 1 DAY AS wait")
+    assert found is not None
+    assert found.read_all().column_names == ["a", "a", "wait"]
+
+
+def test_an_error_in_the_midst_of_a_statements_rows_is_a_named_one(source: Source) -> None:
+    found = source.execute("SELECT CAST(if(range < 5000, '1', 'x') AS INTEGER) AS a FROM range(10000)")
+    assert found is not None
+    with pytest.raises(SourceError, match="Could not convert string 'x'"):
+        found.read_all()
+
+
+def test_a_query_that_would_write_is_refused_and_writes_nothing(source: Source, tmp_path: Path) -> None:
+    source.execute(IRIS.format(rows=3))
+    writing = "WITH w AS (INSERT INTO iris VALUES (9, 9, 'k') RETURNING n) SELECT n FROM w"
+    for use in (
+        source.schema,
+        source.stream,
+        lambda query: source.pin(query, tmp_path, seed=1, shuffle=True),
+        lambda query: source.pin(query, tmp_path, seed=1, shuffle=False),
+    ):
+        with pytest.raises(SourceError):
+            use(writing)
+    assert len(rows(source, "FROM iris")) == 3
 
 
 def test_a_transaction_commits_at_its_end_and_rolls_back_on_an_error(source: Source) -> None:

@@ -154,6 +154,13 @@ def test_nothing_half_written_stays_after_an_error(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_process_left_half_written_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "rows.arrow.partial").write_bytes(b"ARROW1\0\0 half" * 1_000_000)
+    reader = open_reader(pin(tmp_path, 5), tmp_path)
+    assert reader.rows == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.arrow"]
+
+
 def test_an_earlier_file_stays_when_writing_a_new_one_fails(tmp_path: Path) -> None:
     pinned = pin(tmp_path, 5)
 
