@@ -3,12 +3,12 @@
 --     sqlflow run samples/iris.sql --source duckdb:///demo/demo.duckdb --create
 
 CREATE SCHEMA IF NOT EXISTS iris;
-CREATE OR REPLACE TABLE iris.train AS SELECT * FROM 'samples/data/iris.csv' WHERE id % 3 > 0;
-CREATE OR REPLACE TABLE iris.test AS SELECT * FROM 'samples/data/iris.csv' WHERE id % 3 = 0;
+CREATE OR REPLACE TABLE iris.train AS SELECT * FROM 'samples/data/iris.csv' WHERE id % 3 <> 1;
+CREATE OR REPLACE TABLE iris.test AS SELECT * FROM 'samples/data/iris.csv' WHERE id % 3 = 1;
 
 SELECT * EXCLUDE (id) FROM iris.train
 TO TRAIN DNNClassifier
-WITH model.n_classes = 3, model.hidden_units = [10, 20], optimizer.learning_rate = 0.01
+WITH model.n_classes = 3, model.hidden_units = [10, 20]
 COLUMN sepal_length, sepal_width, petal_length, petal_width
 LABEL species
 INTO sqlflow_models.my_dnn_model;

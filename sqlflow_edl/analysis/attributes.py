@@ -51,7 +51,7 @@ TRAIN = (
     Attribute(
         "train.batch_size",
         "integer",
-        "Rows of one optimizer step; by default 32 to 512, growing with the table.",
+        "Rows of one optimizer step; by default 16 to 512, growing with the table.",
         low=1,
         aliases=("batch_size", "train.minibatch_size", "minibatch_size"),
     ),

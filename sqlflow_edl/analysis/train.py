@@ -159,14 +159,14 @@ class TrainingPlan:
 
 
 def default_batch_size(rows: int) -> int:
-    """32 below 10,000 rows, 128 below 100,000, else 512."""
-    return 32 if rows < 10_000 else 128 if rows < 100_000 else 512
+    """16 below 1,000 rows, 32 below 10,000, 128 below 100,000, else 512."""
+    return next((size for limit, size in ((1_000, 16), (10_000, 32), (100_000, 128)) if rows < limit), 512)
 
 
 def default_epochs(rows: int, batch_size: int) -> int:
-    """Enough for about 2,000 steps, from 2 to 100."""
+    """Enough for about 2,000 steps, from 2 to 200."""
     steps = max(1, -(-rows // batch_size))
-    return min(100, max(2, -(-2000 // steps)))
+    return min(200, max(2, -(-2000 // steps)))
 
 
 def as_feature(fitted: Fitted, model: catalog.Entry, label: spec.Label) -> spec.Feature:

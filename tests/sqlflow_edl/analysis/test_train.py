@@ -256,7 +256,7 @@ def test_a_spec_of_a_compilation_says_that_rows_are_not_pinned_and_round_trips(s
 
 
 @pytest.mark.parametrize(
-    ("rows", "batch", "epochs"), [(1, 32, 100), (150, 32, 100), (20_000, 128, 13), (10**6, 512, 2)]
+    ("rows", "batch", "epochs"), [(1, 16, 200), (150, 16, 200), (20_000, 128, 13), (10**6, 512, 2)]
 )
 def test_defaults_make_about_two_thousand_steps(rows: int, batch: int, epochs: int) -> None:
     assert default_batch_size(rows) == batch
