@@ -164,6 +164,8 @@ class DuckDBSource:
             raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
         query = query.rstrip().rstrip(";")
         with self._errors(query):
+            # Parentheses first: DuckDB runs a statement that writes as soon as it sees it, and inside them none may.
+            self.connection.sql(queries.without_rows(query))
             relation = self.connection.sql(query)
             columns = list(zip(relation.columns, relation.types, strict=True))
         if name := duplicate(name for name, _ in columns):
@@ -171,19 +173,7 @@ class DuckDBSource:
                 f"the query has more than one column named {name}",
                 hint=f"give each its own name: … AS {name}_2",
             )
-        self._check_inside(query)
         return queries.plain(query, columns), columns
-
-    def _check_inside(self, query: str) -> None:
-        """SourceError when the query cannot stand in parentheses: it writes, or goes on after a semicolon."""
-        inside = queries.without_rows(query)
-        try:
-            with self._errors(inside):
-                self.connection.sql(inside)
-        except SourceError as error:  # its span would be one of our own text
-            raise SourceError(
-                error.message, hint=error.hint or "write a single SELECT that only reads"
-            ) from None
 
     def _only_statement(self, sql: str) -> duckdb.Statement:
         with self._errors(sql):

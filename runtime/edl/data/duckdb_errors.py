@@ -15,6 +15,13 @@ from edl.errors import SourceError, Span, did_you_mean
 _EXPLAIN = "EXPLAIN "
 _MISSING_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
 _LOCATED = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+_PLANNED = (
+    duckdb.StatementType.SELECT,
+    duckdb.StatementType.INSERT,
+    duckdb.StatementType.UPDATE,
+    duckdb.StatementType.DELETE,
+    duckdb.StatementType.CREATE,
+)
 _CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
 _HINTS = (
     (
@@ -35,10 +42,10 @@ def translated(
     error: duckdb.Error, connection: duckdb.DuckDBPyConnection, query: str, tables: Callable[[], list[str]]
 ) -> SourceError:
     """The error of running `query`, with a span relative to it where DuckDB tells one. tables: for the hint."""
-    detail = _located(connection, query) if isinstance(error, _LOCATED) else {}
+    detail, start = _located(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
     message = _first_line(error)
     kind = ConflictError if _CONFLICT.search(message) else SourceError
-    return kind(message, span=_span(detail, query), hint=_hint(str(error), detail, tables))
+    return kind(message, span=_span(detail, start, query), hint=_hint(str(error), detail, tables))
 
 
 def opening(error: duckdb.Error, place: str) -> SourceError:
@@ -52,33 +59,42 @@ def while_reading(error: Exception) -> SourceError:
     return SourceError(message, hint=_fixed_hint(message))
 
 
-def _located(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, str]:
-    """What DuckDB says about the error when it is asked to plan the query; empty when it says nothing.
+def _located(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[dict[str, str], int]:
+    """What DuckDB says about the error when it parses and plans the text again, and where the text starts in that.
 
-    Only planning is repeated, so nothing runs twice. Its details come as JSON while a setting says so.
+    Nothing runs: only a text that is one statement of a kind that EXPLAIN merely plans is put after that word (after
+    it, `ANALYZE INSERT …`, which is no statement, would become one). Details come as JSON while a setting says so.
     """
+    start = 0
     try:
         connection.execute("SET errors_as_json = true")
-        connection.execute(_EXPLAIN + query).fetchall()
+        statements = connection.extract_statements(query)
+        if len(statements) == 1 and statements[0].type in _PLANNED:
+            start = len(_EXPLAIN)
+            connection.execute(_EXPLAIN + query).fetchall()
     except duckdb.Error as error:
-        found = str(error).partition("{")
-        try:
-            detail = json.loads("{" + found[2]) if found[1] else {}
-        except ValueError:
-            detail = {}
-        return {key: value for key, value in detail.items() if isinstance(value, str)}
+        return _details(str(error)), start
     finally:
         with suppress(duckdb.Error):
             connection.execute("SET errors_as_json = false")
-    return {}
+    return {}, start
 
 
-def _span(detail: dict[str, str], query: str) -> Span | None:
+def _details(message: str) -> dict[str, str]:
+    _, brace, rest = message.partition("{")
+    try:
+        found = json.loads(brace + rest)
+    except ValueError:
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def _span(detail: dict[str, str], before: int, query: str) -> Span | None:
     """DuckDB counts in bytes of UTF-8; a span counts in characters."""
     numbers = re.findall(r"\d+", detail.get("location", "")) or [detail.get("position", ""), "1"]
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
         return None
-    start, length = int(numbers[0]) - len(_EXPLAIN), int(numbers[1])
+    start, length = int(numbers[0]) - before, int(numbers[1])
     encoded = query.encode()
     if not 0 <= start <= len(encoded):
         return None

@@ -443,6 +443,32 @@ def test_no_setting_is_changed_by_an_error(source: Source) -> None:
     assert rows(source, "SELECT name, value FROM duckdb_settings()") == before
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ANALYZE INSERT INTO iris VALUES (9, 9, 'k')",
+        "/* */ ANALYZE DELETE FROM iris",
+        "ANALYZE SELECT 1; DROP TABLE iris",
+        "SELEC 1; DROP TABLE iris",
+        "INSERT INTO iris SELECT 1, 2, nothing",
+        "DROP TABLE iris; SELECT * FROM nothing",
+    ],
+)
+def test_looking_for_the_place_of_an_error_runs_nothing(source: Source, text: str) -> None:
+    source.execute(IRIS.format(rows=3))
+    for use in (source.execute, source.schema):
+        with pytest.raises(SourceError):
+            use(text)
+    assert len(rows(source, "FROM iris")) == 3
+
+
+def test_an_error_of_a_statement_that_writes_has_its_place_too(source: Source) -> None:
+    source.execute(IRIS.format(rows=3))
+    with pytest.raises(SourceError, match='"m" not found') as caught:
+        source.execute("INSERT INTO iris SELECT m FROM iris")
+    assert caught.value.span == Span(24, 25)
+
+
 def test_an_error_inside_a_transaction_keeps_its_own_words(source: Source) -> None:
     with pytest.raises(SourceError, match="Table with name nothing"), source.transaction():
         source.execute("CREATE TABLE t (a INTEGER)")
