@@ -85,8 +85,11 @@ def check_outputs(
 ) -> None:
     """JobError unless labels and outputs stand row by row: equal shapes, or classes (n,) against logits (n, k > 1).
 
-    Frameworks broadcast (8, 1) against (8,) to (8, 8) in silence. whole_labels: labels are int64, classes.
+    Frameworks broadcast (8, 1) against (8,) to (8, 8) in silence. whole_labels: labels are int64, classes. None: a
+    size that is not known yet.
     """
+    if outputs and None not in (labels[0], outputs[0]) and labels[0] != outputs[0]:
+        raise JobError(f"the model gives {outputs[0]} rows of outputs for {labels[0]} rows")
     if whole_labels and len(labels) == 1 and len(outputs) == 2 and outputs[1] != 1:
         return
     if not whole_labels and len(labels) == len(outputs) and labels[1:] == outputs[1:]:

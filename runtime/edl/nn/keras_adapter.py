@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 import edl.keras  # noqa: F401 (refuses another backend)
@@ -122,7 +121,9 @@ class KerasAdapter:
         return outputs
 
     def get_weights(self) -> dict[str, Array]:
-        return {name: np.array(weight) for name, weight in zip(self._names, self.model.weights, strict=True)}
+        return {
+            name: weight.numpy().copy() for name, weight in zip(self._names, self.model.weights, strict=True)
+        }
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         own = dict(zip(self._names, self.model.weights, strict=True))

@@ -127,7 +127,7 @@ class TorchAdapter:
         return values
 
     def get_weights(self) -> dict[str, Array]:
-        return {name: np.array(tensor.detach()) for name, tensor in self.model.state_dict().items()}
+        return {name: tensor.detach().numpy().copy() for name, tensor in self.model.state_dict().items()}
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         check_fit({name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}, weights)

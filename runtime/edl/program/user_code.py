@@ -63,8 +63,12 @@ def _innermost(traceback: TracebackType | None, file: Path) -> tuple[int, str] |
 
 
 def _first_line(error: Exception) -> str:
-    """What the error says, without the stack dumps that frameworks append."""
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    """What the error says, without the stack dumps that frameworks put around it."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    node = next((number for number, line in enumerate(lines) if line.startswith("[[{{node")), None)
+    if node:  # TensorFlow ends its dump with what is wrong, and the node
+        lines = lines[node - 1 :]
+    text = next((line for line in lines if line), "")
     return (text if len(text) <= _LONGEST else text[:_LONGEST] + " …").rstrip(".")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -12,7 +13,7 @@ from edl.callbacks import Callback
 from edl.data import Reader
 from edl.errors import JobError
 from edl.nn import Adapter, create
-from edl.program import Program
+from edl.program import Program, user_code
 from edl.spec import Rows
 from edl.worker.blocks import Blocks
 from edl.worker.events import EpochEnd, Figures, Observer, figures, finite
@@ -54,6 +55,7 @@ class _Conductor:
     worker: Worker
 
     def __init__(self, program: Program, adapter: Adapter, rows: Rows, observer: Observer) -> None:
+        self._program = program
         self._training = program.spec.training
         self._adapter = adapter
         self._rows = rows
@@ -69,8 +71,7 @@ class _Conductor:
         self.tasks = LocalTasks(rows.training, self._training, self)
 
     def run(self) -> Outcome:
-        for callback in self._callbacks:
-            callback.on_train_begin(self)
+        self._tell_callbacks(lambda callback: callback.on_train_begin(self))
         size = self._training.batch_size
         total = self._rows.training * self._training.epochs
         limit = self._training.max_steps * size or total
@@ -79,8 +80,7 @@ class _Conductor:
         if not self._rows.validation:
             self.tasks.queue("evaluate", 0, self._rows.training)
             self.worker.evaluate(self._metrics)
-        for callback in self._callbacks:
-            callback.on_train_end(_known(self._final))
+        self._tell_callbacks(lambda callback: callback.on_train_end(_known(self._final)))
         return Outcome(
             kind="train",
             rows=self._trained_rows,
@@ -119,8 +119,13 @@ class _Conductor:
         known = {
             ("validation_loss" if name == LOSS else name): value for name, value in _known(validation).items()
         }
-        for callback in self._callbacks:
-            callback.on_epoch_end(epoch, {LOSS: self._epoch_loss, **known}, self)
+        told = {LOSS: self._epoch_loss, **known}
+        self._tell_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
+
+    def _tell_callbacks(self, tell: Callable[[Callback], None]) -> None:
+        with user_code(self._program.file, "a callback"):
+            for callback in self._callbacks:
+                tell(callback)
 
     # Control of the callbacks ----------------------------------------------------------------------------
 

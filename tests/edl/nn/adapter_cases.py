@@ -1,0 +1,196 @@
+"""What both adapters owe, as functions that each framework's test module runs on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edl import nn
+from edl.errors import JobError
+from edl.nn import Minibatches
+from edl.program import Program, UserCodeError
+from edl.spec import ClassLabel, Rows
+from tests.edl.programs import loaded, simple
+
+ROWS = Rows(False, 64, 64)
+rng = np.random.default_rng(5)
+FEATURES = {"dense": rng.normal(size=(64, 1)).astype(np.float32)}
+LABELS = (3 * FEATURES["dense"] + 1).astype(np.float32)
+
+
+def program(folder: Path, framework: str, **options: Any) -> Program:
+    return loaded(simple(folder, framework, rows=ROWS, **options))
+
+
+def create(subject: Program, *, seed: int = 1, labels: Any = LABELS) -> nn.Adapter:
+    return nn.create(
+        subject, {"dense": FEATURES["dense"][:2]}, None if labels is None else labels[:2], seed=seed
+    )
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+class AdapterCases:
+    """Derived once per framework."""
+
+    framework: str
+    bad_output: tuple[str, str]  # an edit that drops the column of outputs
+    scalar_loss: tuple[str, str]
+    raising_loss: str
+    normalised: tuple[str, str]  # an edit that adds BatchNorm
+
+    def test_the_same_seed_gives_the_same_weights_bit_for_bit(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        weights = []
+        for seed in (1, 1, 2):
+            adapter = create(subject, seed=seed)
+            adapter.train(Minibatches(FEATURES, LABELS, 10))
+            weights.append(adapter.get_weights())
+        assert same(weights[0], weights[1])
+        assert not same(weights[0], weights[2])
+
+    def test_steps_in_one_call_equal_steps_in_several(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        whole = create(subject)
+        losses = whole.train(Minibatches(FEATURES, LABELS, 16))
+        parts = create(subject)
+        single = [
+            parts.train(Minibatches({"dense": FEATURES["dense"][i : i + 16]}, LABELS[i : i + 16], 16))
+            for i in range(0, 64, 16)
+        ]
+        assert np.array_equal(losses, np.concatenate(single))
+        assert same(whole.get_weights(), parts.get_weights())
+
+    def test_gradients_applied_equal_a_step(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        stepped = create(subject)
+        [loss] = stepped.train(Minibatches(FEATURES, LABELS, 64))
+        expected = stepped.get_weights()
+        adapter = create(subject)
+        gradients = adapter.gradients(FEATURES, LABELS)
+        assert gradients.loss == pytest.approx(float(loss), rel=1e-6)
+        adapter.apply({name: value.numpy().copy() for name, value in gradients.values.items()})
+        for name, value in adapter.get_weights().items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
+
+    def test_weighted_rows_count_as_often_as_their_weight(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        weights = rng.integers(0, 4, 64).astype(np.float32)
+        times = np.repeat(np.arange(64), weights.astype(int))
+        weighted = create(subject).gradients(FEATURES, LABELS, weights)
+        repeated = create(subject).gradients({"dense": FEATURES["dense"][times]}, LABELS[times])
+        assert weighted.loss == pytest.approx(repeated.loss, rel=1e-5)
+        for name, value in repeated.values.items():
+            np.testing.assert_allclose(weighted.values[name], value, rtol=1e-4, atol=1e-6)
+
+    def test_a_weighted_step_is_taken(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        weighted = create(subject).train(Minibatches(FEATURES, LABELS, 10, np.ones(64, np.float32)))
+        none = create(subject).train(Minibatches(FEATURES, LABELS, 10))
+        np.testing.assert_allclose(weighted, none, rtol=1e-5)
+
+    def test_the_loss_of_the_last_smaller_minibatch_is_the_mean_of_its_rows(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework))
+        last = {"dense": FEATURES["dense"][60:]}
+        before = adapter.evaluate(last, LABELS[60:])
+        adapter.set_learning_rate(0.0)
+        losses = adapter.train(Minibatches(FEATURES, LABELS, 20))
+        assert len(losses) == 4
+        assert losses[3] == pytest.approx(before.loss, rel=1e-5)
+
+    def test_predictions_are_the_outputs_of_evaluation(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework))
+        evaluated = adapter.evaluate(FEATURES, LABELS)
+        assert evaluated.outputs.shape == (64, 1)
+        assert np.array_equal(adapter.predict(FEATURES), evaluated.outputs)
+        assert evaluated.loss == pytest.approx(float(np.mean((evaluated.outputs - LABELS) ** 2)), rel=1e-5)
+
+    def test_weights_go_from_model_to_model_and_are_copies(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        first = create(subject, seed=1)
+        weights = first.get_weights()
+        expected = first.predict(FEATURES)
+        first.train(Minibatches(FEATURES, LABELS, 16))
+        second = create(subject, seed=2, labels=None)
+        second.set_weights(weights)
+        np.testing.assert_array_equal(second.predict(FEATURES), expected)
+
+    def test_weights_of_another_model_change_nothing(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework))
+        before = adapter.get_weights()
+        other = {name: value * 0 for name, value in before.items()}
+        other.pop(next(iter(other)))
+        with pytest.raises(JobError, match="the weights do not fit the model: lacking"):
+            adapter.set_weights(other)
+        assert same(adapter.get_weights(), before)
+
+    def test_a_rate_of_zero_moves_nothing(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework))
+        adapter.train(Minibatches(FEATURES, LABELS, 64))
+        before = adapter.get_weights()
+        adapter.set_learning_rate(0.0)
+        adapter.train(Minibatches(FEATURES, LABELS, 64))
+        assert same(adapter.get_weights(), before)
+
+    def test_outputs_that_would_broadcast_against_labels_are_refused(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework, replace=dict([self.bad_output]))
+        with pytest.raises(JobError, match=r"the model gives \(n,\) for labels of shape \(n, 1\)"):
+            create(subject)
+
+    def test_class_labels_take_a_logit_each(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework, label=ClassLabel("y", (1, 2, 3)))
+        labels = np.arange(64) % 3
+        adapter = create(subject, labels=labels)
+        assert adapter.evaluate(FEATURES, labels).outputs.shape == (64, 3)
+        with pytest.raises(JobError, match=r"\(n, 3\)"):
+            create(subject, labels=LABELS)
+
+    def test_a_scalar_loss_trains_as_its_mean_and_takes_no_weights(self, tmp_path: Path) -> None:
+        rows, scalar = (
+            program(tmp_path / name, self.framework, replace=dict(edits))
+            for name, edits in (("rows", []), ("scalar", [self.scalar_loss]))
+        )
+        expected = create(rows).train(Minibatches(FEATURES, LABELS, 20))
+        adapter = create(scalar)
+        np.testing.assert_allclose(adapter.train(Minibatches(FEATURES, LABELS, 20)), expected, rtol=1e-5)
+        with pytest.raises(JobError, match="rows cannot be weighted"):
+            adapter.gradients(FEATURES, LABELS, np.ones(64, np.float32))
+
+    def test_an_error_in_the_loss_names_its_line(self, tmp_path: Path) -> None:
+        text = "\n\ndef loss(labels, predictions):\n    return labels.no_such_thing\n"
+        adapter = create(program(tmp_path, self.framework, append=text))
+        with pytest.raises(UserCodeError, match=r"model\.py:\d+, in loss: AttributeError"):
+            adapter.train(Minibatches(FEATURES, LABELS, 64))
+
+    def test_a_model_of_something_else_is_named(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework, append="\n\ndef custom_model():\n    return 3\n")
+        with pytest.raises(JobError, match=r"custom_model in .* returns a int, not a"):
+            create(subject)
+
+    def test_an_optimizer_of_something_else_is_named(self, tmp_path: Path) -> None:
+        subject = program(
+            tmp_path, self.framework, append="\n\ndef optimizer(parameters=None):\n    return 'adam'\n"
+        )
+        with pytest.raises(JobError, match=r"optimizer in .* returns a str, not a"):
+            create(subject)
+
+    def test_normalisation_state_is_among_the_weights_and_one_row_is_a_minibatch(
+        self, tmp_path: Path
+    ) -> None:
+        subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
+        adapter = create(subject)
+        before = adapter.get_weights()
+        losses = adapter.train(Minibatches(FEATURES, LABELS, 63))
+        assert np.isfinite(losses).all()
+        moved = [
+            name for name, value in adapter.get_weights().items() if not np.array_equal(value, before[name])
+        ]
+        assert any("mean" in name for name in moved)
+        other = create(subject, seed=9)
+        other.set_weights(adapter.get_weights())
+        np.testing.assert_array_equal(other.predict(FEATURES), adapter.predict(FEATURES))

@@ -1,0 +1,64 @@
+"""The checks that both frameworks share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edl.errors import JobError
+from edl.nn.adapter import check_fit, check_losses, check_outputs
+
+
+@pytest.mark.parametrize(
+    ("labels", "outputs", "whole"),
+    [
+        ((8, 1), (8, 1), False),
+        ((None, 3), (None, 3), False),
+        ((8,), (8, 3), True),
+        ((None,), (None, None), True),
+    ],
+)
+def test_outputs_that_stand_row_by_row_pass(
+    labels: tuple[int | None, ...], outputs: tuple[int | None, ...], whole: bool
+) -> None:
+    check_outputs(labels, outputs, whole)
+
+
+@pytest.mark.parametrize(
+    ("labels", "outputs", "whole", "message"),
+    [
+        ((8, 1), (8,), False, r"gives \(n,\) for labels of shape \(n, 1\); it must give \(n, 1\)"),
+        ((8, 1), (8, 3), False, r"gives \(n, 3\)"),
+        ((8,), (8, 1), True, r"it must give \(n, classes\)"),
+        ((8,), (8,), True, r"it must give \(n, classes\)"),
+        ((8, 1), (), False, r"gives \(\)"),
+        ((8, 1), (1, 1), False, "1 rows of outputs for 8 rows"),
+    ],
+)
+def test_outputs_that_would_broadcast_are_refused(
+    labels: tuple[int, ...], outputs: tuple[int, ...], whole: bool, message: str
+) -> None:
+    with pytest.raises(JobError, match=message):
+        check_outputs(labels, outputs, whole)
+
+
+def test_a_loss_is_a_value_per_row_or_one() -> None:
+    for shape in [(), (8,), (8, 1)]:
+        check_losses(shape)
+    with pytest.raises(JobError, match=r"loss gives \(n, 8\)"):
+        check_losses((8, 8))
+
+
+def test_weights_of_another_model_are_named() -> None:
+    own = {"0.kernel": (2, 3), "1.bias": (3,)}
+    check_fit(own, {"0.kernel": np.ones((2, 3)), "1.bias": np.ones(3)})
+    with pytest.raises(
+        JobError,
+        match=r"lacking: 1\.bias; not of this model: 9\.x; 0\.kernel is \(3, 2\) instead of \(2, 3\)",
+    ):
+        check_fit(own, {"0.kernel": np.ones((3, 2)), "9.x": np.ones(1)})
+
+
+def test_many_problems_of_weights_are_cut() -> None:
+    with pytest.raises(JobError, match="97 more"):
+        check_fit({str(i): (1,) for i in range(100)}, {str(i): np.ones(2) for i in range(100)})
