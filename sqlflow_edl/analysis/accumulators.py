@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from edl.features import calendar
 from edl.features.arrays import Bools, Floats, Ints
 from edl.features.hashing import Hashes, mix
 
@@ -76,6 +77,33 @@ def rounded(value: float, scale: float, digits: int = 9) -> float:
         return value
     nearest = round(value, digits - 1 - math.floor(math.log10(scale)))
     return nearest if math.isfinite(nearest) else value
+
+
+@dataclass(slots=True)
+class Calendar:
+    """Which years, months, … dates and times fall into, and how often."""
+
+    counts: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def add(self, array: pa.Array, column: str) -> None:
+        array = array.drop_null()
+        for part in calendar.parts_of(array.type):
+            values = (
+                calendar.years(array, column) if part == "year" else calendar.parts(array, part, column)[0]
+            )
+            counted = self.counts.setdefault(part, {})
+            for value, count in zip(*np.unique(values, return_counts=True), strict=True):
+                counted[int(value)] = counted.get(int(value), 0) + int(count)
+
+    def years(self) -> tuple[float, float]:
+        """Mean and population deviation of the year; 0 without one."""
+        counted = self.counts.get("year", {})
+        if not counted:
+            return 0.0, 0.0
+        values, often = np.array(list(counted)), list(counted.values())
+        mean = float(np.average(values, weights=often))
+        std = math.sqrt(np.average(np.square(values - mean), weights=often))
+        return rounded(mean, std), rounded(std, std)
 
 
 class RowSample:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis.derive import calendar
 from sqlflow_edl.analysis.functions import (
     BY_NAME,
     FUNCTIONS,
@@ -30,10 +31,13 @@ from sqlflow_edl.syntax import ast
 class Resolver:
     """Resolves COLUMN items against the query's schema; errors are collected, each with its place."""
 
-    def __init__(self, schema: Schema, labels: Iterable[str], errors: list[SQLFlowError]) -> None:
+    def __init__(
+        self, schema: Schema, labels: Iterable[str], errors: list[SQLFlowError], notes: list[str]
+    ) -> None:
         self.schema = schema
         self.labels = frozenset(labels)
         self.errors = errors
+        self.notes = notes
         self.aliases: dict[str, Draft] = {}
 
     def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
@@ -57,18 +61,19 @@ class Resolver:
         if isinstance(value, ast.Call):
             return self._calls(value)
         if isinstance(value, ast.Name | ast.Star | ast.Constant):
-            columns = self._columns(value)
-            return [self._plain(column, value.span) for column in columns]
+            return [draft for column in self._columns(value) for draft in self._plain(column, value.span)]
         raise SemanticError(
             "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
         )
 
-    def _plain(self, column: str, span: Span) -> Draft:
-        """A column that stands in COLUMN by itself: its number as it is, or the feature of its type."""
+    def _plain(self, column: str, span: Span) -> list[Draft]:
+        """A column that stands in COLUMN by itself: the features of its type."""
         kind = self.schema.type(column)
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
-            return standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)
-        return self._as_category(column, span)
+            return [standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
+        if kind.temporal:
+            return calendar(column, self.schema, self.notes, span)
+        return [self._as_category(column, span)]
 
     def _as_category(self, column: str, span: Span | None) -> Draft:
         self.schema.require_category(column, span)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from edl import spec
 from edl.errors import Span, SQLFlowError
-from sqlflow_edl.analysis.functions import Draft, Statistics, numeric, standardized, text_category
+from sqlflow_edl.analysis.functions import Draft, Statistics, date_part, numeric, standardized, text_category
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 
 LARGEST_VOCABULARY = 10_000
+DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 FEW_ROWS = 20  # below, a column of all different texts may still be a category
 
 
@@ -21,14 +23,34 @@ def derive(
         return [numeric(column, why="a boolean, as 0 and 1")]
     if kind is ColumnType.TEXT:
         return [text_category(column, select, why="a text, as a category", largest=LARGEST_VOCABULARY)]
+    if kind.temporal:
+        return calendar(column, schema, notes)
     errors.append(schema.unusable(column, select))
     return []
+
+
+def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = None) -> list[Draft]:
+    """A date or time as its parts: the time itself, for the trend, and what recurs, as categories.
+
+    The year is in the time itself, and minutes hardly ever matter: both are there when they are asked for. span: of
+    the column's name in COLUMN; what is named is kept even if it never differs, but for its parts.
+    """
+    kind = schema.type(column).words
+    recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
+    notes.append(f"{column}, {kind}, becomes {', '.join(['the time itself', *recurring])}")
+    return [
+        standardized(column, span, why="" if span else f"{kind}, standardised"),
+        *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring),
+    ]
 
 
 def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> str | None:
     """Why a derived feature is not worth having, None when it is."""
     column = draft.columns[0]
     found = statistics[column]
+    named = draft.span is not None
+    if draft.part and found.parts[draft.part] <= 1 and (named or not found.constant):
+        return f"the {draft.part} of {column} is left out: it is the same in every training row"
     if found.nulls == found.rows:
         return f"{column} is left out: it is NULL in every training row"
     if found.constant:

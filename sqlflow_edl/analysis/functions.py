@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from edl import spec
 from edl.errors import SemanticError, Span, did_you_mean
+from edl.features.calendar import TIME_PARTS
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
@@ -28,6 +29,7 @@ class Draft:
 
     columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
     not suit the function. why: what the plan says of a derived feature, empty for a written one.
+    part: of the date or time, when it is one.
     """
 
     columns: tuple[str, ...]
@@ -36,6 +38,7 @@ class Draft:
     span: Span | None = None
     is_category: bool = False
     why: str = ""
+    part: str = ""
 
 
 ParameterType = Literal["column", "columns", "category", "whole", "numbers", "buckets", "text", "scalar"]
@@ -79,16 +82,27 @@ class Bound:
     def fail(self, message: str, hint: str | None = None, span: Span | None = None) -> SemanticError:
         return SemanticError(message, span=span or self.span, hint=hint or f"write {self.function.usage}")
 
-    def numeric_column(self) -> str:
-        """The column argument, which must hold numbers."""
+    def numeric_column(self, *, times: bool = False) -> str:
+        """The column argument, which must hold numbers; with `times`, dates and times count as their seconds."""
         column: str = self["x"]
         kind = self.schema.type(column)
-        if kind is not ColumnType.NUMBER and kind is not ColumnType.BOOLEAN:
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.temporal):
+            return column
+        hint = None
+        if kind is ColumnType.TEXT:
+            hint = f"a text becomes a feature by VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)"
+        elif kind.temporal:
+            hint = f"a time becomes a feature by STANDARDIZE({column}), BUCKETIZE({column}, 10) or its parts"
+        raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)
+
+    def temporal_column(self, part: str) -> str:
+        """The column argument, which must hold dates or times with that part."""
+        column: str = self["x"]
+        if part not in self.schema.parts(column):
+            wanted = "a time" if part in TIME_PARTS else "a date"
             raise self.fail(
-                f"{self.function.name} needs a number, {column} is {kind.words}",
-                hint=f"a text becomes a feature by VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)"
-                if kind is ColumnType.TEXT
-                else None,
+                f"{self.function.name} needs {wanted}, {column} is {self.schema.type(column).words}",
+                hint=f"cast it in the SELECT: CAST({column} AS TIMESTAMP) AS {column}",
             )
         return column
 
@@ -106,6 +120,20 @@ def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
         return spec.Standardize(column, numbers.mean, numbers.std)
 
     return Draft((column,), Want.MOMENTS, fit, span, why=why)
+
+
+def year(column: str, span: Span | None = None) -> Draft:
+    def fit(statistics: Statistics) -> spec.Year:
+        return spec.Year(column, *statistics[column].years)
+
+    return Draft((column,), Want.CALENDAR, fit, span, part="year")
+
+
+def date_part(column: str, part: spec.Part, span: Span | None = None, why: str = "") -> Draft:
+    def fit(_: Statistics) -> spec.DatePart:
+        return spec.DatePart(column, part)
+
+    return Draft((column,), Want.CALENDAR, fit, span, is_category=True, why=why, part=part)
 
 
 def vocabulary(
@@ -152,7 +180,15 @@ def text_category(column: str, span: Span | None, *, why: str = "", largest: int
 
 
 def _standardize(bound: Bound) -> Draft:
-    return standardized(bound.numeric_column(), bound.span)
+    return standardized(bound.numeric_column(times=True), bound.span)
+
+
+def _year(bound: Bound) -> Draft:
+    return year(bound.temporal_column("year"), bound.span)
+
+
+def _part(part: spec.Part) -> Callable[[Bound], Draft]:
+    return lambda bound: date_part(bound.temporal_column(part), part, bound.span)
 
 
 def _numeric(bound: Bound) -> Draft:
@@ -165,7 +201,7 @@ def _numeric(bound: Bound) -> Draft:
 
 
 def _normalize(bound: Bound) -> Draft:
-    column = bound.numeric_column()
+    column = bound.numeric_column(times=True)
 
     def fit(statistics: Statistics) -> spec.Normalize:
         numbers = statistics[column]
@@ -208,7 +244,7 @@ def _bucketize(bound: Bound) -> Draft:
         return _bucket(bound)
     if bound.schema.type(column) is ColumnType.TEXT:
         return hashed(column, count, bound.span)
-    column = bound.numeric_column()
+    column = bound.numeric_column(times=True)
 
     def fit(statistics: Statistics) -> spec.Bucket:
         cuts = statistics[column].quantiles([i / count for i in range(1, count)])
@@ -294,6 +330,12 @@ FUNCTIONS = (
     Function("STANDARDIZE", "STANDARDIZE(x)", (_X,), _standardize),
     Function("NORMALIZE", "NORMALIZE(x)", (_X,), _normalize),
     Function("LOG", "LOG(x)", (_X,), _log),
+    Function("YEAR", "YEAR(x)", (_X,), _year),
+    Function("MONTH", "MONTH(x)", (_X,), _part("month")),
+    Function("DAY", "DAY(x)", (_X,), _part("day"), ("DAYOFMONTH",)),
+    Function("WEEKDAY", "WEEKDAY(x)", (_X,), _part("weekday"), ("DAYOFWEEK",)),
+    Function("HOUR", "HOUR(x)", (_X,), _part("hour")),
+    Function("MINUTE", "MINUTE(x)", (_X,), _part("minute")),
     Function("BUCKET", "BUCKET(x, [10, 20.5])", (_X, Parameter("boundaries", "numbers")), _bucket,
              ("bucketized_column",)),
     Function("BUCKETIZE", "BUCKETIZE(x, 5) or BUCKETIZE(x, boundaries=[10, 20.5])",

@@ -32,6 +32,11 @@ def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFl
     kind = schema.type(label)
     if kind is ColumnType.OTHER:
         return schema.unusable(label, None)
+    if kind.temporal:
+        return SemanticError(
+            f"{label} is {kind.words}, and models predict numbers and classes",
+            hint=f"select a number instead, such as the seconds: epoch({label})",
+        )
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
         return SemanticError(
             f"{label} is a text, and {model.name} predicts numbers",

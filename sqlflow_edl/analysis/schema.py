@@ -1,4 +1,4 @@
-"""The columns of a query as the analysis sees them: four kinds of type, and names that people misspell."""
+"""The columns of a query as the analysis sees them: a few kinds of type, and names that people misspell."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ class ColumnType(enum.Enum):
     NUMBER = "a number"
     BOOLEAN = "a boolean"
     TEXT = "a text"
+    DATE = "a date"
+    TIMESTAMP = "a timestamp"
+    TIME = "a time of day"
     OTHER = "of a type that models cannot use yet"
 
     @property
     def words(self) -> str:
         return self.value
+
+    @property
+    def temporal(self) -> bool:
+        return self in (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.TIME)
 
 
 class Schema:
@@ -49,7 +56,13 @@ class Schema:
         return did_you_mean(near, self.names) if near else "selected: " + ", ".join(self.names[:12])
 
     def type(self, name: str) -> ColumnType:
-        return column_type(self.arrow.field(self.arrow.names.index(name)).type)
+        return column_type(self._arrow_type(name))
+
+    def parts(self, name: str) -> Sequence[str]:
+        """The parts that a column of dates or times has: year, month, …; none for other columns."""
+        from edl.features.calendar import parts_of
+
+        return parts_of(self._arrow_type(name)) if self.type(name).temporal else ()
 
     def require_category(self, column: str, span: Span | None) -> None:
         """SemanticError unless the column's values can be told apart as categories: text, integers, booleans."""
@@ -66,16 +79,18 @@ class Schema:
     def is_integer(self, column: str) -> bool:
         import pyarrow.types as types
 
-        arrow = self.arrow.field(self.arrow.names.index(column)).type
+        arrow = self._arrow_type(column)
         return bool(types.is_integer(arrow) or types.is_null(arrow))
 
     def unusable(self, column: str, span: Span | None) -> SemanticError:
-        arrow_type = self.arrow.field(self.arrow.names.index(column)).type
         return SemanticError(
-            f"{column} is of type {arrow_type}, which cannot be a feature yet",
+            f"{column} is of type {self._arrow_type(column)}, which cannot be a feature yet",
             span=span,
             hint="cast it in the SELECT, or leave it out",
         )
+
+    def _arrow_type(self, name: str) -> pa.DataType:
+        return self.arrow.field(self.arrow.names.index(name)).type
 
 
 def column_type(arrow: pa.DataType) -> ColumnType:
@@ -89,4 +104,11 @@ def column_type(arrow: pa.DataType) -> ColumnType:
         return ColumnType.TEXT
     if types.is_dictionary(arrow):
         return column_type(arrow.value_type)
+    for is_type, kind in (
+        (types.is_date, ColumnType.DATE),
+        (types.is_timestamp, ColumnType.TIMESTAMP),
+        (types.is_time, ColumnType.TIME),
+    ):
+        if is_type(arrow):
+            return kind
     return ColumnType.OTHER

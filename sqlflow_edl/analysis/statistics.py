@@ -24,7 +24,7 @@ from pyarrow import types
 
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
-from sqlflow_edl.analysis.accumulators import Counts, Moments, RowSample, TextShape
+from sqlflow_edl.analysis.accumulators import Calendar, Counts, Moments, RowSample, TextShape
 
 MOST_DISTINCT = 200_000  # values of a column that are counted one by one
 SAMPLE_ROWS = 1_000_000
@@ -44,6 +44,7 @@ class Want(enum.Flag):
     QUANTILES = enum.auto()
     COUNTS = enum.auto()  # counts, distinct
     TEXT = enum.auto()  # longest, delimiter, numeric_text
+    CALENDAR = enum.auto()  # years, parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +87,8 @@ class ColumnStatistics:
     delimiter: str = ""  # of texts that are lists, empty when they are none
     numeric_text: bool = False  # every text is a number
     constant: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
+    years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
+    parts: Mapping[str, int] = field(default_factory=dict)  # of a date or time -> how many values it takes
     sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
 
     @property
@@ -143,6 +146,7 @@ class _Column:
         self.sample: list[Floats] = []
         self.counts = Counts(most_distinct)
         self.shape = TextShape()
+        self.calendar = Calendar()
 
     def add(self, array: pa.Array, chosen: slice | Ints) -> None:
         array = plain(array)
@@ -151,6 +155,8 @@ class _Column:
         self.nulls += array.null_count
         if not textual and (self.want & (Want.MOMENTS | Want.QUANTILES) or types.is_floating(array.type)):
             self._add_numbers(array, chosen)
+        if Want.CALENDAR in self.want:
+            self.calendar.add(array, self.name)
         if Want.COUNTS in self.want or (textual and Want.TEXT in self.want):
             self._add_values(array)
 
@@ -207,6 +213,8 @@ class _Column:
             constant=bool(self.want & (Want.MOMENTS | Want.COUNTS))
             and least == most
             and self.counts.distinct <= 1,
+            years=self.calendar.years(),
+            parts={part: len(counted) for part, counted in self.calendar.counts.items()},
             sample=sample[np.isfinite(sample)],
         )
 

@@ -137,7 +137,7 @@ class TrainingPlan:
         features: list[spec.Feature] = []
         for draft in self.drafts:
             if draft.why and (reason := left_out(draft, statistics, self.schema)):
-                self.notes.append(reason)
+                self.notes.extend({reason} - set(self.notes))
                 continue
             try:
                 features.append(as_feature(draft.fit(statistics), model, label))
@@ -175,7 +175,7 @@ def as_feature(fitted: Fitted, model: catalog.Entry, label: spec.Label) -> spec.
         return fitted
     linear = model.name.startswith("Linear")
     ids = spec.num_ids(fitted)
-    if ids <= LARGEST_ONE_HOT["linear" if linear else "dnn"]:
+    if ids <= LARGEST_ONE_HOT["linear" if linear else "dnn"] or isinstance(fitted, spec.DatePart):
         return spec.OneHot(fitted)
     return spec.Embedding(fitted, label.outputs if linear else embedding_dim(ids))
 
@@ -190,7 +190,7 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
         error.span = error.span or label_span
         errors.append(error)
     drafts: list[Draft] = []
-    resolver = Resolver(schema, [label], errors)
+    resolver = Resolver(schema, [label], errors, notes)
     for clause in statement.columns:
         _check_for(clause, errors)
         drafts += resolver.items(clause.items)

@@ -24,6 +24,7 @@ from edl.spec import (
     CategoryId,
     ClassLabel,
     Cross,
+    DatePart,
     Embedding,
     Feature,
     HashBucket,
@@ -34,6 +35,7 @@ from edl.spec import (
     OneHot,
     Standardize,
     Vocabulary,
+    Year,
     to_json,
 )
 from sqlflow_edl.codegen import frameworks
@@ -203,6 +205,7 @@ def _feature(feature: Feature, position: int, stored: dict[str, bytes]) -> Expre
         Standardize: ("mean", "std"),
         Normalize: ("min", "max", "mean"),
         Log: ("mean",),
+        Year: ("mean", "std"),
     }
     function = type(feature).__struct_config__.tag
     values = tuple((name, literal(getattr(feature, name))) for name in fields[type(feature)])
@@ -219,6 +222,8 @@ def _category(category: Category, position: int, stored: dict[str, bytes]) -> Ex
             return Call("fc.hash_bucket", (literal(column), literal(size)))
         case CategoryId(column, size):
             return Call("fc.category_id", (literal(column), literal(size)))
+        case DatePart(column, part):
+            return Call(f"fc.{part}", (literal(column),))
         case Cross(columns, size):
             return Call("fc.cross", (Items(tuple(map(literal, columns))), literal(size)))
 

@@ -12,4 +12,12 @@ SELECT
     1000.0::DOUBLE * (20 + i % 50) + i AS income
 FROM range(1200) AS numbers(i);
 
-CREATE TABLE dated AS SELECT i AS age, DATE '2000-01-01' + i::INT AS born, i * 2.0::DOUBLE AS income FROM range(50) AS numbers(i);
+CREATE TABLE dated AS
+SELECT
+    i AS age,
+    DATE '2000-01-01' + i::INT AS born,
+    TIMESTAMPTZ '2000-01-01 00:30:00+00' + INTERVAL (i) HOUR AS seen,
+    TIME '00:00:00' + INTERVAL (i * 20) MINUTE AS woke,
+    (i / 4)::DECIMAL(9, 2) AS price,
+    i * 2.0::DOUBLE AS income
+FROM range(50) AS numbers(i);

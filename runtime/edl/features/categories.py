@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
+from edl.features.calendar import parts
 from edl.features.hashing import bucket, combine, hash_texts
-from edl.spec import Bucket, Category, CategoryId, Cross, HashBucket, Vocabulary
+from edl.spec import Bucket, Category, CategoryId, Cross, DatePart, HashBucket, Vocabulary
 
 Encoder = Callable[[pa.RecordBatch], Ints]
 _ArrayEncoder = Callable[[pa.Array], Ints]
@@ -117,6 +118,14 @@ def _vocabulary(category: Vocabulary) -> _ArrayEncoder:
     return encode
 
 
+def _date_part(category: DatePart) -> _ArrayEncoder:
+    def encode(array: pa.Array) -> Ints:
+        ids, known = parts(array, category.part, category.column)
+        return np.where(known, ids, category.size)
+
+    return encode
+
+
 def _cross(category: Cross) -> Encoder:
     def encode(batch: pa.RecordBatch) -> Ints:
         columns = [texts(batch.column(name), name) for name in category.columns]
@@ -132,4 +141,5 @@ _ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {
     CategoryId: _category_id,
     HashBucket: _hash_bucket,
     Vocabulary: _vocabulary,
+    DatePart: _date_part,
 }

@@ -21,6 +21,7 @@ from edl.spec import (
     Category,
     CategoryId,
     Cross,
+    DatePart,
     Embedding,
     Feature,
     HashBucket,
@@ -28,10 +29,12 @@ from edl.spec import (
     Normalize,
     Numeric,
     OneHot,
+    Part,
     Standardize,
     Vocabulary,
+    Year,
 )
-from edl.spec.features import CATEGORY_TYPES
+from edl.spec.features import CATEGORY_TYPES, PART_SIZES
 
 COMBINERS = ("sum", "mean", "sqrtn")
 _C = TypeVar("_C", bound=Feature | Category)
@@ -55,6 +58,40 @@ def normalize(column: str, min: float, max: float, mean: float) -> Normalize:  #
 def log(column: str, mean: float) -> Log:
     """log(1 + x); `mean`, of x, stands in for NULL and for numbers without a logarithm."""
     return check(Log(column, mean))
+
+
+def year(column: str, mean: float, std: float) -> Year:
+    """(year - mean) / std of a date or timestamp."""
+    return check(Year(column, mean, std))
+
+
+def month(column: str) -> DatePart:
+    """The month of a date, January first."""
+    return _part(column, "month")
+
+
+def day(column: str) -> DatePart:
+    """The day of the month."""
+    return _part(column, "day")
+
+
+def weekday(column: str) -> DatePart:
+    """The day of the week, Monday first."""
+    return _part(column, "weekday")
+
+
+def hour(column: str) -> DatePart:
+    """The hour of a time or timestamp, in UTC."""
+    return _part(column, "hour")
+
+
+def minute(column: str) -> DatePart:
+    """The minute of a time or timestamp, in UTC."""
+    return _part(column, "minute")
+
+
+def _part(column: str, part: Part) -> DatePart:
+    return check(DatePart(column, part))
 
 
 def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
@@ -146,10 +183,18 @@ def _numbers(*fields: str) -> Callable[[Any], None]:
     return rule
 
 
-def _standardize(column: Standardize) -> None:
+def _standardize(column: Standardize | Year) -> None:
     _numbers("mean", "std")(column)
     if column.std < 0:
         raise SemanticError(f"std of column {column.column} must not be negative, it is {column.std}")
+
+
+def _date_part(column: DatePart) -> None:
+    _name(column.column, "date_part")
+    if column.part not in PART_SIZES:
+        raise SemanticError(
+            f"a date has no part {column.part!r}", hint=did_you_mean(str(column.part), PART_SIZES)
+        )
 
 
 def _normalize(column: Normalize) -> None:
@@ -241,11 +286,13 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Standardize: _standardize,
     Normalize: _normalize,
     Log: _log,
+    Year: _standardize,
     Bucket: _bucket,
     CategoryId: _sized,
     HashBucket: _sized,
     Vocabulary: _vocabulary,
     Cross: _cross,
+    DatePart: _date_part,
     OneHot: _one_hot,
     Embedding: _embedding,
 }

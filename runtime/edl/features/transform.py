@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers
+from edl.features.calendar import years
 from edl.features.categories import Encoder, encoder
 from edl.features.columns import check
 from edl.spec import (
@@ -29,6 +30,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     Standardize,
+    Year,
     num_ids,
     source_columns,
     width,
@@ -144,7 +146,8 @@ def _matrix(features: tuple[Dense, ...], batch: pa.RecordBatch) -> npt.NDArray[n
     matrix = np.empty((batch.num_rows, len(features)), dtype=np.float32)
     scratch = np.empty(batch.num_rows, dtype=np.float64)
     for position, feature in enumerate(features):
-        values = numbers(batch.column(feature.column), feature.column)
+        read = years if isinstance(feature, Year) else numbers
+        values = read(batch.column(feature.column), feature.column)
         _store(feature, values, scratch, matrix[:, position])
     return matrix
 
@@ -172,7 +175,7 @@ def _numeric(feature: Numeric, values: Floats, out: Floats) -> None:
     _fill(values, np.isfinite(values), feature.mean, out)
 
 
-def _standardize(feature: Standardize, values: Floats, out: Floats) -> None:
+def _standardize(feature: Standardize | Year, values: Floats, out: Floats) -> None:
     _fill(values, np.isfinite(values), feature.mean, out)
     _shift_and_divide(out, feature.mean, feature.std)
 
@@ -200,4 +203,5 @@ _SCALES: Mapping[type, Callable[[Any, Floats, Floats], None]] = {
     Standardize: _standardize,
     Normalize: _normalize,
     Log: _log,
+    Year: _standardize,
 }

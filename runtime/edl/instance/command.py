@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from edl.data import jobs
-from edl.data.pinned import write_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.instance import work
@@ -68,7 +67,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, shuffle: bool) -> 
             pinned: Pinned = module.pin(job.rows, seed=spec.training.seed, shuffle=shuffle)
     finally:
         unload(module)
-    write_pinned(job.rows, pinned)
+    work.write_pinned(job.rows, pinned)
     return pinned
 
 

@@ -13,7 +13,7 @@ of the training rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -54,6 +54,14 @@ class Log(Column, frozen=True, tag="log"):
 
     column: str
     mean: float  # of x, before the logarithm
+
+
+class Year(Column, frozen=True, tag="year"):
+    """(year - mean) / std of a date or timestamp, in UTC; mean and std are those of the year. A NULL becomes 0."""
+
+    column: str
+    mean: float
+    std: float
 
 
 # Categories ----------------------------------------------------------------------------------------------
@@ -102,7 +110,22 @@ class Cross(Column, frozen=True, tag="cross"):
     size: int
 
 
-Category = Bucket | CategoryId | HashBucket | Vocabulary | Cross
+Part = Literal["month", "day", "weekday", "hour", "minute"]
+PART_SIZES: Mapping[str, int] = {"month": 12, "day": 31, "weekday": 7, "hour": 24, "minute": 60}
+
+
+class DatePart(Column, frozen=True, tag="date_part"):
+    """A part of a date, time or timestamp, in UTC: January, the first, Monday, midnight are id 0."""
+
+    column: str
+    part: Part
+
+    @property
+    def size(self) -> int:
+        return PART_SIZES[self.part]
+
+
+Category = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart
 
 
 class OneHot(Column, frozen=True, tag="one_hot"):
@@ -119,11 +142,11 @@ class Embedding(Column, frozen=True, tag="embedding"):
     combiner: str = "sum"  # of several ids in one row: sum, mean, sqrtn
 
 
-Dense = Numeric | Standardize | Normalize | Log
+Dense = Numeric | Standardize | Normalize | Log | Year
 Feature = Dense | OneHot | Embedding
 
-DENSE_TYPES = (Numeric, Standardize, Normalize, Log)
-CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross)
+DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year)
+CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart)
 
 
 AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
@@ -156,14 +179,18 @@ def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
     if isinstance(column, OneHot | Embedding):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Cross):
-        return msgspec.structs.replace(column, columns=tuple(names.get(name, name) for name in column.columns))
+        return msgspec.structs.replace(
+            column, columns=tuple(names.get(name, name) for name in column.columns)
+        )
     return msgspec.structs.replace(column, column=names.get(column.column, column.column))
 
 
 # Labels --------------------------------------------------------------------------------------------------
 
 
-class RegressionLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"):
+class RegressionLabel(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"
+):
     """A number to predict; labels are float32 of shape (n, 1), the model has one output.
 
     mean, std: of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss in

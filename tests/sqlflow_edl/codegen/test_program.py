@@ -53,6 +53,7 @@ def job(
     metrics: tuple[str, ...] = ("rmse", "mae"),
     select: str = "SELECT age, department, address, income FROM employee",
     words: tuple[str | int, ...] = ("engineering", "finance", "sales"),
+    inputs: dict[str, tuple[spec.Feature, ...]] | None = None,
 ) -> spec.JobSpec:
     number, word, text, target = names
     params: dict[str, spec.job.Parameter] = {"hidden_units": (100, 150, 50), "activation": "relu"}
@@ -63,7 +64,8 @@ def job(
         rows=spec.Rows(pinned=True, total=6400, training=5760, validation=640),
         framework=framework,
         model=model or spec.Component("DNNRegressor", params),
-        inputs={
+        inputs=inputs
+        or {
             "features": (
                 spec.Standardize(number, 38.58, 13.64),
                 spec.OneHot(spec.Vocabulary(word, words)),
@@ -96,6 +98,17 @@ JOBS = {
         "model": spec.Component("LinearClassifier"),
         "loss": spec.Component("cross_entropy"),
         "metrics": ("accuracy", "auc"),
+    },
+    "dates": {
+        "inputs": {
+            "features": (
+                spec.Standardize("born", 1.0e9, 3.0e7),
+                spec.Year("born", 2001.0, 0.8),
+                spec.OneHot(spec.DatePart("born", "month")),
+                spec.Embedding(spec.DatePart("seen", "hour"), 4),
+            )
+        },
+        "model": spec.Component("LinearRegressor"),
     },
     "huber_regressor": {
         "loss": spec.Component("huber", {"delta": 1.5}),

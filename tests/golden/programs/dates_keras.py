@@ -1,0 +1,43 @@
+"""LinearRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import concatenated, feature_inputs
+
+FEATURES = fc.Features(
+    fc.standardize("born", mean=1000000000.0, std=30000000.0),
+    fc.year("born", mean=2001.0, std=0.8),
+    fc.one_hot(fc.month("born")),
+    fc.embedding(fc.hour("seen"), dim=4),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    hidden = concatenated(FEATURES, inputs)
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(keras.layers.Dense(1)(hidden))
+    return keras.Model(inputs, outputs)
+
+
+def loss(labels, predictions):
+    return keras.losses.mean_squared_error(labels / LABEL.std, predictions / LABEL.std)
+
+
+def optimizer(lr=0.001):
+    return keras.optimizers.Adam(lr)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}

@@ -1,0 +1,52 @@
+"""LinearRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from edl import features as fc
+from edl import metrics
+from edl.torch import Concatenated
+
+FEATURES = fc.Features(
+    fc.standardize("born", mean=1000000000.0, std=30000000.0),
+    fc.year("born", mean=2001.0, std=0.8),
+    fc.one_hot(fc.month("born")),
+    fc.embedding(fc.hour("seen"), dim=4),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = Concatenated(FEATURES)
+        self.output = nn.Linear(FEATURES.width, 1)
+
+    def forward(self, features):
+        return self.output(self.features(features)) * LABEL.std + LABEL.mean
+
+
+def custom_model():
+    return Model()
+
+
+def loss(labels, predictions):
+    return F.mse_loss(predictions / LABEL.std, labels / LABEL.std, reduction="none")
+
+
+def optimizer(parameters, lr=0.001):
+    return torch.optim.Adam(parameters, lr, fused=True)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}

@@ -1,0 +1,83 @@
+"""Dates and times as features: what they become by themselves, and by their functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl import spec
+from sqlflow_edl.session import Compiled, Session
+
+
+def dated(session: Session, columns: str, items: str = "") -> Compiled:
+    clause = f"COLUMN {items} " if items else ""
+    text = f"SELECT {columns}, income FROM dated TO TRAIN DNNRegressor {clause}LABEL income INTO m"
+    [only] = session.compile(text)
+    return only
+
+
+def one_hot(column: str, *parts: spec.Part) -> tuple[spec.Feature, ...]:
+    return tuple(spec.OneHot(spec.DatePart(column, part)) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("column", "parts", "note"),
+    [
+        ("born", ("month", "day", "weekday"), "born, a date, becomes the time itself, month, day, weekday"),
+        (
+            "seen",
+            ("day", "weekday", "hour"),
+            "seen, a timestamp, becomes the time itself, month, day, weekday, hour",
+        ),
+        ("woke", ("hour",), "woke, a time of day, becomes the time itself, hour"),
+    ],
+)
+def test_a_date_or_time_becomes_its_parts_and_the_answer_says_so(
+    session: Session, column: str, parts: tuple[spec.Part, ...], note: str
+) -> None:
+    found = dated(session, column)
+    trend, *recurring = found.spec.features
+    assert isinstance(trend, spec.Standardize)
+    assert tuple(recurring) == one_hot(column, *parts)
+    assert found.notes[0] == note
+
+
+def test_a_part_that_never_differs_is_left_out_unless_it_is_named(session: Session) -> None:
+    for items in ("", "seen"):
+        assert "the month of seen is left out" in dated(session, "seen", items).notes[1]
+    assert dated(session, "seen", "MONTH(seen)").spec.features == one_hot("seen", "month")
+
+
+def test_a_date_that_never_differs_is_left_out_as_a_whole(session: Session) -> None:
+    found = dated(session, "age, DATE '2024-02-29' AS day")
+    assert [note for note in found.notes if "left out" in note] == [
+        "day is left out: it is the same in every training row"
+    ]
+    assert len(found.spec.features) == 1
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("MONTH(born)", one_hot("born", "month")[0]),
+        ("dayofmonth(born)", one_hot("born", "day")[0]),
+        ("DAYOFWEEK(seen)", one_hot("seen", "weekday")[0]),
+        ("MINUTE(woke)", one_hot("woke", "minute")[0]),
+        ("EMBEDDING(HOUR(seen), 3)", spec.Embedding(spec.DatePart("seen", "hour"), 3)),
+        ("YEAR(born)", spec.Year("born", 2000.0, 0.0)),
+        ("CATEGORY_HASH(born, 9)", spec.OneHot(spec.HashBucket("born", 9))),
+        ("NORMALIZE(woke)", spec.Normalize("woke", 0.0, 58800.0, 29400.0)),
+    ],
+)
+def test_a_function_of_a_date_becomes_its_feature(session: Session, item: str, wanted: spec.Feature) -> None:
+    assert dated(session, "born, seen, woke", item).spec.features[0] == wanted
+
+
+def test_the_scale_of_a_year_is_that_of_calendar_years(session: Session) -> None:
+    select = "born + INTERVAL (age % 2) YEAR AS born"
+    assert dated(session, select, "YEAR(born)").spec.features == (spec.Year("born", 2000.5, 0.5),)
+
+
+def test_a_decimal_is_a_number(session: Session) -> None:
+    [price] = dated(session, "price").spec.features
+    assert isinstance(price, spec.Standardize)
+    assert price.mean == pytest.approx(sum(round(i / 4, 2) for i in range(50)) / 50, abs=0.01)
