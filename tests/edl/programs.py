@@ -234,4 +234,10 @@ class Events(list[Progress | EpochEnd]):
 
 def trained(program: Program, reader: Reader, observer: Events | None = None) -> tuple[Outcome, nn.Adapter]:
     rows = split(program.spec.rows, reader.rows, program.spec.training.validation_fraction)
-    return train(program, reader, rows, observer=observer or Events(), cancelled=threading.Event())
+    return train(
+        program,
+        reader,
+        rows,
+        observer=Events() if observer is None else observer,
+        cancelled=threading.Event(),
+    )

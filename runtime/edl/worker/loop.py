@@ -65,6 +65,8 @@ class Worker:
                 while self.source.evaluation_pending:
                     self.evaluate(metrics)
                 meter.pause(time.monotonic() - began)
+                if self.source.stopped:
+                    break
         meter.tell()
 
     def evaluate(self, metrics: Mapping[str, Metric], meter: Meter | None = None) -> None:

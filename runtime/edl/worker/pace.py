@@ -22,11 +22,11 @@ class Pace:
             last = min(first + self._steps * size, rows)
             began = self._clock()
             yield first, last
-            self._adapt(self._clock() - began, full=last - first == self._steps * size)
+            self._adapt(self._clock() - began, -(-(last - first) // size))
             first = last
 
-    def _adapt(self, seconds: float, *, full: bool) -> None:
+    def _adapt(self, seconds: float, taken: int) -> None:
         if seconds > LONG:
-            self._steps = max(1, self._steps // 2)
-        elif seconds < SHORT and full:
+            self._steps = max(1, taken // 2)
+        elif seconds < SHORT and taken == self._steps:
             self._steps *= 2

@@ -56,6 +56,11 @@ class TaskSource(Protocol):
         """Whether evaluation tasks wait; they go first, between two training tasks."""
         ...
 
+    @property
+    def stopped(self) -> bool:
+        """Whether training is to end; training tasks that are handed out and not begun are void."""
+        ...
+
     def next(self, kind: TaskType) -> Task | None:
         """The next task of that kind; None when there are no more."""
         ...
@@ -103,7 +108,7 @@ class LocalTasks:
         self._reports: defaultdict[tuple[str, int], list[Report]] = defaultdict(list)
         self._queue: deque[Task] = deque()  # evaluation and prediction
         self._lock = threading.Lock()
-        self._stopped = False
+        self.stopped = False
 
     @property
     def evaluation_pending(self) -> bool:
@@ -113,7 +118,7 @@ class LocalTasks:
         with self._lock:
             if kind != "train":
                 return self._queue.popleft() if self._queue else None
-            return None if self._stopped else next(self._plan, None)
+            return None if self.stopped else next(self._plan, None)
 
     def report(self, report: Report) -> None:
         key = report.task.type, report.task.epoch
@@ -134,9 +139,8 @@ class LocalTasks:
         return len(ranges)
 
     def stop(self) -> None:
-        """Hand out no more training tasks."""
-        with self._lock:
-            self._stopped = True
+        """Hand out no more training tasks; those that are read ahead are void."""
+        self.stopped = True
 
     def _all_epochs(self) -> Iterator[Task]:
         steps = self._training.max_steps or None

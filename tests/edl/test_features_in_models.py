@@ -1,0 +1,102 @@
+"""The features as one tensor, in Keras and PyTorch alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl import features as fc
+from edl import nn
+from edl.nn.initial import EMBEDDING_SCALE
+
+FEATURES = fc.Features(
+    fc.one_hot(fc.vocabulary("type", ["a", "b"])),
+    fc.numeric("a.b"),
+    fc.embedding(fc.hash_bucket("x/y", 50), dim=4),
+    fc.one_hot(fc.category_id("äöü", 3)),
+    fc.one_hot(fc.bucket("a.b", [0.0])),
+    fc.numeric("__class__"),
+)
+BATCH = pa.RecordBatch.from_pydict(
+    {
+        "type": ["b", "a", None, "new"],
+        "a.b": [1.0, -2.0, 3.0, 4.0],
+        "x/y": ["p", "q", "p", None],
+        "äöü": [2, 0, 99, None],
+        "__class__": [5, 6, 7, 8],
+    }
+)
+ARRAYS = FEATURES.transform(BATCH)
+
+
+def expected(vectors: np.ndarray) -> np.ndarray:
+    """Dense numbers, the one-hot row of `type`, the embedding, and the last two one-hot rows."""
+    one_hot = [np.eye(size)[ARRAYS[name]] for name, size in (("f0", 3), ("f3", 4), ("f4", 3))]
+    dense = np.array([[1, 5], [-2, 6], [3, 7], [4, 8]])
+    return np.concatenate([dense, one_hot[0], vectors[ARRAYS["f2"]], *one_hot[1:]], axis=1)
+
+
+def test_torch_concatenates_entry_after_entry() -> None:
+    nn.prepare("torch", 1)
+    import torch
+
+    from edl.torch import Concatenated
+
+    torch.manual_seed(1)
+    module = Concatenated(FEATURES)
+    assert list(module.state_dict()) == ["f2.weight"]
+    found = module({name: torch.from_numpy(array) for name, array in ARRAYS.items()}).detach().numpy()
+    assert found.shape == (4, FEATURES.width) == (4, module.width)
+    np.testing.assert_allclose(found, expected(module.f2.weight.detach().numpy()))
+
+
+def test_keras_concatenates_entry_after_entry() -> None:
+    nn.prepare("keras", 1)
+    import keras
+
+    from edl.keras import concatenated, feature_inputs
+
+    inputs = feature_inputs(FEATURES)
+    assert list(inputs) == ["dense", "f0", "f2", "f3", "f4"]
+    model = keras.Model(inputs, concatenated(FEATURES, inputs))
+    [vectors] = model.get_weights()
+    np.testing.assert_allclose(model(ARRAYS).numpy(), expected(vectors))
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_vectors_start_uniform_around_zero_in_both(framework: str) -> None:
+    nn.prepare(framework, 1)
+    nn.seed_everything(framework, 3)
+    features = fc.Features(fc.embedding(fc.hash_bucket("x", 9_999), dim=8))
+    if framework == "keras":
+        import keras
+
+        from edl.keras import concatenated, feature_inputs
+
+        inputs = feature_inputs(features)
+        [vectors] = keras.Model(inputs, concatenated(features, inputs)).get_weights()
+    else:
+        from edl.torch import Concatenated
+
+        vectors = Concatenated(features).f0.weight.detach().numpy()
+    assert vectors.shape == (10_000, 8)
+    assert np.abs(vectors).max() <= EMBEDDING_SCALE
+    assert vectors.std() == pytest.approx(EMBEDDING_SCALE / np.sqrt(3), rel=0.02)
+    assert abs(vectors.mean()) < 0.001
+
+
+def test_another_backend_of_keras_is_refused_by_name() -> None:
+    code = (
+        "import os, sys, types\n"
+        "keras = types.ModuleType('keras')\n"
+        "keras.backend = types.SimpleNamespace(backend=lambda: 'jax')\n"
+        "sys.modules['keras'] = keras\n"
+        "from edl.errors import JobError\n"
+        "try:\n    import edl.keras\nexcept JobError as error:\n    print(error.message)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "Keras was loaded with the backend jax; edl runs it on tensorflow"

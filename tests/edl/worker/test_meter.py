@@ -1,0 +1,54 @@
+"""Progress events."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.worker.events import Progress
+from edl.worker.meter import INTERVAL, Meter
+from tests.edl.worker.test_pace import Clock
+
+
+def meter(clock: Clock) -> tuple[Meter, list[Progress]]:
+    events: list[Progress] = []
+    return Meter(events.append, "training", 1000, epochs=2, clock=clock), events  # type: ignore[arg-type]
+
+
+def test_at_most_five_events_come_a_second() -> None:
+    clock = Clock()
+    subject, events = meter(clock)
+    for _ in range(1000):
+        clock.now += 0.01
+        subject.add(1)
+    assert 45 <= len(events) <= 10 / INTERVAL
+
+
+def test_rates_and_losses_are_of_the_time_since_the_last_event() -> None:
+    clock = Clock()
+    subject, events = meter(clock)
+    for loss, rows in ((1.0, 10), (3.0, 30)):
+        clock.now += 0.1
+        subject.add(rows, steps=1, epoch=1, loss=loss)
+    [event] = events
+    assert event == Progress("training", 40, 1000, pytest.approx(200.0), 1, 2, 2, 2.5)
+    clock.now += 1
+    subject.add(100, steps=1, epoch=1, loss=7.0)
+    assert events[1].loss == 7.0
+    assert events[1].rows_per_second == pytest.approx((200 + 100) / 2)
+
+
+def test_a_pause_does_not_slow_the_rate() -> None:
+    clock = Clock()
+    subject, events = meter(clock)
+    clock.now += 5
+    subject.pause(5)
+    clock.now += 1
+    subject.add(100)
+    assert events[0].rows_per_second == pytest.approx(100)
+
+
+def test_an_event_without_steps_has_no_loss() -> None:
+    subject, events = meter(Clock())
+    subject.tell()
+    assert events[0].loss is None
+    assert events[0].rows_per_second == 0
