@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--events", type=int, required=True, help="file descriptor that events are written to"
     )
     options = parser.parse_args(arguments)
-    requests = Requests(sys.stdin.buffer)
+    # Unbuffered: Python aborts when it ends while a thread waits inside a buffered reader.
+    requests = Requests(os.fdopen(os.dup(0), "rb", buffering=0))
     server = Server(options.threads, os.fdopen(options.events, "wb", buffering=0))
     server.warm_up(options.framework)
     while (job := requests.next()) is not None:

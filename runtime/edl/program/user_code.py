@@ -29,11 +29,14 @@ def user_code(file: Path, doing: str) -> Iterator[None]:
         yield
     except SQLFlowError:
         raise
-    except Exception as error:
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # a program that calls exit() must not end the process it runs in
         raise _named(error, file, doing) from error
 
 
-def _named(error: Exception, file: Path, doing: str) -> UserCodeError:
+def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
     if isinstance(error, SyntaxError) and error.filename == str(file):
         place = _place(file, error.lineno or 1, None)
         return UserCodeError(f"{place}: {error.msg}", hint=_source_line(file, error.lineno or 1))
@@ -62,7 +65,7 @@ def _innermost(traceback: TracebackType | None, file: Path) -> tuple[int, str] |
     return found
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     """What the error says, without the stack dumps that frameworks put around it."""
     lines = [line.strip() for line in str(error).splitlines()]
     node = next((number for number, line in enumerate(lines) if line.startswith("[[{{node")), None)

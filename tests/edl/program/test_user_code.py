@@ -47,6 +47,11 @@ def test_an_error_with_words_of_its_own_passes(tmp_path: Path) -> None:
         raise SemanticError("no column x")
 
 
+def test_an_exit_is_an_error_of_the_program(tmp_path: Path) -> None:
+    with pytest.raises(UserCodeError, match=r"model\.py:2: SystemExit: 3$"):
+        run(tmp_path / "model.py", "import sys\nsys.exit(3)\n")
+
+
 def test_an_interrupt_is_no_error_of_the_program(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), user_code(tmp_path / "model.py", "feed()"):
         raise KeyboardInterrupt

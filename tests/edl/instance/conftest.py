@@ -1,0 +1,41 @@
+"""A training process that the tests of a session share, and job folders for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from edl.data import jobs
+from edl.instance.client import TrainingProcess
+from tests.edl.programs import pin
+
+
+@pytest.fixture(scope="session")
+def process() -> Iterator[TrainingProcess]:
+    with TrainingProcess.start("torch", 1) as started:
+        yield started
+
+
+def new_job(table: pa.Table, kind: jobs.Kind = "train") -> jobs.JobFolder:
+    """A job folder with the table's rows pinned in it."""
+    job = jobs.create(kind)
+    (job.rows / "pinned.json").write_bytes(msgspec.json.encode(pin(job.rows, table)))
+    return job
+
+
+def contents(job: jobs.JobFolder) -> set[str]:
+    """What the job left beside its inputs."""
+    files = {path.relative_to(job.path).as_posix() for path in job.path.rglob("*") if path.is_file()}
+    return files - {"status.json", "rows/pinned.json", "rows/rows.arrow"}
+
+
+def log(job: jobs.JobFolder) -> str:
+    return (job.path / "logs" / "worker-0.log").read_text()
+
+
+def line(rows: int) -> pa.Table:
+    x = [i / rows for i in range(rows)]
+    return pa.table({"x": x, "y": [3 * value + 1 for value in x]})

@@ -1,0 +1,50 @@
+"""Results as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from edl.errors import JobError
+from edl.instance.output import check_suffix, write_rows
+
+TABLE = pa.table({"id": [1, 2, 3], "class": ["a", 'b",\n', None]})
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.PARQUET", "r.arrow"])
+def test_a_result_becomes_a_file_of_the_suffix(tmp_path: Path, name: str) -> None:
+    write_rows(TABLE.to_reader(), tmp_path / name)
+    read = {
+        "r.csv": lambda path: csv.read_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)),
+        "r.PARQUET": parquet.read_table,
+        "r.arrow": lambda path: pa.ipc.open_file(path).read_all(),
+    }
+    assert read[name](tmp_path / name)["id"].to_pylist() == [1, 2, 3]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
+
+
+def test_an_unknown_suffix_is_named() -> None:
+    check_suffix(None)
+    with pytest.raises(JobError, match=r"cannot write r\.xlsx") as caught:
+        check_suffix(Path("r.xlsx"))
+    assert caught.value.hint == "known suffixes: .csv, .parquet, .arrow"
+
+
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text("old")
+
+    def broken() -> pa.RecordBatchReader:
+        def batches():  # type: ignore[no-untyped-def]
+            yield TABLE.to_batches()[0]
+            raise OSError(5, "Input/output error")
+
+        return pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+
+    with pytest.raises(JobError, match="cannot write"):
+        write_rows(broken(), file)
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["r.csv"]

@@ -1,0 +1,82 @@
+"""What a client and its training process say to each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edl.errors import JobError, SemanticError, SourceError, SpecError
+from edl.instance.protocol import (
+    Cancel,
+    Failed,
+    Ready,
+    Run,
+    to_error,
+    to_event,
+    to_failed,
+    to_line,
+    to_request,
+)
+from edl.program import UserCodeError
+from edl.worker.events import EpochEnd, Progress
+from edl.worker.outcome import JobCancelledError, Outcome
+
+EPOCH = EpochEnd(1, 10, 0.5, {"auc": None, "loss": 0.25}, 1.5)
+
+
+@pytest.mark.parametrize("request_", [Run(1, "/program", "/job 'ö\n", "w"), Cancel(7)])
+def test_a_request_is_a_line(request_: Any) -> None:
+    line = to_line(request_)
+    assert line.index(b"\n") == len(line) - 1
+    assert to_request(line) == request_
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Ready(1.5),
+        Progress("training", 5, 10, 100.0, 1, 2, 3, None),
+        EPOCH,
+        Outcome(
+            "train", 10, 1.0, figures={"auc": None}, measured_on="validation", curve=(EPOCH,), archive="a.zip"
+        ),
+        Failed("source", "no\nsuch table", None),
+    ],
+)
+def test_an_event_is_a_line(event: Any) -> None:
+    line = to_line(event)
+    assert line.index(b"\n") == len(line) - 1
+    assert to_event(line) == event
+
+
+@pytest.mark.parametrize("line", [b"", b"null\n", b'{"type": "run"}\n', b"printed by a program\n"])
+def test_another_line_is_refused(line: bytes) -> None:
+    with pytest.raises(SpecError):
+        to_request(line)
+    with pytest.raises(SpecError):
+        to_event(line)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SemanticError("m", hint="h"),
+        SourceError("m"),
+        SpecError("m"),
+        JobError("m", hint="h"),
+        UserCodeError("m", hint="h"),
+        JobCancelledError(),
+    ],
+)
+def test_an_error_arrives_as_what_it_was(error: Any) -> None:
+    arrived = to_error(to_failed(error, "log"))
+    assert type(arrived) is type(error)
+    assert (arrived.message, arrived.hint) == (error.message, error.hint)
+
+
+def test_an_error_of_ours_is_named_by_type_and_first_line_with_the_log() -> None:
+    failed = to_failed(OSError(28, "No space left on device"), "/job/logs/worker-0.log")
+    assert failed.message == "OSError: [Errno 28] No space left on device"
+    assert failed.hint == "the traceback is in /job/logs/worker-0.log"
+    assert to_failed(MemoryError(), "log").message == "MemoryError"
