@@ -158,7 +158,7 @@ WAITED = []
 
 
 def feed(batch, mode):
-    if batch.column("x")[0].as_py() >= 0.5 and not WAITED:
+    if batch.column("x")[0].as_py() >= 0.05 and not WAITED:
         WAITED.append(True)
         open({str(begun)!r}, "w").close()
         open({str(go)!r}).close()
@@ -166,7 +166,7 @@ def feed(batch, mode):
 """
     (folder / "model.py").write_text((folder / "model.py").read_text() + wait)
     as_kind(folder, "predict", output=Output(column="p"))
-    predicting = new_job(line(200_000).drop(["y"]), "predict")
+    predicting = new_job(line(2_000_000).drop(["y"]), "predict")
     staged: list[set[str]] = []
 
     def cancel() -> None:
