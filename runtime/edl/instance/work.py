@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
+import pyarrow as pa
 
 from edl import nn
 from edl.data import Pinned, Reader, open_reader
@@ -41,6 +42,7 @@ PINNED = "pinned.json"
 @contextlib.contextmanager
 def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
     """The program in `folder`, with its framework prepared and seeded, to be run as `spec` says."""
+    pa.set_cpu_count(threads)
     nn.prepare(spec.framework, threads)
     nn.seed_everything(spec.framework, spec.training.seed)
     program = load(folder, spec)
