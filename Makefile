@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 2
+DEMO := duckdb:///demo/demo.duckdb
 
 .PHONY: help demo test lint format clean
 help:            ## this list
@@ -12,7 +13,8 @@ help:            ## this list
 
 demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	@mkdir -p demo
-	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source duckdb:///demo/demo.duckdb --create
+	$(BIN)/sqlflow samples --source $(DEMO)
+	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source $(DEMO)
 
 test: $(VENV)/ready-test lint  ## set up what the tests need, and run them
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
@@ -39,7 +41,7 @@ $(BIN)/python:
 
 $(VENV)/ready-demo: $(BIN)/python setup.cfg constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt torch
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorflow,torch]'
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorflow,torch,samples]'
 	@touch $@
 
 $(VENV)/ready-test: $(VENV)/ready-demo

@@ -1,8 +1,15 @@
--- Benign or malignant? No COLUMN clause: each selected column becomes a feature by its type. In PyTorch.
+-- Benign or malignant? There is no COLUMN clause: each selected column becomes a feature by its type. In PyTorch.
 
-CREATE OR REPLACE TABLE tumours AS SELECT * FROM 'samples/data/breast_cancer.csv';
+CREATE VIEW IF NOT EXISTS tumours AS
+SELECT
+    mean_radius, mean_texture, mean_smoothness, mean_concavity, mean_symmetry,
+    worst_radius, worst_texture, worst_smoothness, worst_concavity, worst_symmetry,
+    diagnosis, id
+FROM breast_cancer;
 
-SELECT * EXCLUDE (id) FROM tumours WHERE id % 4 > 0
+SELECT mean_radius, mean_texture, mean_smoothness, mean_concavity, mean_symmetry,
+       worst_radius, worst_texture, worst_smoothness, worst_concavity, worst_symmetry, diagnosis
+FROM tumours WHERE id % 4 > 0
 TO TRAIN DNNClassifier
 WITH model.framework = torch, model.hidden_units = [32, 16], model.dropout = 0.2
 LABEL diagnosis
@@ -15,6 +22,7 @@ INTO tumour_quality;
 
 SELECT * FROM tumour_quality;
 
+-- Those that it gets wrong.
 SELECT * FROM tumours WHERE id % 4 = 0
 TO PREDICT tumour_guesses.guess
 USING tumour;

@@ -75,12 +75,15 @@ class SpecError(SQLFlowError):
     code = "spec"
 
 
-class ErrorList(SQLFlowError):
+class ErrorList(SQLFlowError):  # noqa: N818 - it is several
     """Several errors of one statement, reported at once, in the order of their places."""
 
     def __init__(self, errors: Iterable[SQLFlowError]) -> None:
-        flat = [each for error in errors for each in (error.errors if isinstance(error, ErrorList) else (error,))]
-        self.errors: tuple[SQLFlowError, ...] = tuple(sorted(flat, key=lambda error: error.span.start if error.span else -1))
+        flat = [
+            each for error in errors for each in (error.errors if isinstance(error, ErrorList) else (error,))
+        ]
+        by_place = sorted(flat, key=lambda error: error.span.start if error.span else -1)
+        self.errors: tuple[SQLFlowError, ...] = tuple(by_place)
         super().__init__("; ".join(error.message for error in self.errors))
         self.code = self.errors[0].code
 

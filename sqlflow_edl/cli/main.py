@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from sqlflow_edl.cli import exit_codes
 
@@ -27,18 +28,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return exit_codes.USAGE
-    if options.command == "run":
-        from sqlflow_edl.cli.run import run as command
-    else:
-        from sqlflow_edl.cli.compile import compile_ as command
     try:
-        return command(options)
+        return _load(options.command)(options)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.OK
+
+
+# What a subcommand runs: module.function; only the one that is called is imported.
+COMMANDS = {"run": "run.run", "compile": "compile.compile_", "samples": "samples.samples"}
+
+
+def _load(command: str) -> Callable[[argparse.Namespace], int]:
+    module, _, function = COMMANDS[command].partition(".")
+    loaded: Callable[[argparse.Namespace], int] = getattr(
+        import_module(f"sqlflow_edl.cli.{module}"), function
+    )
+    return loaded
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
+    _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
     return parser
 
 

@@ -1,0 +1,68 @@
+"""Every sample program runs, on the tables that `sqlflow samples` makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.session import Session
+
+PROGRAMS = sorted((Path(__file__).parents[2] / "samples").glob("*.sql"))
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database file with the sample tables."""
+    url = f"duckdb:///{tmp_path_factory.mktemp('samples') / 'samples.duckdb'}"
+    assert main(["samples", "--source", url]) == 0
+    return url
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[Session]:
+    with Session(url) as opened:
+        yield opened
+
+
+def count(session: Session, table: str) -> int:
+    [result] = session.run(f"SELECT count(*) AS n FROM {table}")
+    found: int = result.to_arrow()["n"][0].as_py()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"), [("iris", 150), ("breast_cancer", 569), ("wine", 178), ("diabetes", 442), ("flights", 336_776),
+                        ("weather", 26_115), ("planes", 3_322), ("airports", 1_458), ("employee", 6_400)]
+)  # fmt: skip
+def test_a_sample_table_has_all_its_rows(session: Session, table: str, rows: int) -> None:
+    assert count(session, table) == rows
+
+
+def test_nulls_of_the_flights_are_nulls(session: Session) -> None:
+    [result] = session.run("SELECT count(arr_delay) AS n, min(tailnum) AS t FROM flights WHERE tailnum <> ''")
+    assert result.to_arrow().to_pylist() == [{"n": 327_346, "t": "D942DN"}]
+
+
+def test_making_the_samples_again_replaces_them_and_leaves_other_tables(url: str, session: Session) -> None:
+    list(session.run("CREATE OR REPLACE TABLE mine AS SELECT 1 AS x"))
+    session.close()
+    assert main(["samples", "--source", url]) == 0
+    with Session(url) as again:
+        assert count(again, "iris") == 150
+        assert count(again, "mine") == 1
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.stem))
+def test_a_sample_program_runs(program: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(program), "--source", url]) == 0, capsys.readouterr().err
+
+
+def test_there_is_something_to_learn_from_each_program() -> None:
+    for program in PROGRAMS:
+        first = program.read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith("-- "), f"{program.name} does not say what it is about"
+    assert os.environ["KERAS_BACKEND"] == "tensorflow"
