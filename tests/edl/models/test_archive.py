@@ -137,7 +137,9 @@ def test_compressed_weights_are_refused_because_they_could_expand_to_anything(ar
 
 def test_weights_whose_size_is_not_what_is_stored_are_refused(archive: Path) -> None:
     data = bytearray(archive.read_bytes())
-    name = data.rindex(b"weights.safetensors")  # in the directory, where the size stands 22 bytes before the name
+    name = data.rindex(
+        b"weights.safetensors"
+    )  # in the directory, where the size stands 22 bytes before the name
     data[name - 22 : name - 18] = (1 << 30).to_bytes(4, "little")
     with pytest.raises(SpecError, match="weights are compressed"):
         read_archive(bytes(data))
