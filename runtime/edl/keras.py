@@ -13,8 +13,10 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
+
 from edl.errors import JobError
-from edl.features import Entry, Features
+from edl.features import Entry, Features, Inputs
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.spec import Embedding
 
@@ -31,7 +33,7 @@ if keras.backend.backend() != "tensorflow":
     )
 
 
-def feature_inputs(features: Features) -> dict[str, Any]:
+def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
     """A `keras.Input` for each array of `features.transform(batch)`, under the same name."""
     return {entry.name: _input(entry) for entry in features.entries}
 
@@ -40,6 +42,25 @@ def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
     """The features as one tensor, float32 (rows, features.width): the entries one after another."""
     blocks = [_block(entry, inputs[entry.name]) for entry in features.entries]
     return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
+
+
+def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> Any:
+    """A weight for each number and for each id of each category, added up: float32 (rows, units).
+
+    What a Dense layer without bias gives on one-hot rows, without making them. Weights start at 0.
+    """
+    dense = [entry for entry in features.entries if entry.kind == "dense"]
+    categories = [entry for entry in features.entries if entry.kind == "category"]
+    parts = []
+    if dense:
+        weights = keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
+        parts.append(weights(inputs[dense[0].name]))
+    if categories:
+        first = np.cumsum([0, *(entry.num_ids for entry in categories)])
+        weights = keras.layers.Embedding(int(first[-1]), units, embeddings_initializer="zeros")
+        ids = keras.ops.stack([inputs[entry.name] for entry in categories], axis=1) + first[:-1]
+        parts.append(keras.ops.sum(weights(ids), axis=1))
+    return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
 
 
 def _input(entry: Entry) -> Any:

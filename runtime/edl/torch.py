@@ -36,6 +36,36 @@ class Concatenated(nn.Module):
         return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 
+class WeightedSum(nn.Module):
+    """A weight for each number and for each id of each category, added up: float32 (rows, units).
+
+    What a Linear layer without bias gives on one-hot rows, without making them. Weights start at 0.
+    """
+
+    first: torch.Tensor
+
+    def __init__(self, features: Features, units: int = 1) -> None:
+        super().__init__()
+        self.dense = [entry.name for entry in features.entries if entry.kind == "dense"]
+        categories = [entry for entry in features.entries if entry.kind == "category"]
+        self.categories = [entry.name for entry in categories]
+        if self.dense:
+            self.numbers = nn.Linear(features.entries[0].width, units, bias=False)
+            nn.init.zeros_(self.numbers.weight)
+        if categories:
+            sizes = torch.tensor([entry.num_ids for entry in categories])
+            self.register_buffer("first", torch.cumsum(sizes, 0) - sizes, persistent=False)
+            self.ids = nn.Embedding(int(sizes.sum()), units)
+            nn.init.zeros_(self.ids.weight)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        parts = [self.numbers(features[name]) for name in self.dense]
+        if self.categories:
+            ids = torch.stack([features[name] for name in self.categories], dim=1) + self.first
+            parts.append(self.ids(ids).sum(dim=1))
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
 class _Dense(nn.Module):
     def __init__(self, entry: Entry) -> None:
         super().__init__()

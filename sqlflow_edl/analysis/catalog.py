@@ -15,6 +15,7 @@ from sqlflow_edl.analysis.attributes import Attribute, Dictionary, Resolved, Set
 from sqlflow_edl.syntax import ast
 
 Task = Literal["classification", "regression"]
+Architecture = Literal["linear", "deep", "wide_deep", "deepfm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Entry:
     aliases: tuple[str, ...] = ()
     task: Task | None = None  # models and losses: what kind of label they are for
     frameworks: tuple[str, ...] = ("keras", "torch")
+    architecture: Architecture = "deep"  # of models
+    most_classes: int = 0  # that a classifier can tell apart; 0 for any number
 
 
 class Catalog:
@@ -50,6 +53,11 @@ class Catalog:
                 f"unknown {self.noun} {name}", span=span, hint=did_you_mean(name, self.entries, list_up_to=20)
             )
         return entry
+
+
+def family(name: str) -> str | None:
+    """The family of models that the name means: a model's name without Classifier or Regressor."""
+    return next((each for each in FAMILIES if _key(each) == _key(name)), None)
 
 
 def _key(name: str) -> str:
@@ -101,6 +109,16 @@ _CLASSES = Attribute(
     aliases=("n_classes", "model.n_class", "n_class", "num_classes", "model.num_classes", "model.num_class"),
 )
 
+_EMBEDDING_DIM = Attribute(
+    "model.embedding_dim",
+    "integer",
+    "Length of the vector of each category.",
+    8,
+    low=1,
+    high=1024,
+    aliases=("embedding_dim", "model.embedding_size", "embedding_size"),
+)
+
 MODELS = Catalog(
     "model",
     (
@@ -112,20 +130,61 @@ MODELS = Catalog(
         ),
         Entry("DNNRegressor", "A dense network with one output.", _DNN, task="regression"),
         Entry(
-            "LinearClassifier", "A linear model with a logit per class.", (_CLASSES,), task="classification"
+            "LinearClassifier",
+            "A linear model with a logit per class.",
+            (_CLASSES,),
+            task="classification",
+            architecture="linear",
         ),
-        Entry("LinearRegressor", "A linear model with one output.", (), task="regression"),
+        Entry("LinearRegressor", "A linear model with one output.", task="regression", architecture="linear"),
+        Entry(
+            "DNNLinearCombinedClassifier",
+            "Wide and deep (Cheng et al., 2016): a linear model and a dense network, added up.",
+            (*_DNN, _CLASSES),
+            ("WideAndDeepClassifier", "WideDeepClassifier"),
+            task="classification",
+            architecture="wide_deep",
+        ),
+        Entry(
+            "DNNLinearCombinedRegressor",
+            "Wide and deep with one output.",
+            _DNN,
+            ("WideAndDeepRegressor", "WideDeepRegressor"),
+            task="regression",
+            architecture="wide_deep",
+        ),
+        Entry(
+            "DeepFMClassifier",
+            "A factorisation machine and a dense network over the same embeddings (Guo et al., 2017), for two classes.",
+            (*_DNN, _EMBEDDING_DIM, _CLASSES),
+            task="classification",
+            architecture="deepfm",
+            most_classes=2,
+        ),
+        Entry(
+            "DeepFMRegressor",
+            "DeepFM with one output.",
+            (*_DNN, _EMBEDDING_DIM),
+            task="regression",
+            architecture="deepfm",
+        ),
     ),
 )
+# Names without Classifier or Regressor: the label decides.
+FAMILIES = ("DNN", "Linear", "DNNLinearCombined", "DeepFM")
 
 # Names of the language whose models come with later work: a clear answer, not a spelling hint.
 PLANNED_MODELS = (
-    "DNNLinearCombinedClassifier",
-    "DNNLinearCombinedRegressor",
-    "DeepFM",
     "BoostedTreesClassifier",
     "BoostedTreesRegressor",
 )
+# Attributes of other systems that mean something and cannot be had: what to write instead.
+PLANNED_ATTRIBUTES = {
+    **dict.fromkeys(
+        (f"{prefix}{part}_optimizer" for prefix in ("", "model.") for part in ("linear", "dnn")),
+        "one optimizer trains both parts: write optimizer = adam",
+    ),
+}
 
 
 def _parameter(

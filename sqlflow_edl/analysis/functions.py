@@ -29,7 +29,7 @@ class Draft:
 
     columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
     not suit the function. why: what the plan says of a derived feature, empty for a written one.
-    part: of the date or time, when it is one.
+    part: of the date or time, when it is one. input: of the model, where COLUMN … FOR names one.
     """
 
     columns: tuple[str, ...]
@@ -39,6 +39,7 @@ class Draft:
     is_category: bool = False
     why: str = ""
     part: str = ""
+    input: str = ""
 
 
 ParameterType = Literal["column", "columns", "category", "whole", "numbers", "buckets", "text", "scalar"]

@@ -66,10 +66,12 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
 
 
 def _suited(plan: TrainingPlan, classes: Values) -> catalog.Entry:
-    """The plain choice of the short form: few distinct values are classes, other numbers a regression."""
-    few = classes is not None and len(classes) <= MOST_AUTO_CLASSES
+    """The model of the family for this label: few distinct values are classes, other numbers a regression."""
+    most = plan.settings.example.most_classes or MOST_AUTO_CLASSES
+    few = classes is not None and len(classes) <= most
     categorical = plan.schema.type(plan.label) is not ColumnType.NUMBER
-    name = "DNNClassifier" if categorical or (few and plan.schema.is_integer(plan.label)) else "DNNRegressor"
+    classifies = categorical or (few and plan.schema.is_integer(plan.label))
+    name = plan.settings.family + ("Classifier" if classifies else "Regressor")
     counted = "different values" if classes is None else f"{len(classes):,} different values"
     plan.notes.append(
         f"{name} is chosen: {plan.label} is {plan.schema.type(plan.label).words} with {counted}"
@@ -98,6 +100,12 @@ def _classes(plan: TrainingPlan, model: catalog.Entry, classes: Values) -> tuple
     if len(classes) < 2:
         only = f"is always {classes[0]!r}" if classes else "has no value"
         raise _fail(plan, f"{plan.label} {only}; there is nothing to learn")
+    if model.most_classes and len(classes) > model.most_classes:
+        raise _fail(
+            plan,
+            f"{model.name} tells {model.most_classes} classes apart, and {plan.label} has {len(classes):,}",
+            "train a DNNClassifier or a DNNLinearCombinedClassifier",
+        )
     return classes
 
 

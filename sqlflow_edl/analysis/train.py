@@ -6,8 +6,8 @@ wants; `TrainingPlan.fit` turns those into the JobSpec. Both collect their error
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
@@ -15,26 +15,28 @@ from sqlflow_edl.analysis import catalog, labels
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.derive import derive, left_out
-from sqlflow_edl.analysis.functions import Draft, Fitted, Statistics, embedding_dim
+from sqlflow_edl.analysis.functions import Draft, Statistics
+from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.syntax import ast
-
-LARGEST_ONE_HOT = {
-    "dnn": 16,
-    "linear": 1000,
-}  # ids of a category that enters as one-hot; beyond, an embedding
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The statement's attributes, checked, before the rows are known."""
 
-    model: catalog.Entry | None  # None: chosen by the label
+    model: catalog.Entry | None  # None: of its family the one for the label
+    family: str
     framework: spec.job.Framework
     optimizer: catalog.Entry
     loss: str | None
     resolved: Mapping[str, Resolved]
+
+    @property
+    def example(self) -> catalog.Entry:
+        """The model, or one of its family: they have the same inputs and parameters."""
+        return self.model or catalog.MODELS.entries[f"{self.family}Classifier"]
 
     def get(self, name: str) -> Setting:
         return self.resolved[name].value if name in self.resolved else None
@@ -85,15 +87,7 @@ class TrainingPlan:
         """The JobSpec. classes: the distinct labels of *all* rows, those held out included."""
         errors: list[SQLFlowError] = []
         model, label = labels.choose(self, statistics[self.label], classes)
-        features = self._features(statistics, model, label, errors)
-        if not features and not errors:
-            errors.append(
-                SemanticError(
-                    "no feature is left to learn from",
-                    span=self.statement.select_span,
-                    hint="select columns beside the label that differ between rows",
-                )
-            )
+        inputs = self._inputs(statistics, model, label, errors)
         loss = self._loss(model, errors)
         metrics = labels.metric_names(self, label, errors)
         raise_all(errors)
@@ -104,7 +98,7 @@ class TrainingPlan:
             rows=rows,
             framework=self.settings.framework,
             model=spec.Component(model.name, self._parameters(model, without="n_classes")),
-            inputs={"features": tuple(features)},
+            inputs=inputs,
             label=label,
             optimizer=spec.Component(self.settings.optimizer.name, self._parameters(self.settings.optimizer)),
             loss=spec.Component(loss.name, self._parameters(loss)),
@@ -131,19 +125,38 @@ class TrainingPlan:
             )
         return loss
 
-    def _features(
+    def _inputs(
         self, statistics: Statistics, model: catalog.Entry, label: spec.Label, errors: list[SQLFlowError]
-    ) -> list[spec.Feature]:
-        features: list[spec.Feature] = []
+    ) -> ModelInputs:
+        fitted = self._fitted(statistics, errors)
+        if not fitted and not errors:
+            errors.append(
+                SemanticError(
+                    "no feature is left to learn from",
+                    span=self.statement.select_span,
+                    hint="select columns beside the label that differ between rows",
+                )
+            )
+            return {}
+        dim = self._parameters(model).get("embedding_dim", 0)
+        name = self.statement.model
+        try:
+            return assemble(model, fitted, label, int(dim), name.span if name else None)  # type: ignore[arg-type]
+        except SQLFlowError as error:
+            errors.append(error)
+            return {}
+
+    def _fitted(self, statistics: Statistics, errors: list[SQLFlowError]) -> list[Placed]:
+        fitted: list[Placed] = []
         for draft in self.drafts:
             if draft.why and (reason := left_out(draft, statistics, self.schema)):
                 self.notes.extend({reason} - set(self.notes))
                 continue
             try:
-                features.append(as_feature(draft.fit(statistics), model, label))
+                fitted.append(Placed(draft.fit(statistics), draft.input, draft.span))
             except SQLFlowError as error:
                 errors.append(error)
-        return features
+        return fitted
 
     def _training(self, rows: spec.Rows) -> spec.Training:
         batch_size = self.settings.get("train.batch_size") or default_batch_size(rows.training)
@@ -169,17 +182,6 @@ def default_epochs(rows: int, batch_size: int) -> int:
     return min(200, max(2, -(-2000 // steps)))
 
 
-def as_feature(fitted: Fitted, model: catalog.Entry, label: spec.Label) -> spec.Feature:
-    """A category enters a model as one-hot while it is small, else as an embedding."""
-    if not isinstance(fitted, spec.features.CATEGORY_TYPES):
-        return fitted
-    linear = model.name.startswith("Linear")
-    ids = spec.num_ids(fitted)
-    if ids <= LARGEST_ONE_HOT["linear" if linear else "dnn"] or isinstance(fitted, spec.DatePart):
-        return spec.OneHot(fitted)
-    return spec.Embedding(fitted, label.outputs if linear else embedding_dim(ids))
-
-
 def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together."""
     errors: list[SQLFlowError] = []
@@ -192,8 +194,8 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
     drafts: list[Draft] = []
     resolver = Resolver(schema, [label], errors, notes)
     for clause in statement.columns:
-        _check_for(clause, errors)
-        drafts += resolver.items(clause.items)
+        name = named(clause, settings.example.architecture, errors)
+        drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names:
         if column not in mentioned and column != label:
@@ -212,15 +214,17 @@ def checked_settings(statement: ast.Statement) -> Settings:
 
 def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: list[str]) -> Settings:
     """Model, optimizer, loss and attributes: all that can be known before the database is asked."""
-    model = _model(statement, errors)
+    model, family = _model(statement, errors)
+    example = model or catalog.MODELS.entries[f"{family}Classifier"]
     shared = Dictionary(TRAIN)
     optimizer = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
     optimizer = optimizer or catalog.OPTIMIZERS.entries["adam"]
     loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
-    chosen = [model or catalog.MODELS.entries["DNNClassifier"], optimizer, *([loss] if loss else [])]
+    chosen = [example, optimizer, *([loss] if loss else [])]
     rows = [row for entry in chosen for row in entry.params]
     dictionary = Dictionary((*TRAIN, *rows), catalog.elsewhere(chosen))
-    resolved = dictionary.resolve(statement.attributes, errors, notes)
+    written = _without_planned(statement.attributes, errors)
+    resolved = dictionary.resolve(written, errors, notes)
     framework = resolved["model.framework"].value if "model.framework" in resolved else "keras"
     if framework not in optimizer.frameworks:
         errors.append(
@@ -248,21 +252,34 @@ def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: 
                 hint="end the statement with INTO my_model",
             )
         )
-    return Settings(model, framework, optimizer, loss.name if loss else None, resolved)  # type: ignore[arg-type]
+    return Settings(model, family, framework, optimizer, loss.name if loss else None, resolved)  # type: ignore[arg-type]
 
 
-def _model(statement: ast.Statement, errors: list[SQLFlowError]) -> catalog.Entry | None:
+def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[ast.Attribute]:
+    kept = []
+    for each in attributes:
+        if instead := catalog.PLANNED_ATTRIBUTES.get(each.key.casefold()):
+            errors.append(SemanticError(f"{each.key} is not there yet", span=each.key_span, hint=instead))
+        else:
+            kept.append(each)
+    return kept
+
+
+def _model(statement: ast.Statement, errors: list[SQLFlowError]) -> tuple[catalog.Entry | None, str]:
+    """The model, or None and the family of which the label chooses one."""
     if statement.model is None:
-        return None
+        return None, "DNN"
     name = statement.model.text
     if found := catalog.MODELS.find(name):
-        return found
-    hint = did_you_mean(name, catalog.MODELS.entries)
+        return found, name
+    if family := catalog.family(name):
+        return None, family
+    hint = did_you_mean(name, (*catalog.MODELS.entries, *catalog.FAMILIES))
     message = f"unknown model {name}"
     if name in catalog.PLANNED_MODELS or "." in name:
         message, hint = f"the model {name} is not there yet", "there are " + ", ".join(catalog.MODELS.entries)
     errors.append(SemanticError(message, span=statement.model.span, hint=hint))
-    return None
+    return None, "DNN"
 
 
 def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
@@ -288,17 +305,6 @@ def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError])
     except SQLFlowError as error:
         errors.append(error)
         return "", None
-
-
-def _check_for(clause: ast.ColumnClause, errors: list[SQLFlowError]) -> None:
-    if clause.for_input is not None and clause.for_input.text.casefold() != "feature_columns":
-        errors.append(
-            SemanticError(
-                f"the model has no input {clause.for_input.text}; it has one, feature_columns",
-                span=clause.for_input.span,
-                hint="models with several inputs (wide and deep) are not there yet; leave FOR out",
-            )
-        )
 
 
 def _refuse_unbuilt(

@@ -38,6 +38,7 @@ from edl.spec import (
     Year,
     to_json,
 )
+from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.codegen import frameworks
 from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
 
@@ -97,12 +98,10 @@ def _template(name: str) -> jinja2.Template:
 
 
 def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
-    features = Call(
-        "fc.Features", tuple(_feature(feature, i, stored) for i, feature in enumerate(spec.features))
-    )
     regression = not isinstance(spec.label, ClassLabel)
     body = frameworks.loss_body(spec.framework, spec.loss, spec.label)
     params = spec.model.params
+    architecture = _architecture(spec)
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
@@ -110,9 +109,10 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
     return {
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
-        "imports": _imports(spec.framework, body, bool(stored)),
+        "features": layout(_features(spec, stored), prefix="FEATURES = "),  # fills `stored`
+        "imports": _imports(spec.framework, architecture, body, bool(stored)),
         "stored": bool(stored),
-        "features": layout(features, prefix="FEATURES = "),
+        "architecture": architecture,
         "label": layout(_label(spec), prefix="LABEL = "),
         "hidden_units": _tuple(params.get("hidden_units", ())),
         "activation": activation,
@@ -123,6 +123,8 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "regression": regression,
         "outputs": spec.label.outputs,
         "logits": "" if regression else "  # logits",
+        "scaled": " * LABEL.std + LABEL.mean" if regression else "",
+        **(_deepfm(spec) if architecture == "deepfm" else {}),
         "loss_body": body,
         "learning_rate": literal(spec.optimizer.params["learning_rate"]),
         "optimizer": layout(write_optimizer(spec.optimizer), indent=4, prefix="return "),
@@ -131,19 +133,55 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
     }
 
 
-def _imports(framework: str, body: list[str], stored: bool) -> list[str]:
+def _architecture(spec: JobSpec) -> str:
+    architecture = MODELS.entries[spec.model.name].architecture
+    return "deep" if architecture == "linear" else architecture  # without hidden layers
+
+
+def _features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
+    """`fc.Features(…)`; of a model with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
+    several = len(spec.inputs) > 1
+    inputs = tuple(
+        (name, _columns(features, f"{name}_" if several else "", stored))
+        for name, features in spec.inputs.items()
+    )
+    return Call("fc.Inputs", inputs) if several else inputs[0][1]
+
+
+def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
+    return Call(
+        "fc.Features",
+        tuple(_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features)),
+    )
+
+
+def _deepfm(spec: JobSpec) -> dict[str, object]:
+    """How the page says where numbers end and vectors begin in the concatenated features."""
+    categories = [feature for feature in spec.features if isinstance(feature, Embedding)]
+    numbers = len(spec.features) - len(categories)
+    plural = "number" if numbers == 1 else "numbers"
+    return {
+        "categories": len(categories),
+        "embedding_dim": categories[0].dim,
+        "numbers_comment": f"  # the {plural}, then the vectors" if numbers else "",
+        "vectors": f"hidden[:, {numbers}:]" if numbers else "hidden",
+    }
+
+
+def _imports(framework: str, architecture: str, body: list[str], stored: bool) -> list[str]:
     text = "\n".join(body)
+    weighted = architecture in ("wide_deep", "deepfm")
     standard = [
         *(["import math"] if "math." in text else []),
         *(["from pathlib import Path"] if stored else []),
     ]
     if framework == "keras":
         library = ["import keras"]
-        ours = ["from edl.keras import concatenated, feature_inputs"]
+        ours = ["from edl.keras import concatenated, feature_inputs" + (", weighted_sum" if weighted else "")]
     else:
         library = ["import torch", "from torch import nn"]
         library += ["from torch.nn import functional as F"] if "F." in text else []
-        ours = ["from edl.torch import Concatenated"]
+        ours = ["from edl.torch import Concatenated" + (", WeightedSum" if weighted else "")]
     groups = [standard, library, ["from edl import features as fc", "from edl import metrics", *ours]]
     return ["\n".join(group) for group in groups if group]
 
@@ -193,12 +231,12 @@ def _metrics(spec: JobSpec) -> str:
     return "{\n" + "".join(f"        {entry},\n" for entry in entries) + "    }"
 
 
-def _feature(feature: Feature, position: int, stored: dict[str, bytes]) -> Expression:
+def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expression:
     if isinstance(feature, OneHot):
-        return Call("fc.one_hot", (_category(feature.category, position, stored),))
+        return Call("fc.one_hot", (_category(feature.category, name, stored),))
     if isinstance(feature, Embedding):
         combiner = () if feature.combiner == "sum" else (("combiner", literal(feature.combiner)),)
-        category = _category(feature.category, position, stored)
+        category = _category(feature.category, name, stored)
         return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *combiner))
     fields = {
         Numeric: ("mean",),
@@ -208,16 +246,16 @@ def _feature(feature: Feature, position: int, stored: dict[str, bytes]) -> Expre
         Year: ("mean", "std"),
     }
     function = type(feature).__struct_config__.tag
-    values = tuple((name, literal(getattr(feature, name))) for name in fields[type(feature)])
+    values = tuple((field, literal(getattr(feature, field))) for field in fields[type(feature)])
     return Call(f"fc.{function}", (literal(feature.column), *values))
 
 
-def _category(category: Category, position: int, stored: dict[str, bytes]) -> Expression:
+def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
     match category:
         case Bucket(column, boundaries):
-            return Call("fc.bucket", (literal(column), _values(boundaries, position, stored)))
+            return Call("fc.bucket", (literal(column), _values(boundaries, name, stored)))
         case Vocabulary(column, values):
-            return Call("fc.vocabulary", (literal(column), _values(values, position, stored)))
+            return Call("fc.vocabulary", (literal(column), _values(values, name, stored)))
         case HashBucket(column, size):
             return Call("fc.hash_bucket", (literal(column), literal(size)))
         case CategoryId(column, size):
@@ -229,11 +267,11 @@ def _category(category: Category, position: int, stored: dict[str, bytes]) -> Ex
 
 
 def _values(
-    values: tuple[float, ...] | tuple[str | int, ...], position: int, stored: dict[str, bytes]
+    values: tuple[float, ...] | tuple[str | int, ...], name: str, stored: dict[str, bytes]
 ) -> Expression:
     if len(values) <= LONGEST_INLINE:
         return Items(tuple(map(literal, values)))
-    name = f"f{position}.json"
-    text = json.dumps(values, ensure_ascii=True, indent=0)
-    stored[f"vocabulary/{name}"] = text.encode() + b"\n"
-    return f'fc.stored(STORED / "{name}")'
+    content = json.dumps(values, ensure_ascii=True, indent=0).encode() + b"\n"
+    path = next((path for path, same in stored.items() if same == content), f"vocabulary/{name}.json")
+    stored[path] = content
+    return f'fc.stored(STORED / "{path.removeprefix("vocabulary/")}")'

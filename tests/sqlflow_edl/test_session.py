@@ -170,6 +170,46 @@ def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
     assert table(session, "SELECT count(*) AS n FROM iris")["n"].to_pylist() == [150]
 
 
+@pytest.mark.parametrize(
+    ("model", "columns", "label", "trained", "inputs"),
+    [
+        (
+            "DNNLinearCombinedClassifier",
+            "COLUMN CROSS([shop, day], 50) FOR linear COLUMN x0, EMBEDDING(shop, 3) FOR dnn",
+            "kind",
+            "DNNLinearCombinedClassifier",
+            {"wide": 1, "deep": 2},
+        ),
+        ("DNNLinearCombined", "", "x3", "DNNLinearCombinedRegressor", {"wide": 2, "deep": 5}),
+        ("DeepFM", "", "x3", "DeepFMRegressor", {"features": 5}),
+        ("DeepFM", "", "open", "DeepFMClassifier", {"features": 5}),
+    ],
+)
+def test_models_of_several_parts_train_and_predict(
+    session: Session,
+    tmp_path: Path,
+    model: str,
+    columns: str,
+    label: str,
+    trained: str,
+    inputs: dict[str, int],
+) -> None:
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    rows = f"SELECT x0, x1, x2, 's' || id % 7 AS shop, 'd' || id % 5 AS day, {label} FROM shops"
+    run(
+        session,
+        "CREATE OR REPLACE VIEW shops AS SELECT *, id % 2 = 0 AS open FROM iris;"
+        f"{rows} TO TRAIN {model} WITH epochs = 2, hidden_units = [8], model.framework = {framework} {columns} "
+        f"LABEL {label} INTO parts",
+    )
+    found = archive(session, "parts", tmp_path).spec
+    assert found.model.name == trained
+    if not columns:
+        assert {name: len(features) for name, features in found.inputs.items()} == inputs
+    assert list(found.inputs) == list(inputs)
+    assert table(session, f"{rows} TO PREDICT USING parts").num_rows == 150
+
+
 def test_training_again_adds_a_version_and_keeps_the_first(session: Session, tmp_path: Path) -> None:
     text = "SELECT x0, x3 FROM iris TO TRAIN LinearRegressor WITH epochs = 2, {} LABEL x3 INTO versioned"
     framework = archive(session, "flowers", tmp_path).spec.framework

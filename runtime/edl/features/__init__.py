@@ -31,6 +31,7 @@ from edl.features.columns import (
     weekday,
     year,
 )
+from edl.features.inputs import Inputs
 from edl.features.labels import ClassTarget, Mode, RegressionTarget, Target, class_label, label, target
 from edl.features.transform import DENSE, Entry, Features
 
@@ -39,6 +40,7 @@ __all__ = [
     "ClassTarget",
     "Entry",
     "Features",
+    "Inputs",
     "Mode",
     "RegressionTarget",
     "Target",

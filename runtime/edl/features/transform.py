@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
-from edl.features.arrays import Floats, numbers
+from edl.features.arrays import Floats, Ints, numbers
 from edl.features.calendar import years
 from edl.features.categories import Encoder, encoder
 from edl.features.columns import check
@@ -49,7 +49,7 @@ class Entry:
     one feature; `width` is what its one-hot row or embedding vector gives the model.
     """
 
-    name: str  # "dense", or "f" and the feature's position: never a column's name
+    name: str  # "dense", or "f" and the feature's position, after the prefix: never a column's name
     kind: Literal["dense", "category"]
     features: tuple[Feature, ...]
     width: int
@@ -65,16 +65,16 @@ class Features:
     """The features of one model input, in order, and the transform that computes them.
 
     columns: the features. entries: the arrays that `transform` returns, in order. source_columns: the columns of a
-    batch that it reads. width: float32 values per row once all entries are concatenated.
+    batch that it reads. width: float32 values per row once all entries are concatenated. prefix: of the arrays' names.
     """
 
-    def __init__(self, *columns: Feature) -> None:
+    def __init__(self, *columns: Feature, prefix: str = "") -> None:
         for column in columns:
             _check_feature(column)
         if not columns:
             raise SemanticError("a model needs at least one feature")
         self.columns: tuple[Feature, ...] = columns
-        self.entries: tuple[Entry, ...] = tuple(_entries(columns))
+        self.entries: tuple[Entry, ...] = tuple(_entries(columns, prefix))
         self.source_columns: tuple[str, ...] = tuple(
             dict.fromkeys(n for c in columns for n in source_columns(c))
         )
@@ -89,14 +89,18 @@ class Features:
     def __repr__(self) -> str:
         return f"Features({', '.join(map(repr, self.columns))})"
 
-    def transform(self, batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
+    def transform(
+        self, batch: pa.RecordBatch, known: dict[Category, Ints] | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
         """The entries' arrays by name: "dense" float32 (n, k), C-contiguous, and "f<i>" int64 (n,).
 
         Columns are picked by name; others in the batch do not matter. Features over one category share one array. A
-        column that is missing, or of a type that means nothing here, is a SemanticError.
+        column that is missing, or of a type that means nothing here, is a SemanticError. known: ids of the batch that
+        are computed already; others are added.
         """
         _check_columns(self.source_columns, batch.schema)
-        ids = {category: encode(batch) for category, encode in self._encoders.items()}
+        ids = {} if known is None else known
+        ids |= {category: encode(batch) for category, encode in self._encoders.items() if category not in ids}
         arrays: dict[str, npt.NDArray[Any]] = {}
         for entry in self.entries:
             if isinstance(entry.feature, OneHot | Embedding):
@@ -115,13 +119,15 @@ def _check_feature(column: Feature) -> None:
         )
 
 
-def _entries(columns: tuple[Feature, ...]) -> Iterable[Entry]:
+def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
     dense = tuple(column for column in columns if isinstance(column, DENSE_TYPES))
     if dense:
-        yield Entry(DENSE, "dense", dense, len(dense))
+        yield Entry(f"{prefix}{DENSE}", "dense", dense, len(dense))
     for position, column in enumerate(columns):
         if isinstance(column, OneHot | Embedding):
-            yield Entry(f"f{position}", "category", (column,), width(column), num_ids(column.category))
+            yield Entry(
+                f"{prefix}f{position}", "category", (column,), width(column), num_ids(column.category)
+            )
 
 
 def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:

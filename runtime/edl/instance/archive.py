@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from edl.data import Pinned
-from edl.features import Features, Target
+from edl.features import Features, Inputs, Target
 from edl.models.archive import Lineage, program_files, write_archive
 from edl.nn import Adapter
 from edl.program import Program
@@ -52,7 +52,10 @@ def trained_spec(program: Program, rows: Rows) -> JobSpec:
     if not program.edited:
         return spec
     features, label = (program.module.__dict__.get(name) for name in ("FEATURES", "LABEL"))
-    if isinstance(features, Features):
+    if isinstance(features, Inputs):
+        inputs = {name: features[name].columns for name in features}
+        spec = msgspec.structs.replace(spec, inputs=inputs)
+    elif isinstance(features, Features):
         spec = msgspec.structs.replace(spec, inputs={next(iter(spec.inputs), "features"): features.columns})
     return msgspec.structs.replace(spec, label=label.spec) if isinstance(label, Target) else spec
 

@@ -110,6 +110,39 @@ JOBS = {
         },
         "model": spec.Component("LinearRegressor"),
     },
+    "wide_deep": {
+        "inputs": {
+            "wide": (
+                spec.OneHot(spec.Vocabulary("city", tuple(range(21)))),
+                spec.OneHot(spec.Cross(("city", "team"), 1000)),
+            ),
+            "deep": (
+                spec.Standardize("age", 38.58, 13.64),
+                spec.Embedding(spec.Vocabulary("city", tuple(range(21))), 4),
+            ),
+        },
+        "label": CLASSES,
+        "model": spec.Component("DNNLinearCombinedClassifier", {"hidden_units": (100, 50), "dropout": 0.1}),
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("accuracy",),
+    },
+    "deepfm": {
+        "inputs": {
+            "features": (
+                spec.Standardize("age", 38.58, 13.64),
+                spec.Embedding(spec.Vocabulary("city", ("oslo", "rome")), 8),
+                spec.Embedding(spec.HashBucket("flat", 3600), 8),
+            ),
+        },
+        "label": TWO,
+        "model": spec.Component("DeepFMClassifier", {"hidden_units": (100, 50), "embedding_dim": 8}),
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("auc",),
+    },
+    "deepfm_regressor": {
+        "inputs": {"features": (spec.Embedding(spec.Vocabulary("city", ("oslo", "rome")), 8),)},
+        "model": spec.Component("DeepFMRegressor", {"hidden_units": (100, 50), "embedding_dim": 8}),
+    },
     "huber_regressor": {
         "loss": spec.Component("huber", {"delta": 1.5}),
         "model": spec.Component("LinearRegressor"),

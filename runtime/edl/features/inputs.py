@@ -1,0 +1,50 @@
+"""The features of a model with several inputs: `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from edl.errors import SemanticError, did_you_mean
+from edl.features.transform import Entry, Features
+
+
+class Inputs:
+    """Features by the name of the model's input; used like `Features`, and each input by `inputs["deep"]`.
+
+    The arrays of an input begin with its name (`deep_dense`, `wide_f0`), so that those of all inputs are one dict. What
+    two inputs make of one category is computed once.
+    """
+
+    def __init__(self, **inputs: Features) -> None:
+        if not inputs:
+            raise SemanticError("a model needs at least one input")
+        self._inputs = {name: Features(*each.columns, prefix=f"{name}_") for name, each in inputs.items()}
+        self.entries: tuple[Entry, ...] = tuple(
+            entry for each in self._inputs.values() for entry in each.entries
+        )
+        self.source_columns: tuple[str, ...] = tuple(
+            dict.fromkeys(column for each in self._inputs.values() for column in each.source_columns)
+        )
+
+    def __getitem__(self, name: str) -> Features:
+        if name not in self._inputs:
+            raise SemanticError(f"the model has no input {name}", hint=did_you_mean(name, self._inputs))
+        return self._inputs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inputs)
+
+    def __repr__(self) -> str:
+        return f"Inputs({', '.join(f'{name}={each!r}' for name, each in self._inputs.items())})"
+
+    def transform(self, batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of all inputs by name, as `Features.transform` gives them."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        ids: dict[Any, Any] = {}
+        for each in self._inputs.values():
+            arrays |= each.transform(batch, ids)
+        return arrays

@@ -1,0 +1,50 @@
+"""DeepFMRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import concatenated, feature_inputs, weighted_sum
+
+FEATURES = fc.Features(fc.embedding(fc.vocabulary("city", ["oslo", "rome"]), dim=8))
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    first_order = weighted_sum(FEATURES, inputs)
+    hidden = concatenated(FEATURES, inputs)
+    pairs = pairwise_products(keras.layers.Reshape((1, 8))(hidden))
+    for units in (100, 50):
+        hidden = keras.layers.Dense(units, activation="relu")(hidden)
+    outputs = first_order + pairs + keras.layers.Dense(1)(hidden)
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(outputs)
+    return keras.Model(inputs, outputs)
+
+
+def pairwise_products(vectors):
+    """Inner products of all pairs of a row's vectors, added up: (square of sum - sum of squares) / 2."""
+    square_of_sum = keras.ops.square(keras.ops.sum(vectors, axis=1))
+    sum_of_squares = keras.ops.sum(keras.ops.square(vectors), axis=1)
+    return 0.5 * keras.ops.sum(square_of_sum - sum_of_squares, axis=1, keepdims=True)
+
+
+def loss(labels, predictions):
+    return keras.losses.mean_squared_error(labels / LABEL.std, predictions / LABEL.std)
+
+
+def optimizer(lr=0.001):
+    return keras.optimizers.Adam(lr)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}

@@ -1,0 +1,108 @@
+"""Generated models: Keras and PyTorch compute the same function of the same features and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl import nn, spec
+from edl.nn.structure import Array, checked_features
+from edl.program import load
+from sqlflow_edl.codegen import generate
+from tests.sqlflow_edl.codegen.test_program import job
+
+AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
+CITY, USER = spec.Vocabulary("city", ("oslo", "rome", "lima")), spec.HashBucket("user", 30)
+BOTH = spec.Cross(("city", "user"), 50)
+ROWS = pa.record_batch(
+    {
+        "age": [20.0, None, 71.0, 33.0],
+        "size": [1.0, 2.0, None, 4.0],
+        "city": ["rome", "oslo", None, "bonn"],
+        "user": ["a", "b", "c", None],
+    }
+)
+MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
+    "linear": ("LinearRegressor", {"features": (AGE, spec.OneHot(CITY))}),
+    "deep": ("DNNRegressor", {"features": (AGE, spec.OneHot(CITY), spec.Embedding(USER, 3))}),
+    "wide and deep": (
+        "DNNLinearCombinedRegressor",
+        {
+            "wide": (spec.OneHot(CITY), spec.OneHot(BOTH)),
+            "deep": (AGE, SIZE, spec.Embedding(CITY, 2), spec.OneHot(CITY)),
+        },
+    ),
+    "wide and deep, numbers only": (
+        "DNNLinearCombinedRegressor",
+        {"wide": (AGE, SIZE), "deep": (AGE, SIZE, spec.Numeric("age", 3.0))},
+    ),
+    "DeepFM": (
+        "DeepFMRegressor",
+        {"features": (AGE, spec.Embedding(CITY, 4), SIZE, spec.Embedding(USER, 4), spec.Embedding(BOTH, 4))},
+    ),
+    "DeepFM without numbers": (
+        "DeepFMRegressor",
+        {"features": (spec.Embedding(CITY, 4), spec.Embedding(USER, 4))},
+    ),
+}
+
+
+def adapter(framework: spec.job.Framework, model: str, folder: Path) -> tuple[nn.Adapter, object]:
+    name, inputs = MODELS[model]
+    component = spec.Component(
+        name, {} if name.startswith("Linear") else {"hidden_units": (7, 5), "activation": "tanh"}
+    )
+    made = msgspec.structs.replace(job(framework, model=component), inputs=dict(inputs))
+    generate(made).write(folder)
+    nn.prepare(framework, 1)
+    program = load(folder)
+    features, _ = program.call("feed", ROWS, "predict")
+    features = checked_features(features, ROWS.num_rows)
+    return nn.create(program, features, None, seed=0), features
+
+
+def copied(weights: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
+    """The weights under the other framework's names; shapes tell which is which, kernels are transposed."""
+    found: dict[str, Array] = {}
+    left = dict(weights)
+    for name, own in into.items():
+        match = next(
+            other
+            for other, value in left.items()
+            if value.shape == own.shape or (name.endswith("weight") and value.T.shape == own.shape)
+        )
+        value = left.pop(match)
+        found[name] = value if value.shape == own.shape else value.T
+    assert not left
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -> None:
+    keras, features = adapter("keras", model, tmp_path / "keras")
+    torch, same = adapter("torch", model, tmp_path / "torch")
+    draw = np.random.default_rng(7)
+    weights = {
+        name: draw.normal(size=value.shape).astype(np.float32) for name, value in keras.get_weights().items()
+    }
+    keras.set_weights(weights)
+    torch.set_weights(copied(weights, torch.get_weights()))
+    expected, found = keras.predict(features), torch.predict(same)
+    assert expected.shape == (4, 1)
+    assert np.ptp((expected - 60000.0) / 15000.0) > 0.1
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_square_of_the_sum_gives_the_products_of_all_pairs(tmp_path: Path) -> None:
+    made, _ = adapter("torch", "DeepFM", tmp_path)
+    module = made._program.module  # type: ignore[attr-defined]
+    vectors = np.random.default_rng(1).normal(size=(5, 4, 3)).astype(np.float32)
+    pairs = sum((vectors[:, i] * vectors[:, j]).sum(axis=1) for i in range(4) for j in range(i))
+    import torch
+
+    assert module.pairwise_products(torch.from_numpy(vectors)).numpy()[:, 0] == pytest.approx(pairs, rel=1e-4)
