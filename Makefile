@@ -7,7 +7,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 2
 DEMO := duckdb:///demo/demo.duckdb
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint bench format clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -24,6 +24,9 @@ lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: $(VENV)/ready-test  ## ratios against peers, side by side in one run
+	$(BIN)/python -m benchmarks
 
 format: $(VENV)/ready-test ## lay the code out
 	$(BIN)/ruff check --fix .

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from edl.data.jobs import JobFolder
+from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.instance.client import TrainingProcess
 from edl.worker.events import EpochEnd, Progress
 from edl.worker.outcome import Outcome
-
-PINNED_FILE = "pinned.json"
 
 
 class LocalSubmitter:
@@ -43,7 +40,7 @@ class LocalSubmitter:
         weights: Path | None = None,
     ) -> Outcome:
         """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed."""
-        (job.rows / PINNED_FILE).write_bytes(msgspec.json.encode(pinned))
+        write_pinned(job.rows, pinned)
         self.warm(framework)
         process = self._process
         if process is None:

@@ -15,13 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+import msgspec
 import pyarrow as pa
 
 from edl.data.columns import BATCH_ROWS, canonical, fields, rechunked
 from edl.data.source import Pinned
-from edl.errors import SourceError, did_you_mean
+from edl.errors import SourceError, SpecError, did_you_mean
 
 FILE = "rows.arrow"
+RECORD = "pinned.json"  # what was pinned, beside the rows
 RESERVE = 64 << 20  # bytes of disk that an export never takes
 
 
@@ -68,6 +70,21 @@ def pin_rows(
         seed=seed,
         shuffled=shuffled,
     )
+
+
+def write_pinned(folder: Path, pinned: Pinned) -> None:
+    """Note in `folder` what is pinned there, for the processes that read it."""
+    (folder / RECORD).write_bytes(msgspec.json.encode(pinned))
+
+
+def read_pinned(folder: Path) -> Pinned:
+    """What `write_pinned` noted. SpecError: it is not there, or damaged."""
+    try:
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=Pinned)
+    except OSError as error:
+        raise SpecError(f"cannot read {folder / RECORD}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"{folder / RECORD} is damaged: {error}") from None
 
 
 def remove_rows(pinned: Pinned, folder: Path) -> None:

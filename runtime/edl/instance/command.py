@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from edl.data import jobs
+from edl.data.pinned import write_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.instance import work
@@ -67,7 +68,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, shuffle: bool) -> 
             pinned: Pinned = module.pin(job.rows, seed=spec.training.seed, shuffle=shuffle)
     finally:
         unload(module)
-    work.write_pinned(job.rows, pinned)
+    write_pinned(job.rows, pinned)
     return pinned
 
 

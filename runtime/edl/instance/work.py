@@ -22,6 +22,7 @@ import pyarrow as pa
 from edl import nn
 from edl.data import Pinned, Reader, open_reader
 from edl.data.jobs import JobFolder
+from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError, SpecError
 from edl.instance.archive import save
@@ -36,7 +37,6 @@ from edl.worker.outcome import Outcome
 from edl.worker.training import split, train
 
 ARCHIVE = "archive.zip"
-PINNED = "pinned.json"
 
 
 @contextlib.contextmanager
@@ -69,20 +69,6 @@ def run(
         results.clear()
         raise
     return msgspec.structs.replace(outcome, edited=program.edited)
-
-
-def write_pinned(folder: Path, pinned: Pinned) -> None:
-    (folder / PINNED).write_bytes(msgspec.json.encode(pinned))
-
-
-def read_pinned(folder: Path) -> Pinned:
-    """SpecError: it is not there, or damaged."""
-    try:
-        return msgspec.json.decode((folder / PINNED).read_bytes(), type=Pinned)
-    except OSError as error:
-        raise SpecError(f"cannot read {folder / PINNED}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
-        raise SpecError(f"{folder / PINNED} is damaged: {error}") from None
 
 
 def _train(

@@ -1,0 +1,45 @@
+"""Runs benchmarks and prints one table: figure, ratio to the peer in the same run, and what we aim at.
+
+    python -m benchmarks [training predict compile startup] [--rounds 3] [--quick]
+
+Machines are noisy, so peers take turns within a round and a ratio is the median over rounds of figures of one round.
+The exit code is 1 when an aim is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import compiling, predicting, training
+from benchmarks.table import Row, show
+
+CASES = {
+    "training": training.measure,
+    "predict": predicting.measure,
+    "compile": compiling.measure,
+    "startup": compiling.startup,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks", description="Ratios against peers, side by side in one run."
+    )
+    parser.add_argument("names", nargs="*", choices=[*CASES, []], help="which; all by default")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows: does it run at all?")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.names or CASES:
+            print(f"{name} …", file=sys.stderr, flush=True)
+            rows += CASES[name](Path(folder), options.rounds, 100_000 if options.quick else 1_000_000)
+    show(rows)
+    return 1 if any(row.missed for row in rows) and not options.quick else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

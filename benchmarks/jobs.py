@@ -1,0 +1,49 @@
+"""Tables and pinned jobs that several benchmarks measure on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import sqlflow_edl
+from edl.data.pinned import write_pinned
+from sqlflow_edl.session import Session
+
+COLUMNS = 20
+MODEL = "hidden_units = [100, 150, 50]"
+
+
+def dense_table(session: Session, rows: int) -> None:
+    """`dense`: 20 doubles and a label that depends on them."""
+    columns = ", ".join(f"random() AS x{i}" for i in range(COLUMNS))
+    label = " + ".join(f"{(-1) ** i * (i + 1)} * x{i}" for i in range(COLUMNS))
+    for _ in session.run(
+        "SELECT setseed(0.5);"
+        f"CREATE TABLE raw AS SELECT {columns} FROM range({rows});"
+        f"CREATE TABLE dense AS SELECT *, {label} + sin(9 * x0) * x1 AS y FROM raw; DROP TABLE raw;"
+    ):
+        pass
+
+
+def dense_session(folder: Path, rows: int) -> Session:
+    """A session over a database file with `dense`, and a state folder of its own."""
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    session = sqlflow_edl.connect(f"duckdb:///{folder / 'dense.duckdb'}", create=True)
+    if "dense" not in session.source.tables():
+        dense_table(session, rows)
+    return session
+
+
+def training_job(session: Session, folder: Path, framework: str) -> Path:
+    """A job folder as a TRAIN statement makes it, before it runs: pinned rows and the generated program."""
+    settings = f"{MODEL}, model.framework = {framework}"
+    [compiled] = session.compile(
+        f"SELECT * FROM dense TO TRAIN DNNRegressor WITH {settings} VALIDATE 0 LABEL y INTO m"
+    )
+    job = folder / f"job-{framework}"
+    for name in ("rows", "results", "logs"):
+        (job / name).mkdir(parents=True, exist_ok=True)
+    pinned = session.source.pin(compiled.spec.query.select, job / "rows", seed=0, shuffle=True)
+    write_pinned(job / "rows", pinned)
+    compiled.program.write(job / "program")
+    return job
