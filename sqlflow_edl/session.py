@@ -142,6 +142,7 @@ class Session:
                 raise
             version = self.registry.save(name, job.path / outcome.archive, _record(fitted, outcome.figures))
         held = f", measured on {held_out:,} held out" if held_out else ", measured on the same rows"
+        held += f"; {outcome.ending}" if outcome.ending else ""
         return Result(
             statement,
             message=f"trained {fitted.model.name} {name}@{version} on {training:,} rows{held}",

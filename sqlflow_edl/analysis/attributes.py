@@ -64,6 +64,30 @@ TRAIN = (
         aliases=("max_steps", "train.max_step"),
     ),
     Attribute(
+        "train.early_stopping",
+        "integer",
+        "End when the held-out loss was not lower for so many epochs; 0 never. By default 8, and 0 where "
+        "train.epoch or train.max_steps is written or no rows are held out.",
+        low=0,
+        aliases=("early_stopping", "train.patience", "patience", "train.early_stopping_patience"),
+    ),
+    Attribute(
+        "train.min_delta",
+        "number",
+        "By how much a held-out loss must be lower to count as a gain for early stopping.",
+        0.0,
+        low=0,
+        aliases=("min_delta",),
+    ),
+    Attribute(
+        "train.keep",
+        "text",
+        "Which weights the model gets: of the epoch with the lowest held-out loss, or of the last step; by default "
+        "best where rows are held out.",
+        choices=("best", "last"),
+        aliases=("train.keep_weights",),
+    ),
+    Attribute(
         "train.shuffle",
         "boolean",
         "Train in a seeded random order; FALSE keeps the order of the query.",

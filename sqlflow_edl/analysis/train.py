@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from sqlflow_edl.analysis import catalog, labels
+from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.derive import derive, left_out
@@ -90,6 +91,7 @@ class TrainingPlan:
         inputs = self._inputs(statistics, model, label, errors)
         loss = self._loss(model, errors)
         metrics = labels.metric_names(self, label, errors)
+        training = trainings.training(self.settings, rows, errors)
         raise_all(errors)
         return spec.JobSpec(
             kind="train",
@@ -103,7 +105,7 @@ class TrainingPlan:
             optimizer=spec.Component(self.settings.optimizer.name, self._parameters(self.settings.optimizer)),
             loss=spec.Component(loss.name, self._parameters(loss)),
             metrics=metrics,
-            training=self._training(rows),
+            training=training,
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
 
@@ -157,29 +159,6 @@ class TrainingPlan:
             except SQLFlowError as error:
                 errors.append(error)
         return fitted
-
-    def _training(self, rows: spec.Rows) -> spec.Training:
-        batch_size = self.settings.get("train.batch_size") or default_batch_size(rows.training)
-        epochs = self.settings.get("train.epoch") or default_epochs(rows.training, int(batch_size))  # type: ignore[arg-type]
-        return spec.Training(
-            epochs=int(epochs),  # type: ignore[arg-type]
-            batch_size=int(batch_size),  # type: ignore[arg-type]
-            shuffle=self.shuffle,
-            seed=self.seed,
-            max_steps=int(self.settings.get("train.max_steps") or 0),  # type: ignore[arg-type]
-            validation_fraction=rows.validation / rows.total if rows.total else 0.0,
-        )
-
-
-def default_batch_size(rows: int) -> int:
-    """16 below 1,000 rows, 32 below 10,000, 128 below 100,000, else 512."""
-    return next((size for limit, size in ((1_000, 16), (10_000, 32), (100_000, 128)) if rows < limit), 512)
-
-
-def default_epochs(rows: int, batch_size: int) -> int:
-    """Enough for about 2,000 steps, from 2 to 200."""
-    steps = max(1, -(-rows // batch_size))
-    return min(200, max(2, -(-2000 // steps)))
 
 
 def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> TrainingPlan:

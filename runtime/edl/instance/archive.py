@@ -85,6 +85,7 @@ def _lineage(spec: JobSpec, pinned: Pinned, outcome: Outcome, started: datetime)
         versions=_versions(_PACKAGES[spec.framework]),
         started=started.isoformat(timespec="seconds"),
         seconds=outcome.seconds,
+        ending=outcome.ending,
     )
 
 

@@ -129,7 +129,8 @@ def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Names
     rate = outcome.rows / max(outcome.seconds, 1e-9)
     print(
         f"measured on the {outcome.measured_on} rows; {outcome.steps:,} steps, {rate:,.0f} rows/s\n"
-        f"wrote {options.output}",
+        + (f"{outcome.ending}\n" if outcome.ending else "")
+        + f"wrote {options.output}",
         file=sys.stderr,
     )
 

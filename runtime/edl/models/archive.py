@@ -50,7 +50,10 @@ MAX_EXPANDED_BYTES = 1 << 30  # of all of them
 
 
 class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a model comes from. Times are UTC in ISO 8601; seconds is the time that training took."""
+    """Where a model comes from. Times are UTC in ISO 8601; seconds is the time that training took.
+
+    ending: how training ended where it did not take all its epochs, or went back to an earlier one.
+    """
 
     statement: str
     rows: int
@@ -61,6 +64,7 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: dict[str, str]
     started: str
     seconds: float
+    ending: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,21 @@ class Component(Struct, frozen=True):
 
 
 class Training(Struct, frozen=True):
+    """How the optimizer's steps are taken.
+
+    early_stopping: end after so many epochs without a held-out loss that is lower by more than `min_delta`; 0 never.
+    keep: the weights of the epoch with the lowest held-out loss, or those of the last step. Both need held-out rows.
+    """
+
     epochs: int = 1
     batch_size: int = 512
     shuffle: bool = True
     seed: int = 0
     max_steps: int = 0  # 0: no limit
     validation_fraction: float = 0.0
+    early_stopping: int = 0
+    min_delta: float = 0.0
+    keep: Literal["best", "last"] = "last"
 
 
 class Cluster(Struct, frozen=True):

@@ -35,8 +35,17 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     tasks: int = 0
     steps: int = 0
     epochs: int = 0  # that were finished
+    kept_epoch: int = 0  # whose weights the model has, where that is not the last
     loss: float | None = None  # of the last epoch's training rows
     curve: tuple[EpochEnd, ...] = ()
     stopped: str = ""  # why training ended before its last epoch
     edited: bool = False  # model.py is not what the compiler wrote
     archive: str = ""  # TRAIN: the model's file in the job folder
+
+    @property
+    def ending(self) -> str:
+        """How training ended, in words; empty when it took all its epochs and the model is that of the last."""
+        parts = [f"stopped after epoch {self.epochs}: {self.stopped}"] if self.stopped else []
+        if self.kept_epoch:
+            parts.append(f"epoch {self.kept_epoch} is kept")
+        return "; ".join(parts)

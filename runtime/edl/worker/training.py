@@ -15,6 +15,7 @@ from edl.errors import JobError
 from edl.nn import Adapter, create
 from edl.program import Program, user_code
 from edl.spec import Rows
+from edl.worker.best import BestEpoch
 from edl.worker.blocks import Blocks
 from edl.worker.events import EpochEnd, Figures, Observer, figures, finite
 from edl.worker.loop import Worker
@@ -67,6 +68,7 @@ class _Conductor:
         self._epoch_loss = math.nan
         self._final: Figures = {}
         self._stopped = ""
+        self._best = BestEpoch(self._training, adapter.get_weights)
         self._began = time.monotonic()
         self.tasks = LocalTasks(rows.training, self._training, self)
 
@@ -80,6 +82,7 @@ class _Conductor:
         if not self._rows.validation:
             self.tasks.queue("evaluate", 0, self._rows.training)
             self.worker.evaluate(self._metrics)
+        kept = self._keep_best()
         self._tell_callbacks(lambda callback: callback.on_train_end(_known(self._final)))
         return Outcome(
             kind="train",
@@ -87,12 +90,22 @@ class _Conductor:
             seconds=seconds,
             steps=self.worker.step,
             epochs=len(self._curve),
+            kept_epoch=kept,
             loss=finite(self._epoch_loss),
             figures=self._final,
             measured_on="validation" if self._rows.validation else "training",
             curve=tuple(self._curve),
             stopped=self._stopped,
         )
+
+    def _keep_best(self) -> int:
+        """Go back to the best epoch where that is wanted; its number, 0 when the last step's weights stay."""
+        standing = self._best.standing
+        if self._best.kept is None or standing.best == len(self._curve):
+            return 0
+        self._adapter.set_weights(self._best.kept)
+        self._final = standing.figures
+        return standing.best
 
     # Listener of the tasks -------------------------------------------------------------------------------
 
@@ -116,6 +129,10 @@ class _Conductor:
         row = EpochEnd(epoch, self.worker.step, finite(self._epoch_loss), validation, seconds)
         self._curve.append(row)
         self._observer(row)
+        if validation:
+            self._best.heard(epoch, validation)
+            if self._best.exhausted:
+                self.stop_training(f"no lower held-out loss in {self._best.standing.since} epochs")
         known = {
             ("validation_loss" if name == LOSS else name): value for name, value in _known(validation).items()
         }

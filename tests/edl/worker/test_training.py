@@ -264,3 +264,38 @@ def test_rows_are_split_as_the_spec_says_when_it_knows_them() -> None:
     assert (again.total, again.training, again.validation) == (20, 15, 5)
     looked = split(Rows(False, 10, 10), 10, 0.2)
     assert (looked.training, looked.validation) == (8, 2)
+
+
+def overfitting(rows: int = 60) -> pa.Table:
+    """Noise to learn by heart: the held-out loss soon rises."""
+    draw = np.random.default_rng(3)
+    return pa.table({"x": draw.normal(size=rows), "y": draw.normal(size=rows)})
+
+
+def test_the_weights_of_the_best_epoch_are_kept_with_their_figures(tmp_path: Path) -> None:
+    options = {"validation": 20, "epochs": 30, "batch_size": 8}
+    last, weights = run(tmp_path / "last", overfitting(), **options)
+    best, kept = run(tmp_path / "best", overfitting(), keep="best", **options)
+    losses = [row.metrics["loss"] for row in last.curve]
+    lowest = losses.index(min(losses)) + 1
+    assert lowest < 30, "the table is no test of it"
+    assert (last.kept_epoch, best.kept_epoch) == (0, lowest)
+    assert best.figures == last.curve[lowest - 1].metrics
+    assert best.ending == f"epoch {lowest} is kept"
+    _, until_then = run(tmp_path / "then", overfitting(), **{**options, "epochs": lowest})
+    assert same(kept, until_then)
+    assert not same(kept, weights)
+
+
+def test_early_stopping_ends_the_training(tmp_path: Path) -> None:
+    outcome, _ = run(
+        tmp_path, overfitting(), validation=20, epochs=200, batch_size=8, early_stopping=3, keep="best"
+    )
+    assert outcome.epochs == outcome.kept_epoch + 3 < 200
+    stopped = f"stopped after epoch {outcome.epochs}: no lower held-out loss in 3 epochs"
+    assert outcome.ending == f"{stopped}; epoch {outcome.kept_epoch} is kept"
+
+
+def test_without_held_out_rows_the_last_step_decides(tmp_path: Path) -> None:
+    outcome, _ = run(tmp_path, overfitting(), epochs=5, early_stopping=1, keep="best")
+    assert (outcome.epochs, outcome.kept_epoch, outcome.ending) == (5, 0, "")

@@ -9,7 +9,7 @@ import pytest
 
 from edl import spec
 from edl.errors import ErrorList, Span, SQLFlowError
-from sqlflow_edl.analysis.train import default_batch_size, default_epochs
+from sqlflow_edl.analysis.training import default_batch_size, default_epochs
 from sqlflow_edl.session import Compiled, Session
 from tests.sql_cases import Case, cases
 
