@@ -199,6 +199,7 @@ def _opened(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
         EOFError,
         NotImplementedError,
         OSError,
+        ValueError,  # an offset before the file's start
         zlib.error,
     ) as error:
         raise SpecError(f"{shown} is damaged or is not a model archive: {error}") from None
