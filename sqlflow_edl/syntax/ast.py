@@ -30,14 +30,19 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A dotted name, unquoted. `text` is as written; parts of a registry path stay one part."""
+    """A dotted name, unquoted. `text` is as written; parts of a registry path stay one part.
+
+    version: of a model that is written as `name@version`; `str` gives it back in that form.
+    """
 
     parts: tuple[str, ...]
     text: str
     span: Span
+    version: int | None = None
 
     def __str__(self) -> str:
-        return ".".join(self.parts)
+        name = ".".join(self.parts)
+        return name if self.version is None else f"{name}@{self.version}"
 
 
 @dataclass(frozen=True, slots=True)

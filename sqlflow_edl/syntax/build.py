@@ -291,6 +291,17 @@ class _Builder(Transformer[Token, Any]):
     def path(self, meta: Meta, children: list[Token]) -> Name:
         return Name((str(children[0]),), str(children[0]), _span(meta))
 
+    def versioned(self, meta: Meta, children: list[Any]) -> Name:
+        name: Name = children[0]
+        number: Token = children[1]
+        if not (number.isdecimal() and len(number) < _MOST_DIGITS):
+            raise StatementSyntaxError(
+                f"a version is a whole number, not {number[:20]}",
+                span=Span(number.start_pos, number.end_pos),
+                hint=f"write {name}@1, or leave it out: {name} is the current version",
+            )
+        return replace(name, version=int(number), text=self._written(meta), span=_span(meta))
+
     def part(self, meta: Meta, children: list[Token]) -> str:
         return name_value(children[0])
 

@@ -23,6 +23,7 @@ _WORDS = {
     "STAR": '"*"',
     "COMMA": "a comma",
     "DOT": "",
+    "AT": "",
     "EQUAL": '"="',
     "COLON": '":"',
     "LPAR": '"("',
@@ -121,6 +122,8 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         return "write it without quotes"
     if token.kind == "path" and "QUOTED" in accepted:
         return f"quote a name that is not one word: {_shortened(quoted_name(token.text))}"
+    if token.text == "@":
+        return "a version, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, DESCRIBE MODEL and DROP MODEL"
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
     if token.word in CLAUSES:

@@ -131,7 +131,7 @@ def _clause_pattern(path: str) -> re.Pattern[str]:
             "number": [rf"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!{_LETTER})"],
             "word": [rf"{_LETTER}(?:{_LETTER}|\$)*+"],
             "semicolon": [";"],
-            "symbol": [r"<=|>=|<>|!=|==|[-+*/%^<>=(),.:{}\[\]]"],
+            "symbol": [r"<=|>=|<>|!=|==|[-+*/%^<>=(),.:@{}\[\]]"],
             "unknown": [r"[^\s\ufeff]"],
         }
     )
