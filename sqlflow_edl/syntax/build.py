@@ -297,7 +297,7 @@ class _Builder(Transformer[Token, Any]):
         if not (number.isdecimal() and len(number) < _MOST_DIGITS):
             raise StatementSyntaxError(
                 f"a version is a whole number, not {number[:20]}",
-                span=Span(number.start_pos, number.end_pos),
+                span=Span(_span(meta).end - len(number), _span(meta).end),
                 hint=f"write {name}@1, or leave it out: {name} is the current version",
             )
         return replace(name, version=int(number), text=self._written(meta), span=_span(meta))

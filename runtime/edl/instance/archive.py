@@ -14,6 +14,7 @@ import msgspec
 from edl.data import Pinned
 from edl.features import Features, Inputs, Target
 from edl.models.archive import Lineage, program_files, write_archive
+from edl.models.fitting import Fitting
 from edl.nn import Adapter
 from edl.program import Program
 from edl.spec import JobSpec, Rows
@@ -32,6 +33,7 @@ def save(
     adapter: Adapter,
     outcome: Outcome,
     started: datetime,
+    fitting: Fitting | None = None,
 ) -> None:
     """Write the archive of what was trained."""
     spec = trained_spec(program, rows)
@@ -43,6 +45,7 @@ def save(
         metrics=outcome.figures,
         curve=[curve_row(end) for end in outcome.curve],
         lineage=_lineage(spec, pinned, outcome, started),
+        fitting=fitting if not program.edited else None,
     )
 
 

@@ -28,6 +28,7 @@ from edl.errors import JobError, SpecError
 from edl.instance.archive import save
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
+from edl.models.fitting import read_fitting
 from edl.nn.structure import Array
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.spec import JobSpec
@@ -84,7 +85,8 @@ def _train(
     rows = split(program.spec.rows, reader.rows, program.spec.training.validation_fraction)
     outcome, adapter = train(program, reader, rows, observer=observer, cancelled=cancelled)
     rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
-    save(job.path / ARCHIVE, program, pinned, rows, adapter, outcome, started)
+    fitting = read_fitting(job.rows)
+    save(job.path / ARCHIVE, program, pinned, rows, adapter, outcome, started, fitting)
     return msgspec.structs.replace(outcome, archive=ARCHIVE)
 
 

@@ -8,6 +8,7 @@ A zip file of fixed layout, the same bytes for the same model:
     metrics.json           name -> figure, of the validation rows or, without any, of the training rows
     curve.json             the learning curve: a row per epoch, name -> figure
     lineage.json           statement, rows, digests, seed, versions, times
+    fitting.json           statistics of the training rows, and why they became these features; of compiled jobs only
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -31,6 +32,7 @@ import numpy as np
 
 from edl.errors import SpecError
 from edl.models import weights as weight_files
+from edl.models.fitting import Fitting
 from edl.spec import JobSpec, from_json, to_json
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ FORMAT = b"sqlflow-edl model 1"  # the comment of the zip file
 
 _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
+_FITTING = "fitting.json"
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal models are equal files
 _COPY_BYTES = 1 << 20
@@ -76,12 +79,18 @@ class Archive:
     metrics: Figures
     curve: tuple[Figures, ...]
     lineage: Lineage
+    fitting: Fitting | None
     _file: Path | bytes
 
     def weights(self) -> dict[str, np.ndarray]:
         """name -> array. SpecError: damaged."""
         with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
             return weight_files.loads(member.read())
+
+    def parameters(self) -> int:
+        """How many numbers the weights hold, known without reading them. SpecError: damaged."""
+        with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
+            return weight_files.count(member)
 
     def write_program(self, folder: Path) -> None:
         """Write the program's files into `folder`."""
@@ -100,6 +109,7 @@ def write_archive(
     metrics: Mapping[str, float | None],
     curve: Sequence[Mapping[str, float | None]],
     lineage: Lineage,
+    fitting: Fitting | None = None,
 ) -> None:
     """Write a model's archive; it appears at `path` when it is complete.
 
@@ -111,6 +121,7 @@ def write_archive(
         "metrics.json": _json(dict(metrics)),
         "curve.json": _json(list(curve)),
         "lineage.json": _json(lineage),
+        **({_FITTING: _json(fitting)} if fitting is not None else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
     for name in members:
@@ -143,6 +154,7 @@ def read_archive(file: Path | bytes) -> Archive:
             metrics=_parsed(archive, "metrics.json", Figures),
             curve=_parsed(archive, "curve.json", tuple[Figures, ...]),
             lineage=_parsed(archive, "lineage.json", Lineage),
+            fitting=_parsed(archive, _FITTING, Fitting) if _FITTING in archive.namelist() else None,
             _file=file,
         )
 
@@ -228,7 +240,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in _JSON and name != _WEIGHTS:
+    if name not in (*_JSON, _FITTING, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 

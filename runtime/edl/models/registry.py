@@ -157,6 +157,13 @@ class Registry:
 
     def find(self, reference: str) -> ModelVersion:
         """The version that `name` or `name@version` means. SemanticError: it is unknown, or it failed."""
+        found = self.look_up(reference)
+        if found.state != "ready":
+            raise SemanticError(f"the training of model {found.reference} failed: {found.reason}")
+        return found
+
+    def look_up(self, reference: str) -> ModelVersion:
+        """As `find`, a failed one too; of a name, the current version, else the last one. SemanticError: unknown."""
         name, version = split_reference(reference)
         versions = self._versions(name)
         if version is None:
@@ -165,9 +172,12 @@ class Registry:
             wanted = [found for found in versions if found.version == version]
         if not wanted:
             raise self._unknown(reference)
-        if wanted[0].state != "ready":
-            raise SemanticError(f"the training of model {wanted[0].reference} failed: {wanted[0].reason}")
         return wanted[0]
+
+    def has(self, reference: str) -> bool:
+        """Whether there is such a model, or such a version, failed ones included."""
+        name, version = split_reference(reference)
+        return any(version in (None, found.version) for found in self._versions(name))
 
     def list(self, like: str | None = None) -> Versions:
         """All versions, ready and failed, by name and number. like: a pattern of SQL's LIKE on the name."""

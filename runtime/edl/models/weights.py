@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
+import msgspec
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save_file
@@ -15,6 +18,7 @@ DTYPES = frozenset({
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 })  # fmt: skip
 _RESERVED = "__metadata__"
+MOST_HEADER_BYTES = 100 << 20  # the format's own limit
 
 
 def save(weights: Mapping[str, np.ndarray], path: Path) -> None:
@@ -28,6 +32,24 @@ def loads(data: bytes) -> dict[str, np.ndarray]:
         return load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise SpecError(f"the weights are damaged: {error}") from None
+
+
+def count(file: IO[bytes]) -> int:
+    """How many numbers a safetensors file holds, from its header alone. SpecError: damaged."""
+    length = int.from_bytes(file.read(8), "little")
+    try:
+        if length > MOST_HEADER_BYTES:
+            raise ValueError(f"a header of {length:,} bytes")
+        header = msgspec.json.decode(file.read(length), type=dict[str, _Entry])
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise SpecError(f"the weights are damaged: {error}") from None
+    return sum(math.prod(entry.shape) for name, entry in header.items() if name != _RESERVED)
+
+
+class _Entry(msgspec.Struct):
+    """What a header says of an array; the reserved entry says nothing of one."""
+
+    shape: tuple[int, ...] = ()
 
 
 def _plain(name: str, array: np.ndarray) -> np.ndarray:
