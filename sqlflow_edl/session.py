@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 import msgspec
 
@@ -21,21 +22,27 @@ from edl import data, spec
 from edl.data import jobs
 from edl.data.pinned import open_reader
 from edl.data.results import ResultFolder
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.errors import Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
+from edl.models.fitting import write_fitting
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
 from edl.worker.events import Figures
 from edl.worker.outcome import JobCancelledError, Outcome
 from sqlflow_edl.analysis import train, use
+from sqlflow_edl.analysis.decisions import fitting, summaries
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import collect, distinct_values
 from sqlflow_edl.codegen import Program, generate
+from sqlflow_edl.explain import explain, not_there_yet
 from sqlflow_edl.observer import Observer, Silent
+from sqlflow_edl.places import at, placed
+from sqlflow_edl.reports import models
+from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.results import Result
 from sqlflow_edl.submit.local import LocalSubmitter
 from sqlflow_edl.syntax import parse
-from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.ast import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +101,18 @@ class Session:
     def execute(self, statement: Statement) -> Result:
         """Run one statement. SQLFlowError: with a place in the program's text where it has one."""
         self.observer.started(statement)
+        if statement.plan:
+            return self.plan(statement)
+        if about_models := models.HANDLERS.get(statement.kind):
+            return about_models(self.registry, statement)
         handler = self._handlers.get(statement.kind)
-        if handler is None or statement.plan:
-            what = (
-                "EXPLAIN of a TRAIN statement"
-                if statement.plan
-                else _WORDS.get(statement.kind, statement.kind)
-            )
-            raise SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
+        if handler is None:
+            raise not_there_yet(statement)
         return handler(self, statement)
+
+    def plan(self, statement: Statement) -> Result:
+        """What the statement would do and why, as a table; nothing is trained, written or fixed."""
+        return explain(self, statement)
 
     def compile(self, text: str) -> list[Compiled]:
         """The programs of the text's TRAIN statements, from a look at their queries; nothing is pinned or run."""
@@ -111,17 +121,17 @@ class Session:
     # Statements ----------------------------------------------------------------------------------------------
 
     def _sql(self, statement: Statement) -> Result:
-        with _placed(statement.span):
+        with placed(statement.span):
             reader = self.source.execute(statement.text)
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
 
     def _train(self, statement: Statement) -> Result:
         plan = self._plan(statement, warm=True)
         name = str(statement.into[0])
-        with _at(statement.into[0].span):
+        with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
-            with _placed(statement.select_span):
+            with placed(statement.select_span):
                 pinned = self.source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
             reader = open_reader(pinned, job.rows)
             held_out = plan.validation_rows(pinned.rows)
@@ -135,6 +145,7 @@ class Session:
             rows = spec.Rows(True, pinned.rows, training, held_out, pinned.digest)
             fitted = plan.fit(statistics, rows, classes)
             self._tell(plan.notes)
+            write_fitting(job.rows, fitting(statistics, plan.wants(), plan.decisions, fitted.features))
             try:
                 outcome = self._run(job, fitted, pinned)
             except SQLFlowError as error:
@@ -152,34 +163,28 @@ class Session:
         )
 
     def _predict(self, statement: Statement) -> Result:
-        model, _ = use.check_prediction(statement)
-        return self._use(statement, "predict", model, use.prediction)
+        return self._use(statement, "predict")
 
     def _evaluate(self, statement: Statement) -> Result:
-        model, _ = use.check_evaluation(statement)
-        return self._use(statement, "evaluate", model, use.evaluation)
+        return self._use(statement, "evaluate")
 
-    def _use(
-        self,
-        statement: Statement,
-        kind: jobs.Kind,
-        name: Name,
-        specify: Callable[[Statement, spec.JobSpec, str, spec.Query, Schema], spec.JobSpec],
-    ) -> Result:
+    def _use(self, statement: Statement, kind: Literal["predict", "evaluate"]) -> Result:
         """Run a model over the query's rows; into a table, or as a result set."""
+        check, specify = use.USES[kind]
+        name, _ = check(statement)
         with self._job(statement, kind) as job:
             archive = job.path / "model.zip"
-            with _at(name.span):
+            with at(name.span):
                 model = self.registry.load(str(name), archive)
             trained = read_archive(archive).spec
             self._submitter.warm(trained.framework)
-            schema, query = self._look(statement)
+            schema, query = self.look(statement)
             planned = specify(statement, trained, model.reference, query, schema)
             target = planned.output.name
             if target:
-                with _at(_target_span(statement)):
+                with at(_target_span(statement)):
                     self.source.check_target(target)
-            with _placed(statement.select_span):
+            with placed(statement.select_span):
                 pinned = self.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
             outcome = self._run(job, msgspec.structs.replace(planned, rows=rows), pinned, archive)
@@ -211,9 +216,15 @@ class Session:
     # Steps -------------------------------------------------------------------------------------------------
 
     def _compile(self, statement: Statement) -> Compiled:
+        found = self.planned(statement)
+        self._tell(found.plan.notes)
+        return Compiled(statement, found.spec, generate(found.spec), tuple(found.plan.notes))
+
+    def planned(self, statement: Statement) -> Planned:
+        """A TRAIN statement as far as it goes without fixing its rows: from a look at them."""
         plan = self._plan(statement)
         wants = plan.wants()
-        with _placed(statement.select_span):
+        with placed(statement.select_span):
             table = self.source.stream(statement.select)
             statistics = collect(table, wants, seed=plan.seed)
         total = statistics[plan.label].rows
@@ -221,8 +232,7 @@ class Session:
         held_out = plan.validation_rows(total)
         rows = spec.Rows(False, total, total - held_out, held_out)
         fitted = plan.fit(statistics, rows, counts.classes if counts else None)
-        self._tell(plan.notes)
-        return Compiled(statement, fitted, generate(fitted), tuple(plan.notes))
+        return Planned(plan, fitted, summaries(statistics, wants))
 
     def _plan(self, statement: Statement, *, warm: bool = False) -> train.TrainingPlan:
         """The statement checked against its query's columns; all that is wrong with it is raised together.
@@ -239,15 +249,15 @@ class Session:
             if not statement.select:
                 raise
         try:
-            schema, query = self._look(statement)
+            schema, query = self.look(statement)
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
         return train.plan(statement, query, schema)
 
-    def _look(self, statement: Statement) -> tuple[Schema, spec.Query]:
+    def look(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """The columns of the statement's query, and the query as a JobSpec keeps it."""
-        with _placed(statement.select_span):
+        with placed(statement.select_span):
             arrow = self.source.schema(statement.select)
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow), spec.Query(statement.select, self.dialect, self.source.url, fields)
@@ -281,17 +291,6 @@ class Session:
             self.observer.note(note)
 
 
-_WORDS = {
-    "explain": "TO EXPLAIN",
-    "optimize": "TO MAXIMIZE and TO MINIMIZE",
-    "run": "TO RUN",
-    "show_train": "SHOW TRAIN",
-    "show_models": "SHOW MODELS",
-    "describe_model": "DESCRIBE MODEL",
-    "drop_model": "DROP MODEL",
-}
-
-
 def _record(job_spec: spec.JobSpec, figures: Figures) -> ModelRecord:
     return ModelRecord(
         job_spec.model.name, job_spec.framework, job_spec.rows.training, figures, job_spec.statement
@@ -301,24 +300,3 @@ def _record(job_spec: spec.JobSpec, figures: Figures) -> ModelRecord:
 def _target_span(statement: Statement) -> Span | None:
     name = statement.target or (statement.into[0] if statement.into else None)
     return name.span if name else None
-
-
-@contextlib.contextmanager
-def _placed(within: Span | None) -> Iterator[None]:
-    """Errors of the database point into its part of the program: shift their places by that part's start."""
-    try:
-        yield
-    except SQLFlowError as error:
-        if within is not None:
-            error.span = error.span.shifted(within.start) if error.span else within
-        raise
-
-
-@contextlib.contextmanager
-def _at(span: Span | None) -> Iterator[None]:
-    """Errors without a place are about this one."""
-    try:
-        yield
-    except SQLFlowError as error:
-        error.span = error.span or span
-        raise

@@ -52,13 +52,13 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> str | None
     if draft.part and found.parts[draft.part] <= 1 and (named or not found.constant):
         return f"the {draft.part} of {column} is left out: it is the same in every training row"
     if found.nulls == found.rows:
-        return f"{column} is left out: it is NULL in every training row"
+        return "it is NULL in every training row"
     if found.constant:
-        return f"{column} is left out: it is the same in every training row"
+        return "it is the same in every training row"
     if (
         schema.type(column) is ColumnType.TEXT
         and found.rows >= FEW_ROWS
         and found.distinct >= found.rows - found.nulls
     ):
-        return f"{column} is left out: its text is different in every row; name it in COLUMN to use it all the same"
+        return "its text is different in every row; name it in COLUMN to use it all the same"
     return None

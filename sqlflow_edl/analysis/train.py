@@ -15,6 +15,7 @@ from sqlflow_edl.analysis import catalog, labels
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
+from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
 from sqlflow_edl.analysis.functions import Draft, Statistics
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
@@ -58,6 +59,7 @@ class TrainingPlan:
     label_span: Span | None
     drafts: tuple[Draft, ...]
     notes: list[str] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)  # of `fit`, in the order of the features
 
     @property
     def seed(self) -> int:
@@ -152,10 +154,15 @@ class TrainingPlan:
         fitted: list[Placed] = []
         for draft in self.drafts:
             if draft.why and (reason := left_out(draft, statistics, self.schema)):
-                self.notes.extend({reason} - set(self.notes))
+                note = f"{', '.join(draft.columns)} is left out: {reason}"
+                if note not in self.notes:  # a date becomes several features
+                    self.notes.append(note)
+                    self.decisions.append(Decision(draft.columns, reason))
                 continue
             try:
-                fitted.append(Placed(draft.fit(statistics), draft.input, draft.span))
+                column = draft.fit(statistics)
+                fitted.append(Placed(column, draft.input, draft.span))
+                self.decisions.append(made(draft, column))
             except SQLFlowError as error:
                 errors.append(error)
         return fitted

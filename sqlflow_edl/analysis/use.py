@@ -180,3 +180,7 @@ def _attributes(
 
 def _value(attributes: Mapping[str, Resolved], name: str, default: int) -> int:
     return int(attributes[name].value) if name in attributes else default  # type: ignore[arg-type]
+
+
+# Kind of statement -> what checks it before the database is asked, and what makes its JobSpec.
+USES = {"predict": (check_prediction, prediction), "evaluate": (check_evaluation, evaluation)}

@@ -19,12 +19,12 @@ class Text:
 def texts(files: list[str], execute: list[str]) -> Iterator[Text]:
     """The texts in the order of the command line, files first; standard input when neither is given and it is no
     terminal."""
-    for text in execute:
-        yield Text("", text)
     if not files and not execute and not sys.stdin.isatty():
         files = ["-"]
     for file in files:
         yield Text("<stdin>", sys.stdin.read()) if file == "-" else Text(file, _read(Path(file)))
+    for text in execute:
+        yield Text("", text)
 
 
 def _read(path: Path) -> str:

@@ -1,0 +1,231 @@
+"""A statement from afar: a title for people, and the tables and models that it makes and uses, by their names.
+
+Names are all there is to go by before a statement runs, so what depends on what is known as far as names tell: a query
+that sqlglot cannot read uses nothing, as far as anybody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from sqlflow_edl.syntax.ast import Kind, Name, Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lexer import name_value, sql_tokens
+from sqlflow_edl.syntax.queries import trees
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+LONGEST = 60  # characters of a name in a title
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A table (or view) or a model, by the parts of its name."""
+
+    kind: Literal["table", "model"]
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {'.'.join(self.parts)}"
+
+    def is_same(self, other: Thing) -> bool:
+        """Whether the two may be one: `main.t` and `t` may, `a.t` and `b.t` may not."""
+        shared = min(len(self.parts), len(other.parts))
+        if self.kind == "model":
+            return self == other
+        return self.kind == other.kind and self._folded[-shared:] == other._folded[-shared:]
+
+    @property
+    def _folded(self) -> tuple[str, ...]:
+        return tuple(part.casefold() for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a statement makes or changes, and what it needs."""
+
+    makes: tuple[Thing, ...] = ()
+    uses: tuple[Thing, ...] = ()
+
+
+# Titles ----------------------------------------------------------------------------------------------------
+
+
+def title(statement: Statement, dialect: str) -> str:
+    """One line that names the kind of statement and the model or table: `TRAIN DNNClassifier INTO irises`."""
+    if statement.kind == "sql":
+        return _sql_title(statement.text, dialect)
+    words = {
+        "train": ("TRAIN", _shown(statement.model), "INTO", _shown(*statement.into)),
+        "auto": ("TRAIN INTO", _shown(*statement.into)),
+        "predict": ("PREDICT", _shown(statement.target), "USING", _shown(statement.using)),
+        "evaluate": ("EVALUATE", _shown(statement.model)),
+        "explain": ("EXPLAIN", _shown(statement.model)),
+        "optimize": ("OPTIMIZE",),
+        "run": ("RUN", statement.image),
+        "show_models": ("SHOW MODELS",),
+        "show_train": ("SHOW TRAIN", _shown(statement.model)),
+        "describe_model": ("DESCRIBE MODEL", _shown(statement.model)),
+        "drop_model": ("DROP MODEL", _shown(statement.model)),
+    }[statement.kind]
+    return " ".join(["EXPLAIN"] * statement.plan + [word for word in words if word])
+
+
+def _shown(*names: Name | None) -> str:
+    return ", ".join(_short(str(name)) for name in names if name is not None)
+
+
+def _short(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+_QUERIES = frozenset(("SELECT", "WITH", "FROM", "VALUES"))
+_NOUNS = frozenset(
+    ("TABLE", "VIEW", "SCHEMA", "INDEX", "DATABASE", "SEQUENCE", "MACRO", "TYPE", "INTO", "FROM")
+)
+_BETWEEN = frozenset(
+    ("OR", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "UNIQUE", "MATERIALIZED", "IGNORE")
+)
+_NAMED = frozenset(
+    (
+        "CREATE",
+        "DROP",
+        "ALTER",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "MERGE",
+        "TRUNCATE",
+        "COPY",
+        "DESCRIBE",
+        "USE",
+        "VACUUM",
+    )
+)
+
+
+def _sql_title(text: str, dialect: str) -> str:
+    """The verb, and the name of what it is about; never a value, which may be a password."""
+    tokens = (token for token in sql_tokens(text, 0, dialect_named(dialect)) if token.kind != "comment")
+    first = next(tokens, None)
+    verb = first.word if first else ""
+    if first is None or verb in _QUERIES or first.kind == "open":
+        return "SELECT"
+    if verb not in _NAMED:
+        return verb or "SQL"
+    words = [verb]
+    for token in islice(tokens, 12):
+        if token.word in _NOUNS:
+            words.append(token.word)
+        elif token.word not in _BETWEEN:
+            name = _dotted(text, token.start, dialect)
+            return " ".join([*words, _short(name)] if name else words)
+    return " ".join(words)
+
+
+def _dotted(text: str, start: int, dialect: str) -> str:
+    """The dotted name that begins there, without its quotes."""
+    name = ""
+    for token in sql_tokens(text, start, dialect_named(dialect)):
+        part = token.kind in ("word", "name")
+        if part != (not name or name.endswith(".")) or not (part or token.text == "."):
+            break
+        name += name_value(token.text) if part else "."
+    return name.rstrip(".")
+
+
+# What depends on what --------------------------------------------------------------------------------------
+
+
+def effects(statement: Statement, dialect: str) -> Effects:
+    """The tables and models that the statement makes and uses."""
+    if statement.kind == "sql":
+        return _sql_effects(statement.text, dialect)
+    if statement.kind == "drop_model" and statement.if_exists:
+        return Effects()
+    query = _sql_effects(statement.select, dialect).uses if statement.select else ()
+    used = _models(statement.using, statement.model if statement.kind not in ("train", "auto") else None)
+    made = None if statement.plan else _MADE.get(statement.kind)
+    return Effects(made(statement) if made else (), (*query, *used))
+
+
+def depends(effects: Effects, missing: Iterable[Thing]) -> Thing | None:
+    """The first of the missing things that a statement of these effects uses, or changes."""
+    missing = list(missing)
+    return next((each for used in effects.uses for each in missing if used.is_same(each)), None)
+
+
+def _models(*names: Name | None) -> tuple[Thing, ...]:
+    """A model's version was there before, so only its name without one can be missing."""
+    return tuple(Thing("model", (str(name),)) for name in names if name is not None and name.version is None)
+
+
+def _tables(*names: Name | None) -> tuple[Thing, ...]:
+    return tuple(Thing("table", name.parts) for name in names if name is not None)
+
+
+def _result(target: Name | None) -> tuple[Thing, ...]:
+    """PREDICT's target is a table, or a table and a column."""
+    if target is None:
+        return ()
+    return (Thing("table", target.parts[:-1] if len(target.parts) > 1 else target.parts),)
+
+
+_MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
+    "train": lambda statement: _models(*statement.into),
+    "auto": lambda statement: _models(*statement.into),
+    "predict": lambda statement: _result(statement.target),
+    "evaluate": lambda statement: _tables(*statement.into),
+}
+
+
+@lru_cache(maxsize=256)
+def _sql_effects(text: str, dialect: str) -> Effects:
+    try:
+        effects = [_tree_effects(tree) for tree in trees(text, dialect_named(dialect))]
+    except ValueError:
+        return Effects()
+    makes = (thing for each in effects for thing in each.makes)
+    uses = (thing for each in effects for thing in each.uses)
+    return Effects(tuple(dict.fromkeys(makes)), tuple(dict.fromkeys(uses)))
+
+
+def _tree_effects(tree: exp.Expr) -> Effects:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Drop) and tree.args.get("exists"):
+        return Effects()
+    target = _target(tree)
+    local = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    used = [
+        thing
+        for table in tree.find_all(exp.Table)
+        if not (table is target and isinstance(tree, exp.Create))
+        and (thing := _thing(table))
+        and not (len(thing.parts) == 1 and thing.parts[0].casefold() in local)
+    ]
+    is_table = not isinstance(tree, exp.Create) or tree.kind in ("TABLE", "VIEW")
+    made = _thing(target) if target is not None and is_table else None
+    return Effects((made,) if made else (), tuple(used))
+
+
+def _target(tree: exp.Expr) -> exp.Table | None:
+    """The table that the statement makes or changes."""
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Merge | exp.Alter):
+        return None
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return target if isinstance(target, exp.Table) else None
+
+
+def _thing(table: exp.Table) -> Thing | None:
+    """None: what stands for a table has no name, such as a function."""
+    parts = tuple(part.name for part in table.parts)
+    return Thing("table", parts) if all(parts) else None

@@ -1,0 +1,90 @@
+"""EXPLAIN and --dry-run: what a statement would do, found without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from edl.errors import SemanticError
+from edl.models.archive import read_archive
+from edl.models.records import split_reference
+from sqlflow_edl.analysis import use
+from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.places import at
+from sqlflow_edl.reports import plan, table
+from sqlflow_edl.results import Result
+from sqlflow_edl.syntax import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+
+_PLANNED_KINDS = {
+    "explain": "TO EXPLAIN",
+    "optimize": "TO MAXIMIZE and TO MINIMIZE",
+    "run": "TO RUN",
+}
+
+
+def explain(session: Session, statement: Statement) -> Result:
+    """The plan as a result set: section, name, value, why. SQLFlowError: what `execute` would find before it runs."""
+    planner = _PLANNERS.get(statement.kind)
+    if planner is None:
+        raise not_there_yet(statement)
+    return Result(statement, reader=table.texts(plan.COLUMNS, planner(session, statement)))
+
+
+def not_there_yet(statement: Statement) -> SemanticError:
+    """The answer to a statement that is part of the language and cannot run yet."""
+    what = _PLANNED_KINDS.get(statement.kind, statement.kind)
+    return SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
+
+
+def _train(session: Session, statement: Statement) -> list[plan.Row]:
+    return plan.training(session.planned(statement))
+
+
+def _use(session: Session, statement: Statement) -> list[plan.Row]:
+    check, specify = use.USES[statement.kind]
+    name, _ = check(statement)
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+        archive = Path(folder) / "model.zip"
+        with at(name.span):
+            model = session.registry.load(str(name), archive)
+        trained = read_archive(archive).spec
+    schema, query = session.look(statement)
+    planned = specify(statement, trained, model.reference, query, schema)
+    if planned.output.name:
+        session.source.check_target(planned.output.name)
+    return plan.use(planned, session.source.url)
+
+
+def _drop(session: Session, statement: Statement) -> list[plan.Row]:
+    reference = str(statement.model)
+    name, version = split_reference(reference)
+    found = [
+        each for each in session.registry.list() if each.name == name and version in (None, each.version)
+    ]
+    if not found and not statement.if_exists:
+        session.registry.look_up(reference)  # says what there is instead
+    gone = ", ".join(each.reference for each in found) or "nothing"
+    return [("statement", title(statement, session.dialect), f"{gone} would be dropped", "")]
+
+
+def _other(session: Session, statement: Statement) -> list[plan.Row]:
+    what = "goes to the database as it is" if statement.kind == "sql" else "reads the models of the source"
+    return [("statement", title(statement, session.dialect), what, "")]
+
+
+_PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
+    "train": _train,
+    "auto": _train,
+    "predict": _use,
+    "evaluate": _use,
+    "drop_model": _drop,
+    "show_models": _other,
+    "show_train": _other,
+    "describe_model": _other,
+    "sql": _other,
+}

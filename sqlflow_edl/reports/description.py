@@ -1,0 +1,121 @@
+"""DESCRIBE MODEL: one version of a model as section, name and value, in the order in which a person asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from edl.models.archive import Archive, Figures, Lineage
+from edl.models.fitting import Fitting
+from edl.models.records import ModelVersion
+from edl.spec import Component, JobSpec
+from sqlflow_edl.reports import words
+
+Rows = Iterator[tuple[str, str]]  # name, value
+
+
+def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, str, str]]:
+    """section, name, value. archive: None of a run that failed, of which only the registry knows."""
+    sections: list[tuple[str, Iterable[tuple[str, str]]]] = [("model", _model(version, archive))]
+    if archive is None:
+        sections.append(("lineage", [("statement", version.record.statement)]))
+    else:
+        spec, fitting = archive.spec, archive.fitting or Fitting()
+        sections += [
+            ("label", [(spec.label.column, words.label(spec.label))]),
+            ("feature", _features(spec, fitting.reasons)),
+            ("left out", fitting.left_out.items()),
+            ("statistics", _statistics(spec, fitting)),
+            ("training", _training(spec)),
+            ("metric", _metrics(spec, archive.metrics)),
+            ("learning curve", _curve(archive.curve)),
+            ("lineage", _lineage(archive.lineage)),
+        ]
+    return [(section, name, value) for section, rows in sections for name, value in rows]
+
+
+def _model(version: ModelVersion, archive: Archive | None) -> Rows:
+    yield "name", version.name
+    yield "version", f"{version.version}{', current' if version.current else ''}"
+    yield "state", f"failed: {version.reason}" if version.state == "failed" else version.state
+    yield "created", f"{version.created[:19].replace('T', ' ')} UTC"
+    yield "model", version.record.model
+    yield "framework", version.record.framework
+    if archive is not None:
+        yield from parameters(archive.spec.model)
+        yield "weights", f"{archive.parameters():,} numbers"
+        yield "size", words.size(version.archive_bytes)
+        if archive.spec.edited:
+            yield "edited", "its program was changed by hand after it was generated"
+
+
+def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
+    known = reasons if len(reasons) == len(spec.features) else [""] * len(spec.features)
+    for feature, why in zip(spec.features, known, strict=True):
+        yield words.columns(feature), words.feature(feature) + (f" ({why})" if why else "")
+
+
+def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
+    """Of the training rows, in the order of the query's columns."""
+    order = {field.name: position for position, field in enumerate(spec.query.schema)}
+    for name in sorted(fitting.columns, key=lambda name: order.get(name, len(order))):
+        yield name, words.summary(fitting.columns[name])
+
+
+def _metrics(spec: JobSpec, found: Figures) -> Rows:
+    for name in dict.fromkeys(("loss", *spec.metrics, *found)):
+        if name in found:
+            yield name, words.number(found[name])
+
+
+def _training(spec: JobSpec) -> Rows:
+    training = spec.training
+    yield "optimizer", component(spec.optimizer)
+    yield "loss", component(spec.loss)
+    yield "batch_size", f"{training.batch_size:,}"
+    yield "epochs", f"{training.epochs:,}"
+    if training.max_steps:
+        yield "max_steps", f"{training.max_steps:,}"
+    yield "shuffle", words.value(training.shuffle)
+    yield "rows", f"{spec.rows.training:,} trained on, {spec.rows.validation:,} held out"
+
+
+def _curve(curve: Sequence[Figures]) -> Rows:
+    """Where it began, where it was best and where it ended."""
+    if not curve:
+        return
+    yield "epochs", f"{len(curve):,}"
+    watched = "validation_loss" if curve[0].get("validation_loss") is not None else "loss"
+    known = [row for row in curve if row.get(watched) is not None]
+    yield "first", _epoch(curve[0])
+    if known:
+        yield f"lowest {watched}", _epoch(min(known, key=lambda row: row[watched] or 0.0))
+    yield "last", _epoch(curve[-1])
+
+
+def _epoch(row: Figures) -> str:
+    head = f"epoch {row.get('epoch') or 0:.0f}"
+    return f"{head}: {words.figures({name: row[name] for name in row if name not in _CLOCK})}"
+
+
+_CLOCK = ("epoch", "step", "seconds")
+
+
+def _lineage(lineage: Lineage) -> Rows:
+    yield "statement", lineage.statement
+    yield "rows", f"{lineage.rows:,}, of which {lineage.training_rows:,} were trained on"
+    yield "data digest", lineage.data_digest
+    yield "schema digest", lineage.schema_digest
+    yield "seed", str(lineage.seed)
+    yield "started", f"{lineage.started[:19].replace('T', ' ')} UTC"
+    yield "duration", words.duration(lineage.seconds)
+    yield "versions", ", ".join(f"{name} {number}" for name, number in lineage.versions.items())
+
+
+def parameters(component: Component) -> Rows:
+    for name, value in component.params.items():
+        yield name, words.value(value)
+
+
+def component(found: Component) -> str:
+    """`adam, learning_rate 0.001`."""
+    return ", ".join([found.name, *(f"{name} {value}" for name, value in parameters(found))])

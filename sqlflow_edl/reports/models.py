@@ -1,0 +1,121 @@
+"""SHOW MODELS, SHOW TRAIN, DESCRIBE MODEL and DROP MODEL: models as objects of their data source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from edl.models.archive import read_archive
+from edl.models.records import ModelVersion, split_reference
+from edl.models.registry import Registry
+from sqlflow_edl.places import at
+from sqlflow_edl.reports import table, words
+from sqlflow_edl.reports.description import describe
+from sqlflow_edl.results import Result
+from sqlflow_edl.syntax.ast import Statement
+
+KEY_METRICS = 3  # that SHOW MODELS has room for
+
+
+def show_models(registry: Registry, statement: Statement) -> Result:
+    """A row per version, those that failed with their reason; SHOW MODELS LIKE 'p%': of these names."""
+    import pyarrow as pa
+
+    columns = {
+        "name": pa.string(),
+        "version": pa.int32(),
+        "state": pa.string(),
+        "current": pa.bool_(),
+        "model": pa.string(),
+        "framework": pa.string(),
+        "rows": pa.int64(),
+        "metrics": pa.string(),
+        "created": pa.timestamp("s"),  # UTC
+        "size": pa.int64(),  # bytes
+        "reason": pa.string(),
+    }
+    return Result(statement, reader=table.typed(columns, map(_row, registry.list(statement.like))))
+
+
+def _row(version: ModelVersion) -> tuple[object, ...]:
+    record = version.record
+    ready = version.state == "ready"
+    return (
+        version.name,
+        version.version,
+        version.state,
+        version.current,
+        record.model,
+        record.framework,
+        record.rows,
+        _key_metrics(record.metrics),
+        datetime.fromisoformat(version.created).astimezone(UTC).replace(microsecond=0, tzinfo=None),
+        version.archive_bytes if ready else None,
+        None if ready else version.reason,
+    )
+
+
+def _key_metrics(figures: Mapping[str, float | None]) -> str | None:
+    """The first metrics; the loss stands for them where there are none."""
+    metrics = {name: value for name, value in figures.items() if name != "loss"} or figures
+    return words.figures(dict(list(metrics.items())[:KEY_METRICS])) or None
+
+
+def show_train(registry: Registry, statement: Statement) -> Result:
+    """The statement that trained the model, as it was written; of a run that failed too."""
+    version = _found(registry, statement)
+    rows = [(version.reference, version.record.statement)]
+    return Result(statement, reader=table.texts(("model", "statement"), rows))
+
+
+def describe_model(registry: Registry, statement: Statement) -> Result:
+    """All that is known of a version, as section, name and value."""
+    version = _found(registry, statement)
+    if version.state != "ready":
+        rows = describe(version, None)
+    else:
+        with (
+            TemporaryDirectory(prefix="sqlflow-edl-") as folder,
+            _at_model(statement),
+        ):
+            file = Path(folder) / "model.zip"
+            registry.load(version.reference, file)
+            rows = describe(version, read_archive(file))
+    return Result(statement, reader=table.texts(("section", "name", "value"), rows))
+
+
+def drop_model(registry: Registry, statement: Statement) -> Result:
+    """Drop a model with all its versions, or one of them."""
+    reference = str(statement.model)
+    if statement.if_exists and not registry.has(reference):
+        return Result(statement, message=f"there is no model {reference}; nothing is dropped")
+    with _at_model(statement):
+        count = registry.drop(reference)
+    name, version = split_reference(reference)
+    if version is None:
+        what = f"dropped {name}, {count:,} version{'' if count == 1 else 's'}"
+    else:
+        what = f"dropped {reference}"
+        if registry.has(name) and (left := registry.look_up(name)).current:
+            what += f"; {left.reference} is current"
+    return Result(statement, message=what)
+
+
+def _found(registry: Registry, statement: Statement) -> ModelVersion:
+    with _at_model(statement):
+        return registry.look_up(str(statement.model))
+
+
+def _at_model(statement: Statement) -> AbstractContextManager[None]:
+    return at(statement.model.span if statement.model else None)
+
+
+HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
+    "show_models": show_models,
+    "show_train": show_train,
+    "describe_model": describe_model,
+    "drop_model": drop_model,
+}

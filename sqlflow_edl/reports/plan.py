@@ -1,0 +1,152 @@
+"""The plan of a statement: what would run, and why, as section, name, value and why.
+
+`why` says where a value comes from: written in the statement, a default, or what the compiler saw in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from edl.models.fitting import ColumnSummary
+from edl.spec import ClassLabel, Component, JobSpec
+from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis.decisions import Decision
+from sqlflow_edl.analysis.train import TrainingPlan
+from sqlflow_edl.reports import size, words
+
+COLUMNS = ("section", "name", "value", "why")
+WRITTEN, DEFAULT = "written", "default"
+
+Row = tuple[str, str, str, str]
+Rows = Iterator[tuple[str, str, str]]  # name, value, why
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A TRAIN statement as far as it goes before its rows are fixed."""
+
+    plan: TrainingPlan
+    spec: JobSpec
+    columns: Mapping[str, ColumnSummary]
+
+
+def training(planned: Planned) -> list[Row]:
+    """The plan of a TRAIN statement."""
+    plan, spec = planned.plan, planned.spec
+    sections: tuple[tuple[str, Rows], ...] = (
+        ("model", _model(plan, spec)),
+        ("label", _label(planned)),
+        ("feature", _features(planned, plan.decisions)),
+        ("left out", ((_names(d.columns), "", d.why) for d in plan.decisions if d.feature is None)),
+        ("optimizer", _component(plan, "optimizer", spec.optimizer)),
+        ("loss", _component(plan, "loss", spec.loss)),
+        ("metric", ((name, "", _origin(plan, "validation.metrics")) for name in spec.metrics)),
+        ("rows", _rows(plan, spec)),
+        ("training", _training(plan, spec)),
+        ("size", _size(spec)),
+        ("note", ((str(number), note, "") for number, note in enumerate(plan.statement.warnings, 1))),
+    )
+    return [(section, name, value, why) for section, rows in sections for name, value, why in rows]
+
+
+def use(spec: JobSpec, source: str) -> list[Row]:
+    """The plan of a PREDICT or EVALUATE statement. source: the URL."""
+    rows = [
+        ("model", spec.trained_model, f"{spec.model.name} in {spec.framework}", ""),
+        *(
+            ("feature", words.columns(feature), words.feature(feature), "the model's")
+            for feature in spec.features
+        ),
+        ("label", spec.label.column, words.label(spec.label), ""),
+        *(("metric", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
+        ("batch_size", "", f"{spec.batch_size:,}", ""),
+    ]
+    if spec.output.name:
+        rows.append(("result", spec.output.name, f"a table in {source}", ""))
+    else:
+        rows.append(("result", "", "the rows of the answer", "no table is named"))
+    return rows
+
+
+def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    chosen = plan.settings.model is None
+    entry = catalog.MODELS.find(spec.model.name)
+    yield spec.model.name, entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
+    yield "framework", spec.framework, _origin(plan, "model.framework")
+    yield from _parameters(plan, "model", spec.model)
+    yield "name", spec.output.name, "a new version of that name"
+
+
+def _label(planned: Planned) -> Rows:
+    label = planned.spec.label
+    seen = planned.columns.get(label.column)
+    kind = "a logit per class" if isinstance(label, ClassLabel) and not label.binary else "one output"
+    yield label.column, words.label(label), f"{kind}; {words.nulls(seen)}" if seen else kind
+
+
+def _features(planned: Planned, decisions: Iterable[Decision]) -> Rows:
+    for decision in decisions:
+        if decision.feature is not None:
+            seen = [planned.columns[name] for name in decision.columns if name in planned.columns]
+            nulls = [words.nulls(column) for column in seen if column.nulls]
+            why = "; ".join([decision.why, *nulls])
+            yield _names(decision.columns), words.feature(decision.feature), why
+
+
+def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
+    yield component.name, "", _origin(plan, kind)
+    yield from _parameters(plan, kind, component)
+
+
+def _parameters(plan: TrainingPlan, prefix: str, component: Component) -> Rows:
+    for name, value in component.params.items():
+        yield name, words.value(value), _origin(plan, f"{prefix}.{name}")
+
+
+def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    rows = spec.rows
+    yield "total", f"{rows.total:,}", "counted now; they are fixed when training starts"
+    yield "training", f"{rows.training:,}", ""
+    written = plan.statement.validate is not None or "validation.fraction" in plan.settings.resolved
+    few = "none of fewer than 100 rows" if not rows.validation else "a tenth"
+    yield "held out", f"{rows.validation:,}", WRITTEN if written else f"{DEFAULT}: {few}"
+
+
+def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    training = spec.training
+    per_epoch = -(-spec.rows.training // training.batch_size)
+    steps = per_epoch * training.epochs
+    by_rows = f"{DEFAULT} for {spec.rows.training:,} rows"
+    yield "batch_size", f"{training.batch_size:,}", _origin(plan, "train.batch_size", by_rows)
+    yield "epochs", f"{training.epochs:,}", _origin(plan, "train.epoch", by_rows)
+    limit = training.max_steps
+    yield (
+        "steps",
+        f"{min(steps, limit) if limit else steps:,}",
+        f"train.max_steps = {limit:,}" if limit and limit < steps else f"{per_epoch:,} per epoch",
+    )
+    yield "shuffle", words.value(training.shuffle), _origin(plan, "train.shuffle")
+    yield "seed", str(training.seed), _origin(plan, "train.seed")
+    strategy = spec.cluster.strategy
+    yield "strategy", "local" if strategy == "auto" else strategy, "one worker trains in one process"
+
+
+def _size(spec: JobSpec) -> Rows:
+    yield "inputs", f"{size.input_width(spec):,}", "numbers that a row gives the model"
+    count = size.parameters(spec)
+    if count is None:
+        yield "parameters", "not known", "only the framework knows, when it builds the model"
+        return
+    yield "parameters", f"{count:,}", "weights of the layers, by their widths"
+    kept = size.slots(spec.optimizer)
+    of = f"parameters, gradients and {kept} more of each in {spec.optimizer.name}"
+    yield "memory", words.size(size.memory(spec) or 0), of if kept else "parameters and gradients"
+
+
+def _origin(plan: TrainingPlan, attribute: str, default: str = DEFAULT) -> str:
+    return WRITTEN if attribute in plan.settings.resolved else default
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(columns)

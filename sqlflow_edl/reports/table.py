@@ -1,0 +1,25 @@
+"""Rows of a report as an Arrow reader, which is what every result set is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def texts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> pa.RecordBatchReader:
+    """Columns of text."""
+    import pyarrow as pa
+
+    return typed(dict.fromkeys(names, pa.string()), rows)
+
+
+def typed(columns: Mapping[str, pa.DataType], rows: Iterable[Sequence[Any]]) -> pa.RecordBatchReader:
+    """Columns by name and type."""
+    import pyarrow as pa
+
+    schema = pa.schema(list(columns.items()))
+    names = list(columns)
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema).to_reader()

@@ -1,0 +1,117 @@
+"""Specs, figures and sizes in the words of the tables that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from edl import spec
+from edl.models.fitting import ColumnSummary
+
+SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
+LONGEST = 40  # characters of one entry
+
+
+def feature(found: spec.Feature | spec.Category) -> str:
+    """`standardize, mean 44.5, std 14.431`; `one-hot of vocabulary, 3 values: blue, green, red`."""
+    if isinstance(found, spec.OneHot):
+        return f"one-hot of {feature(found.category)}; {spec.width(found):,} wide"
+    if isinstance(found, spec.Embedding):
+        combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
+        return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}"
+    name = str(found.__struct_config__.tag).replace("_", " ")
+    facts = [
+        _fact(field, value)
+        for field, value in msgspec.structs.asdict(found).items()
+        if field not in ("column", "columns") and value not in ((), "", None)
+    ]
+    return ", ".join([name, *facts])
+
+
+def label(found: spec.Label) -> str:
+    if isinstance(found, spec.ClassLabel):
+        return f"{len(found.classes):,} classes: {listed(found.classes)}"
+    return f"a number, mean {number(found.mean)}, std {number(found.std)}"
+
+
+def columns(found: spec.Feature | spec.Category) -> str:
+    return ", ".join(spec.source_columns(found))
+
+
+def summary(found: ColumnSummary) -> str:
+    """`1,080 rows, 2.5% NULL, 20 to 69, mean 44.5, std 14.431`."""
+    parts = [f"{found.rows:,} rows", nulls(found)]
+    if found.min is not None and found.max is not None:
+        parts.append(f"{number(found.min)} to {number(found.max)}")
+    if found.mean is not None and found.std is not None:
+        parts.append(f"mean {number(found.mean)}, std {number(found.std)}")
+    if found.distinct is not None:
+        parts.append(f"{'more than ' if found.countless else ''}{found.distinct:,} different")
+    if found.top:
+        most = ", ".join(f"{text(value)} ({count:,})" for value, count in found.top[:SHOWN])
+        parts.append(f"most often {most}")
+    return ", ".join(parts)
+
+
+def nulls(found: ColumnSummary) -> str:
+    """The share of NULLs: no NULL, 2.5% NULL, below 0.1% NULL."""
+    if not found.nulls:
+        return "no NULL"
+    share = found.nulls / found.rows
+    return f"{share:.1%} NULL" if share >= 0.001 else "below 0.1% NULL"
+
+
+def figures(found: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {number(value)}" for name, value in found.items())
+
+
+def value(found: object) -> str:
+    """A parameter or setting as a statement would write it."""
+    if isinstance(found, tuple | list):
+        return f"[{', '.join(map(value, found))}]"
+    if isinstance(found, bool):
+        return str(found).upper()
+    return number(found) if isinstance(found, float) else text(found)
+
+
+def number(found: float | None) -> str:
+    """Five significant digits."""
+    return "not defined" if found is None else f"{found:.5g}"
+
+
+def listed(values: Iterable[object], shown: int = SHOWN) -> str:
+    """The first values, and a sign that there are more."""
+    words = [value(each) for each in values]
+    return ", ".join([*words[:shown], *(["…"] if len(words) > shown else [])])
+
+
+def text(found: object) -> str:
+    """In one line, and not too long."""
+    line = " ".join(str(found).split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1000
+    raise AssertionError  # the last unit returns
+
+
+def duration(seconds: float) -> str:
+    """0.25 s, 12 s, 3 min, 2 h."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
+def _fact(field: str, found: object) -> str:
+    if isinstance(found, tuple):
+        return f"{len(found):,} {field}: {listed(found)}"
+    name = {"size": "buckets"}.get(field, field)
+    return f"{name} {found:,}" if isinstance(found, int) else f"{name} {value(found)}"
