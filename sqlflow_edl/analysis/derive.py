@@ -44,21 +44,21 @@ def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = 
     ]
 
 
-def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> str | None:
-    """Why a derived feature is not worth having, None when it is."""
+def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str, str] | None:
+    """What of a derived feature is not worth having, and why; None when it is."""
     column = draft.columns[0]
     found = statistics[column]
     named = draft.span is not None
     if draft.part and found.parts[draft.part] <= 1 and (named or not found.constant):
-        return f"the {draft.part} of {column} is left out: it is the same in every training row"
+        return f"the {draft.part} of {column}", "it is the same in every training row"
     if found.nulls == found.rows:
-        return "it is NULL in every training row"
+        return column, "it is NULL in every training row"
     if found.constant:
-        return "it is the same in every training row"
+        return column, "it is the same in every training row"
     if (
         schema.type(column) is ColumnType.TEXT
         and found.rows >= FEW_ROWS
         and found.distinct >= found.rows - found.nulls
     ):
-        return "its text is different in every row; name it in COLUMN to use it all the same"
+        return column, "its text is different in every row; name it in COLUMN to use it all the same"
     return None

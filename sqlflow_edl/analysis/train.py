@@ -153,11 +153,12 @@ class TrainingPlan:
     def _fitted(self, statistics: Statistics, errors: list[SQLFlowError]) -> list[Placed]:
         fitted: list[Placed] = []
         for draft in self.drafts:
-            if draft.why and (reason := left_out(draft, statistics, self.schema)):
-                note = f"{', '.join(draft.columns)} is left out: {reason}"
+            if draft.why and (found := left_out(draft, statistics, self.schema)):
+                what, reason = found
+                note = f"{what} is left out: {reason}"
                 if note not in self.notes:  # a date becomes several features
                     self.notes.append(note)
-                    self.decisions.append(Decision(draft.columns, reason))
+                    self.decisions.append(Decision((what,), reason))
                 continue
             try:
                 column = draft.fit(statistics)
