@@ -242,6 +242,42 @@ def test_an_archive_tells_where_its_model_comes_from(session: Session, tmp_path:
     assert found.curve
 
 
+def described(session: Session, name: str) -> dict[tuple[str, str], str]:
+    found = table(session, f"DESCRIBE MODEL {name}").to_pylist()
+    return {(row["section"], row["name"]): row["value"] for row in found}
+
+
+@pytest.mark.parametrize("name", ["flowers", "clinic.tumours", "widths"])
+def test_a_plan_knows_the_size_that_its_model_has(session: Session, name: str) -> None:
+    statement = table(session, f"SHOW TRAIN {name}")["statement"][0].as_py()
+    plan = table(session, f"EXPLAIN {statement}").to_pylist()
+    [parameters] = [row["value"] for row in plan if row["name"] == "parameters"]
+    assert described(session, name)["model", "weights"] == f"{parameters} numbers"
+
+
+def test_a_model_remembers_the_rows_that_its_features_were_fitted_on(session: Session) -> None:
+    found = described(session, "flowers@1")
+    assert found["statistics", "x0"].startswith("90 rows, no NULL, 4.")
+    assert found["statistics", "kind"].startswith("90 rows, no NULL, 3 different, most often ")
+    assert found["feature", "x0"].endswith("(by type: a number, standardised)")
+
+
+def test_an_older_version_predicts_by_its_number(session: Session, tmp_path: Path) -> None:
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    for epochs in (1, 2):
+        run(
+            session,
+            f"SELECT x0, x3 FROM iris TO TRAIN LinearRegressor WITH epochs = {epochs}, model.framework = {framework} "
+            "LABEL x3 INTO aged",
+        )
+    query = "SELECT x0 FROM iris LIMIT 3 TO PREDICT USING aged"
+    first, second, current = (
+        table(session, query + version)["x3"].to_pylist() for version in ("@1", "@2", "")
+    )
+    assert first != second
+    assert second == current
+
+
 def test_a_failed_training_is_known_with_its_reason_and_leaves_the_model_usable(
     session: Session, tmp_path: Path
 ) -> None:
@@ -314,7 +350,8 @@ def test_tables_with_hostile_names_and_texts_train_and_predict(session: Session,
         ("SELECT * FROM iris TO EVALUATE flowers LABEL knd", "unknown column knd", "did you mean kind?"),
         ("SELECT * FROM iris TO EVALUATE flowers WITH metrics = rmse", "rmse measures predicted numbers", "accuracy"),
         ("SELECT * FROM iris TO EXPLAIN flowers", "TO EXPLAIN is part of the language, but not there yet", ""),
-        ("SHOW MODELS", "SHOW MODELS is part of the language, but not there yet", ""),
+        ("SELECT 1 TO MAXIMIZE x", "TO MAXIMIZE and TO MINIMIZE is part of the language, but not there yet", ""),
+        ("SELECT * FROM iris TO PREDICT USING flowers@9", "model flowers has no version 9", "known: 1"),
     ],
 )  # fmt: skip
 def test_a_wrong_use_of_a_model_is_answered_with_the_right_one(

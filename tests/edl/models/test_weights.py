@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +69,26 @@ def test_damaged_weights_are_a_named_error(tmp_path: Path, damage) -> None:  # t
     weights.save({"w": np.arange(4.0)}, tmp_path / "w")
     with pytest.raises(SpecError, match="weights are damaged"):
         weights.loads(damage((tmp_path / "w").read_bytes()))
+
+
+def test_numbers_are_counted_from_the_header_alone(tmp_path: Path) -> None:
+    arrays = {"a": np.zeros((3, 4)), "b": np.array(1), "c": np.zeros((0, 9)), "d": np.zeros(5, bool)}
+    weights.save(arrays, tmp_path / "w")
+    contents = (tmp_path / "w").read_bytes()
+    header = 8 + int.from_bytes(contents[:8], "little")
+    assert weights.count(io.BytesIO(contents[:header])) == 12 + 1 + 0 + 5
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"",
+        b"\xff" * 8,
+        b"\5\0\0\0\0\0\0\0{{{{{",
+        b"\2\0\0\0\0\0\0\0[]",
+        b'\x11\0\0\0\0\0\0\0{"a":{"shape":1}}',
+    ],
+)
+def test_a_damaged_header_is_an_error(contents: bytes) -> None:
+    with pytest.raises(SpecError, match="damaged"):
+        weights.count(io.BytesIO(contents))

@@ -1,0 +1,130 @@
+"""Models as objects: shown, described and dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from edl.errors import SemanticError
+from sqlflow_edl.session import Session
+from tests.edl.models.conftest import SPEC
+
+
+def table(session: Session, text: str) -> pa.Table:
+    [result] = session.run(text)
+    return result.to_arrow()
+
+
+def rows(session: Session, text: str) -> list[dict[str, Any]]:
+    return list(table(session, text).to_pylist())
+
+
+def test_every_version_is_shown_and_a_failed_one_with_its_reason(session: Session) -> None:
+    found = rows(session, "SHOW MODELS")
+    assert [(row["name"], row["version"], row["state"], row["current"]) for row in found] == [
+        ("a.m", 1, "ready", True),
+        ("a.m", 2, "failed", False),
+        ("b", 1, "ready", True),
+    ]
+    assert [row["reason"] for row in found] == [None, "the loss became nan at step 3", None]
+    assert found[0]["metrics"] == "rmse 0.25, r2 not defined"
+    assert found[0]["size"] > 1000
+    assert found[1]["size"] is None
+    assert (found[0]["model"], found[0]["framework"], found[0]["rows"]) == ("DNNRegressor", "keras", 8)
+
+
+def test_a_pattern_chooses_among_the_names(session: Session) -> None:
+    assert [row["name"] for row in rows(session, "SHOW MODELS LIKE 'b%'")] == ["b"]
+    assert rows(session, "SHOW MODELS LIKE '%''; DROP TABLE x; --'") == []
+
+
+def test_a_source_without_models_shows_the_columns_and_gets_no_table() -> None:
+    with Session("duckdb:") as empty:
+        assert table(empty, "SHOW MODELS").num_rows == 0
+        assert table(empty, "SHOW MODELS").column_names[:2] == ["name", "version"]
+        assert empty.source.tables() == []
+
+
+def test_the_statement_of_a_model_is_shown_as_it_was_written(session: Session) -> None:
+    assert rows(session, "SHOW TRAIN a.m") == [{"model": "a.m@1", "statement": SPEC.statement}]
+    assert rows(session, "SHOW TRAIN a.m@2")[0]["model"] == "a.m@2"
+
+
+def test_a_version_is_described_with_all_that_is_known(session: Session) -> None:
+    found = [tuple(row.values()) for row in rows(session, "DESCRIBE MODEL a.m")]
+    for wanted in [
+        ("model", "version", "1, current"),
+        ("model", "weights", "7 numbers"),
+        ("label", "y", "a number, mean 0, std 1"),
+        ("feature", "x", "standardize, mean 1, std 2 (by type: a number, standardised)"),
+        ("left out", "z", "it is NULL in every training row"),
+        ("statistics", "x", "8 rows, 25.0% NULL, -1 to 3, mean 1, std 2, most often é (5), b (1)"),
+        ("statistics", "y", "8 rows, no NULL, more than 5 different"),
+        ("training", "optimizer", "adam"),
+        ("metric", "rmse", "0.25"),
+        ("learning curve", "first", "epoch 1: loss 0.9, rmse 0.8, validation_loss 0.7"),
+        ("learning curve", "lowest validation_loss", "epoch 2: loss 0.5, rmse 0.5, validation_loss 0.3"),
+        ("learning curve", "last", "epoch 3: loss 0.4, rmse not defined, validation_loss 0.4"),
+        ("lineage", "statement", SPEC.statement),
+        ("lineage", "seed", "7"),
+        ("lineage", "duration", "1.50 s"),
+        ("lineage", "versions", "sqlflow-edl 0.1.0"),
+    ]:
+        assert wanted in found
+
+
+def test_a_model_of_no_compiler_is_described_without_statistics(session: Session) -> None:
+    sections = {row["section"] for row in rows(session, "DESCRIBE MODEL b")}
+    assert "feature" in sections
+    assert not sections & {"statistics", "left out"}
+
+
+def test_a_failed_version_is_described_with_its_reason(session: Session) -> None:
+    found = {row["name"]: row["value"] for row in rows(session, "DESC MODEL a.m@2")}
+    assert found["state"] == "failed: the loss became nan at step 3"
+    assert found["statement"] == SPEC.statement
+
+
+@pytest.mark.parametrize("reference", ["a.m@1", "`a.m@1`"])
+def test_a_version_is_dropped_and_the_rest_stays(session: Session, reference: str) -> None:
+    [result] = session.run(f"DROP MODEL {reference}")
+    assert result.message == "dropped a.m@1"
+    assert [row["version"] for row in rows(session, "SHOW MODELS LIKE 'a%'")] == [2]
+
+
+def test_dropping_the_current_version_says_which_one_is_current_then(
+    session: Session, tmp_path: Path
+) -> None:
+    archive = tmp_path / "again.zip"
+    session.registry.load("a.m@1", archive)
+    session.registry.save("a.m", archive, session.registry.find("a.m").record)
+    [result] = session.run("DROP MODEL a.m@3")
+    assert result.message == "dropped a.m@3; a.m@1 is current"
+
+
+def test_a_model_is_dropped_with_all_its_versions(session: Session) -> None:
+    [result] = session.run("DROP MODEL a.m")
+    assert result.message == "dropped a.m, 2 versions"
+    assert [row["name"] for row in rows(session, "SHOW MODELS")] == ["b"]
+
+
+def test_a_model_that_is_not_there_is_an_error_unless_the_statement_says_so(session: Session) -> None:
+    [result] = session.run("DROP MODEL IF EXISTS b@7")
+    assert "nothing is dropped" in result.message
+    with pytest.raises(SemanticError, match="model b has no version 7"):
+        list(session.run("DROP MODEL b@7"))
+
+
+@pytest.mark.parametrize(
+    "text", ["SHOW TRAIN a.n", "DESCRIBE MODEL a.n", "DROP MODEL a.n", "SELECT 1 TO PREDICT USING a.n"]
+)
+def test_a_misspelt_model_is_pointed_at_with_the_nearest_name(session: Session, text: str) -> None:
+    with pytest.raises(SemanticError) as raised:
+        list(session.run(text))
+    assert raised.value.hint == "did you mean a.m?"
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == "a.n"

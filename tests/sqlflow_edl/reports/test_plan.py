@@ -1,0 +1,120 @@
+"""The plan of a statement: everything that would run, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.session import Session
+
+TABLES = Path(__file__).parents[1] / "tables.sql"
+Plan = dict[tuple[str, str], tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[Session]:
+    with Session("duckdb:") as opened:
+        for _ in opened.run(TABLES.read_text(encoding="utf-8")):
+            pass
+        yield opened
+
+
+def explained(session: Session, text: str) -> Plan:
+    [result] = session.run(f"EXPLAIN {text}")
+    found = result.to_arrow().to_pylist()
+    return {(row["section"], row["name"]): (row["value"], row["why"]) for row in found}
+
+
+def test_written_values_are_told_from_defaults(people: Session) -> None:
+    found = explained(
+        people,
+        "SELECT age, height, income FROM people TO TRAIN DNNRegressor WITH hidden_units = [8], lr = 0.01, epochs = 3, "
+        "optimizer = sgd LABEL income INTO m",
+    )
+    assert found["model", "hidden_units"] == ("[8]", "written")
+    assert found["model", "activation"] == ("relu", "default")
+    assert found["model", "framework"] == ("keras", "default")
+    assert found["optimizer", "sgd"][1] == "written"
+    assert found["optimizer", "learning_rate"] == ("0.01", "written")
+    assert found["optimizer", "momentum"] == ("0", "default")
+    assert found["loss", "mean_squared_error"][1] == "default"
+    assert found["training", "epochs"] == ("3", "written")
+    assert found["training", "batch_size"] == ("32", "default for 1,080 rows")
+    assert found["training", "steps"] == ("102", "34 per epoch")
+    assert found["rows", "total"][0] == "1,200"
+    assert found["rows", "held out"] == ("120", "default: a tenth")
+
+
+def test_every_column_says_what_it_becomes_and_why(people: Session) -> None:
+    found = explained(
+        people,
+        "SELECT age, city, flat, 1 AS one, NULLIF(height, 150) AS height, income FROM people "
+        "TO TRAIN DNNRegressor COLUMN EMBEDDING(HASH(age, 100), 8) LABEL income INTO m",
+    )
+    assert found["feature", "age"] == ("embedding of hash bucket, buckets 100; 8 wide", "written in COLUMN")
+    assert found["feature", "city"] == (
+        "one-hot of vocabulary, 4 values: bonn, lima, oslo, rome; 5 wide",
+        "by type: a text, as a category; 5 ids are few, so one-hot",
+    )
+    assert found["feature", "height"][1] == "by type: a number, standardised; 2.8% NULL"
+    assert found["left out", "one"] == ("", "it is the same in every training row")
+    assert found["left out", "flat"][1].startswith("its text is different in every row")
+
+
+def test_the_label_and_its_classes_are_shown(people: Session) -> None:
+    found = explained(people, "SELECT age, team FROM people LABEL team INTO m")
+    assert found["label", "team"] == ("3 classes: blue, green, red", "a logit per class; no NULL")
+    assert found["model", "DNNClassifier"][1] == "chosen by the label"
+
+
+def test_a_limit_of_steps_is_the_number_of_steps(people: Session) -> None:
+    text = (
+        "SELECT age, income FROM people TO TRAIN LinearRegressor WITH train.max_steps = 7 LABEL income INTO m"
+    )
+    assert explained(people, text)["training", "steps"] == ("7", "train.max_steps = 7")
+
+
+def test_planning_leaves_nothing_behind(people: Session) -> None:
+    before = people.source.tables()
+    explained(people, "SELECT age, income FROM people TO TRAIN LinearRegressor LABEL income INTO m")
+    assert people.source.tables() == before
+    assert not people.registry.has("m")
+
+
+def test_an_error_of_the_plan_points_into_the_statement(people: Session) -> None:
+    text = "EXPLAIN SELECT * FROM people TO TRAIN DNNRegresor LABEL income INTO m"
+    with pytest.raises(SQLFlowError) as raised:
+        list(people.run(text))
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == "DNNRegresor"
+
+
+def test_the_use_of_a_model_is_planned_with_its_columns_and_its_table(session: Session) -> None:
+    [statement] = session.parse("SELECT 1.5 AS X TO PREDICT t.guess USING a.m")
+    found = {
+        (row["section"], row["name"]): row["value"] for row in session.plan(statement).to_arrow().to_pylist()
+    }
+    assert found["model", "a.m@1"] == "DNNRegressor in keras"
+    assert found["feature", "X"] == "standardize, mean 1, std 2"
+    assert found["result", "t"] == "a table in duckdb:///:memory:"
+
+
+def test_a_drop_says_what_it_would_drop_and_drops_nothing(session: Session) -> None:
+    [statement] = session.parse("DROP MODEL a.m")
+    [row] = session.plan(statement).to_arrow().to_pylist()
+    assert row["value"] == "a.m@1, a.m@2 would be dropped"
+    assert session.registry.has("a.m@2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["DROP MODEL nn", "SELECT 1 TO PREDICT USING nn", "SELECT 1 TO EXPLAIN b", "SELECT 2 AS y TO EVALUATE b"],
+)
+def test_what_would_fail_at_once_fails_in_the_plan(session: Session, text: str) -> None:
+    [statement] = session.parse(text)
+    with pytest.raises(SQLFlowError):
+        session.plan(statement)
