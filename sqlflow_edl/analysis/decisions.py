@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from edl import spec
@@ -16,38 +16,51 @@ WRITTEN = "written in COLUMN"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a column, or of several that make one feature; feature None: nothing, for the reason `why`."""
+    """What became of a column, or of several together; fitted None: nothing, for the reason `why`."""
 
     columns: tuple[str, ...]
     why: str
-    feature: spec.Feature | None = None
+    fitted: Fitted | None = None
 
 
-def made(draft: Draft, fitted: Fitted, feature: spec.Feature) -> Decision:
-    """The decision for a feature: who asked for it, and how its category enters the model where nobody said."""
-    why = f"by type: {draft.why}" if draft.why else WRITTEN
-    if fitted is not feature and isinstance(fitted, spec.features.CATEGORY_TYPES):
-        few = isinstance(feature, spec.OneHot)
-        ids = f"{spec.num_ids(fitted):,} ids"
-        why += f"; {ids} are few, so one-hot" if few else f"; {ids} are many, so an embedding"
-    return Decision(draft.columns, why, feature)
+def made(draft: Draft, fitted: Fitted) -> Decision:
+    """The decision for a fitted column: who asked for it."""
+    return Decision(draft.columns, f"by type: {draft.why}" if draft.why else WRITTEN, fitted)
+
+
+def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
+    """Why the model has the feature: the decision that it comes from, and how a category enters where nobody said."""
+    decisions = [decision for decision in decisions if decision.fitted is not None]
+    exact = (decision for decision in decisions if decision.fitted == feature)
+    same = (
+        decision for decision in decisions if decision.fitted and _core(decision.fitted) == _core(feature)
+    )
+    found = next(exact, None) or next(same, None)
+    if found is None:
+        return ""
+    if found.fitted == feature or not isinstance(feature, spec.OneHot | spec.Embedding):
+        return found.why
+    form = "one-hot" if isinstance(feature, spec.OneHot) else "an embedding"
+    return f"{found.why}; {spec.num_ids(feature.category):,} ids, so {form}"
+
+
+def _core(column: Fitted) -> Fitted:
+    """The category in a feature that has one."""
+    return column.category if isinstance(column, spec.OneHot | spec.Embedding) else column
 
 
 def fitting(
     statistics: Mapping[str, ColumnStatistics],
     wants: Mapping[str, Want],
-    decisions: Iterable[Decision],
+    decisions: Sequence[Decision],
     features: Iterable[spec.Feature],
 ) -> Fitting:
     """What a model remembers. features: those of the JobSpec, in order."""
-    decisions = list(decisions)
-    reasons = {decision.feature: decision.why for decision in decisions if decision.feature is not None}
+    left_out = (decision for decision in decisions if decision.fitted is None)
     return Fitting(
         columns=summaries(statistics, wants),
-        reasons=tuple(reasons.get(feature, "") for feature in features),
-        left_out={
-            ", ".join(decision.columns): decision.why for decision in decisions if decision.feature is None
-        },
+        reasons=tuple(reason(feature, decisions) for feature in features),
+        left_out={", ".join(decision.columns): decision.why for decision in left_out},
     )
 
 

@@ -50,8 +50,9 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
 
 def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
     known = reasons if len(reasons) == len(spec.features) else [""] * len(spec.features)
-    for feature, why in zip(spec.features, known, strict=True):
-        yield words.columns(feature), words.feature(feature) + (f" ({why})" if why else "")
+    for (feature, place), why in zip(words.placed(spec), known, strict=True):
+        facts = "; ".join(filter(None, [why, *place]))
+        yield words.columns(feature), words.feature(feature) + (f" ({facts})" if facts else "")
 
 
 def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:

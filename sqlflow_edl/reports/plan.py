@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from edl.models.fitting import ColumnSummary
-from edl.spec import ClassLabel, Component, JobSpec
+from edl.spec import ClassLabel, Component, JobSpec, source_columns
 from sqlflow_edl.analysis import catalog
-from sqlflow_edl.analysis.decisions import Decision
+from sqlflow_edl.analysis.decisions import reason
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import size, words
 
@@ -37,8 +37,8 @@ def training(planned: Planned) -> list[Row]:
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
         ("label", _label(planned)),
-        ("feature", _features(planned, plan.decisions)),
-        ("left out", ((_names(d.columns), "", d.why) for d in plan.decisions if d.feature is None)),
+        ("feature", _features(planned)),
+        ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
         ("optimizer", _component(plan, "optimizer", spec.optimizer)),
         ("loss", _component(plan, "loss", spec.loss)),
         ("metric", ((name, "", _origin(plan, "validation.metrics")) for name in spec.metrics)),
@@ -85,13 +85,12 @@ def _label(planned: Planned) -> Rows:
     yield label.column, words.label(label), f"{kind}; {words.nulls(seen)}" if seen else kind
 
 
-def _features(planned: Planned, decisions: Iterable[Decision]) -> Rows:
-    for decision in decisions:
-        if decision.feature is not None:
-            seen = [planned.columns[name] for name in decision.columns if name in planned.columns]
-            nulls = [words.nulls(column) for column in seen if column.nulls]
-            why = "; ".join([decision.why, *nulls])
-            yield _names(decision.columns), words.feature(decision.feature), why
+def _features(planned: Planned) -> Rows:
+    for feature, place in words.placed(planned.spec):
+        seen = (planned.columns.get(name) for name in source_columns(feature))
+        nulls = [words.nulls(column) for column in seen if column is not None and column.nulls]
+        why = "; ".join(filter(None, [reason(feature, planned.plan.decisions), *place, *nulls]))
+        yield words.columns(feature), words.feature(feature), why
 
 
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
@@ -146,7 +145,3 @@ def _size(spec: JobSpec) -> Rows:
 
 def _origin(plan: TrainingPlan, attribute: str, default: str = DEFAULT) -> str:
     return WRITTEN if attribute in plan.settings.resolved else default
-
-
-def _names(columns: Iterable[str]) -> str:
-    return ", ".join(columns)

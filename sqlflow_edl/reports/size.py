@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from edl.spec import Component, Embedding, JobSpec, num_ids, width
+from edl.spec import Component, Embedding, Feature, JobSpec, OneHot, num_ids, width
+from sqlflow_edl.analysis.catalog import MODELS, Architecture
 
 FLOAT_BYTES = 4
 
@@ -26,8 +27,8 @@ _MORE_SLOTS = ("momentum", "amsgrad", "centered")  # parameters that cost one mo
 
 def parameters(spec: JobSpec) -> int | None:
     """Trainable numbers of the model; None for a model of which only the framework knows."""
-    count = _COUNTS.get(spec.model.name)
-    return count(spec) if count else None
+    model = MODELS.find(spec.model.name)
+    return _COUNTS[model.architecture](spec) if model else None
 
 
 def slots(optimizer: Component) -> int:
@@ -42,34 +43,47 @@ def memory(spec: JobSpec) -> int | None:
 
 
 def input_width(spec: JobSpec) -> int:
-    """float32 values that a row gives the model."""
-    return sum(width(feature) for feature in spec.features)
+    """float32 values that a row gives the model, embeddings looked up."""
+    return _width(spec.features)
 
 
-def _embeddings(spec: JobSpec) -> int:
-    tables = (feature for feature in spec.features if isinstance(feature, Embedding))
-    return sum(num_ids(table.category) * table.dim for table in tables)
+def _width(features: Iterable[Feature]) -> int:
+    return sum(width(feature) for feature in features)
 
 
-def _dense(widths: Iterable[int]) -> int:
+def _tables(features: Iterable[Feature]) -> int:
+    """Numbers of the embeddings."""
+    embeddings = (feature for feature in features if isinstance(feature, Embedding))
+    return sum(num_ids(feature.category) * feature.dim for feature in embeddings)
+
+
+def _weights(features: Iterable[Feature]) -> int:
+    """Weights of a sum over the numbers and the ids, for one output."""
+    return sum(
+        num_ids(feature.category) if isinstance(feature, OneHot | Embedding) else 1 for feature in features
+    )
+
+
+def _layers(widths: Iterable[int]) -> int:
     """Weights and biases of layers of these widths, inputs first."""
     return sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
 
 
-def _dnn(spec: JobSpec) -> int:
-    found = spec.model.params.get("hidden_units")
-    hidden = [int(units or 0) for units in found] if isinstance(found, tuple) else []
-    normalised = 2 * sum(hidden) if spec.model.params.get("batch_norm") else 0
-    return _embeddings(spec) + _dense([input_width(spec), *hidden, spec.label.outputs]) + normalised
+def _deep(spec: JobSpec, features: Sequence[Feature]) -> int:
+    """Embeddings, and dense layers over them, normalised or not; without hidden layers, a linear model."""
+    units = spec.model.params.get("hidden_units")
+    hidden = [int(each or 0) for each in units] if isinstance(units, tuple) else []
+    scales = 2 * sum(hidden) if spec.model.params.get("batch_norm") else 0
+    return _tables(features) + _layers([_width(features), *hidden, spec.label.outputs]) + scales
 
 
-def _linear(spec: JobSpec) -> int:
-    return _embeddings(spec) + _dense([input_width(spec), spec.label.outputs])
+def _wide_deep(spec: JobSpec) -> int:
+    return _weights(spec.inputs["wide"]) * spec.label.outputs + _deep(spec, spec.inputs["deep"])
 
 
-_COUNTS: dict[str, Callable[[JobSpec], int]] = {
-    "DNNClassifier": _dnn,
-    "DNNRegressor": _dnn,
-    "LinearClassifier": _linear,
-    "LinearRegressor": _linear,
+_COUNTS: Mapping[Architecture, Callable[[JobSpec], int]] = {
+    "linear": lambda spec: _deep(spec, spec.features),
+    "deep": lambda spec: _deep(spec, spec.features),
+    "wide_deep": _wide_deep,
+    "deepfm": lambda spec: _weights(spec.features) + _deep(spec, spec.features),
 }

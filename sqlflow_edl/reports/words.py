@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -37,6 +37,13 @@ def label(found: spec.Label) -> str:
 
 def columns(found: spec.Feature | spec.Category) -> str:
     return ", ".join(spec.source_columns(found))
+
+
+def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
+    """Each feature, and which input it enters where the model has several."""
+    for name, features in job.inputs.items():
+        for feature in features:
+            yield feature, [f"in {name}"] if len(job.inputs) > 1 else []
 
 
 def summary(found: ColumnSummary) -> str:

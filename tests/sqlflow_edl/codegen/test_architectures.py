@@ -12,8 +12,9 @@ import pytest
 
 from edl import nn, spec
 from edl.nn.structure import Array, checked_features
-from edl.program import load
+from edl.program import load, read_spec
 from sqlflow_edl.codegen import generate
+from sqlflow_edl.reports import size
 from tests.sqlflow_edl.codegen.test_program import job
 
 AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
@@ -96,6 +97,13 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
     assert expected.shape == (4, 1)
     assert np.ptp((expected - 60000.0) / 15000.0) > 0.1
     assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_plan_knows_the_size_of_the_model(model: str, tmp_path: Path) -> None:
+    made, _ = adapter("torch", model, tmp_path)
+    numbers = sum(value.size for value in made.get_weights().values())
+    assert size.parameters(read_spec(tmp_path)) == numbers
 
 
 def test_the_square_of_the_sum_gives_the_products_of_all_pairs(tmp_path: Path) -> None:

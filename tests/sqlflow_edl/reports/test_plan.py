@@ -57,11 +57,24 @@ def test_every_column_says_what_it_becomes_and_why(people: Session) -> None:
     assert found["feature", "age"] == ("embedding of hash bucket, buckets 100; 8 wide", "written in COLUMN")
     assert found["feature", "city"] == (
         "one-hot of vocabulary, 4 values: bonn, lima, oslo, rome; 5 wide",
-        "by type: a text, as a category; 5 ids are few, so one-hot",
+        "by type: a text, as a category; 5 ids, so one-hot",
     )
     assert found["feature", "height"][1] == "by type: a number, standardised; 2.8% NULL"
     assert found["left out", "one"] == ("", "it is the same in every training row")
     assert found["left out", "flat"][1].startswith("its text is different in every row")
+
+
+def test_a_feature_says_which_input_it_enters_where_there_are_several(people: Session) -> None:
+    text = (
+        "SELECT age, city, income FROM people TO TRAIN DNNLinearCombinedRegressor "
+        "COLUMN CROSS([city, age], 50) FOR wide, EMBEDDING(city, 3) FOR deep LABEL income INTO m"
+    )
+    found = explained(people, text)
+    assert found["feature", "city, age"][1] == "written in COLUMN; 51 ids, so one-hot; in wide"
+    assert found["feature", "city"] == (
+        "embedding of vocabulary, 4 values: bonn, lima, oslo, rome; 3 wide",
+        "written in COLUMN; in deep",
+    )
 
 
 def test_the_label_and_its_classes_are_shown(people: Session) -> None:
