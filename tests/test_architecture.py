@@ -31,14 +31,25 @@ def test_importing_the_front_door_loads_nothing_heavy(module: str) -> None:
     assert not modules_after(f"import {module}") & heavy
 
 
-@pytest.mark.parametrize("module", ["sqlflow_edl.session", "edl.worker", "edl.instance.client", "edl.models.registry"])
+@pytest.mark.parametrize(
+    "module", ["sqlflow_edl.session", "edl.worker", "edl.instance.client", "edl.models.registry"]
+)
 def test_the_client_never_imports_a_framework(module: str) -> None:
     assert not modules_after(f"import {module}") & FRAMEWORKS
 
 
 def test_a_wheel_compiles_a_statement_without_the_checkout(repository: Path, tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(repository)],
+        [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            str(tmp_path),
+            str(repository),
+        ],
         capture_output=True,
         check=True,
     )
@@ -55,7 +66,9 @@ def test_a_wheel_compiles_a_statement_without_the_checkout(repository: Path, tmp
         "    [compiled] = session.compile(text)\n"
         "print(edl.__file__, compiled.program.files['model.py'].decode())\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(str(tmp_path / "installed"))
     assert 'fc.standardize("a"' in run.stdout
