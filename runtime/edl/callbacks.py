@@ -14,7 +14,7 @@ class Control(Protocol):
         ...
 
     def set_learning_rate(self, rate: float) -> None:
-        """Use `rate` from the next step on."""
+        """Use `rate` from the next step on, whatever the program's `learning_rate` says."""
         ...
 
 

@@ -25,13 +25,16 @@ Floats = npt.NDArray[np.float32]
 class Minibatches(NamedTuple):
     """Rows to step over, `size` at a time; the last minibatch may be smaller.
 
-    weights: how much each row counts, float32 (n,); None counts each once. A minibatch's loss is the weighted mean.
+    weights: how much each row counts, float32 (n,), of mean 1 over the training rows; None counts each once. A
+    minibatch's loss is the sum of its rows' weighted losses over their number, so that a row pulls with its weight
+    whatever rows it shares a minibatch with. rates: the learning rate of each step, float32 (steps,); None leaves it.
     """
 
     features: Features
     labels: Array
     size: int
     weights: Floats | None = None
+    rates: Floats | None = None
 
 
 class Adapter(Protocol):
@@ -49,8 +52,8 @@ class Adapter(Protocol):
         """One optimizer step with gradients by parameter name, as `gradients` gives them or as NumPy arrays."""
         ...
 
-    def evaluate(self, features: Features, labels: Array) -> Evaluated:
-        """Outputs and mean loss of the rows, in inference mode."""
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        """Outputs and loss of the rows, in inference mode; the loss as that of a minibatch."""
         ...
 
     def predict(self, features: Features) -> Array:

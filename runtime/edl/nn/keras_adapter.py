@@ -30,6 +30,7 @@ from edl.nn.structure import Array, Features, map_arrays
 from edl.program import Program, user_code
 
 Tensor = Any
+Given = Mapping[str, Tensor]  # weights, rates: those that a call has
 
 
 def start(threads: int) -> None:
@@ -78,41 +79,31 @@ class KerasAdapter:
                 f"optimizer in {self._program.file} returns a {kind}, not a keras.optimizers.Optimizer"
             )
         self.optimizer.build(self.model.trainable_variables)
-        label, weight, size = (
-            _any_rows(labels),
-            tf.TensorSpec((None,), tf.float32),
-            tf.TensorSpec((), tf.int32),
-        )
-        self._train = _compiled(self._steps, rows, label, size)
-        self._train_weighted = _compiled(self._steps, rows, label, size, weight)
-        self._gradients = _compiled(self._loss_and_gradients, rows, label)
-        self._gradients_weighted = _compiled(self._loss_and_gradients, rows, label, weight)
-        self._evaluate = _compiled(self._outputs_and_loss, rows, label)
+        label, size = _any_rows(labels), tf.TensorSpec((), tf.int32)
+        self._train = _Variants(self._steps, rows, label, size)
+        self._gradients = _Variants(self._loss_and_gradients, rows, label)
+        self._evaluate = _Variants(self._outputs_and_loss, rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):
-            if rows.weights is None:
-                losses = self._train(rows.features, rows.labels, rows.size)
-            else:
-                losses = self._train_weighted(rows.features, rows.labels, rows.size, rows.weights)
+            losses = self._train(
+                rows.features, rows.labels, rows.size, weights=rows.weights, rates=rows.rates
+            )
         values: Floats = losses.numpy()
         return values
 
     def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
         with self._user_code("the training step"):
-            if weights is None:
-                loss, gradients = self._gradients(features, labels)
-            else:
-                loss, gradients = self._gradients_weighted(features, labels, weights)
+            loss, gradients = self._gradients(features, labels, weights=weights)
         return Gradients(float(loss), dict(zip(self._trainable, gradients, strict=True)))
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trainable]
         self.optimizer.apply(ordered, self.model.trainable_variables)
 
-    def evaluate(self, features: Features, labels: Array) -> Evaluated:
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         with self._user_code("the evaluation"):
-            outputs, loss = self._evaluate(features, labels)
+            outputs, loss = self._evaluate(features, labels, weights=weights)
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
@@ -136,15 +127,17 @@ class KerasAdapter:
 
     # In the graph ----------------------------------------------------------------------------------------
 
-    def _steps(self, features: Any, labels: Tensor, size: Tensor, weights: Tensor | None = None) -> Tensor:
-        """A step for each `size` rows; the losses, (steps,)."""
+    def _steps(self, features: Any, labels: Tensor, size: Tensor, given: Given) -> Tensor:
+        """A step for each `size` rows; the losses, (steps,). given: weights (rows,), rates (steps,)."""
         steps = (tf.shape(labels)[0] + size - 1) // size
 
         def step(number: Tensor, losses: tf.TensorArray) -> tuple[Tensor, tf.TensorArray]:
             def minibatch(array: Tensor) -> Tensor:
                 return array[number * size : (number + 1) * size]
 
-            part = None if weights is None else minibatch(weights)
+            part = {"weights": minibatch(given["weights"])} if "weights" in given else {}
+            if "rates" in given:
+                self.optimizer.learning_rate = given["rates"][number]
             loss, gradients = self._loss_and_gradients(
                 map_arrays(minibatch, features), minibatch(labels), part
             )
@@ -155,11 +148,9 @@ class KerasAdapter:
         _, losses = tf.while_loop(lambda number, _: number < steps, step, (0, losses), parallel_iterations=1)
         return losses.stack()
 
-    def _loss_and_gradients(
-        self, features: Any, labels: Tensor, weights: Tensor | None = None
-    ) -> tuple[Tensor, list[Tensor]]:
+    def _loss_and_gradients(self, features: Any, labels: Tensor, given: Given) -> tuple[Tensor, list[Tensor]]:
         with tf.GradientTape() as tape:
-            loss = self._mean_loss(labels, self.model(features, training=True), weights)
+            loss = self._loss(labels, self.model(features, training=True), given)
             total = tf.add_n(
                 [loss, *self.model.losses]
             )  # penalties move weights, and are no part of the figure
@@ -167,27 +158,45 @@ class KerasAdapter:
         gradients = tape.gradient(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def _outputs_and_loss(self, features: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def _outputs_and_loss(self, features: Any, labels: Tensor, given: Given) -> tuple[Tensor, Tensor]:
         outputs = self.model(features, training=False)
-        return outputs, self._mean_loss(labels, outputs, None)
+        return outputs, self._loss(labels, outputs, given)
 
     def _infer(self, features: Any) -> Tensor:
         return self.model(features, training=False)
 
-    def _mean_loss(self, labels: Tensor, outputs: Tensor, weights: Tensor | None) -> Tensor:
+    def _loss(self, labels: Tensor, outputs: Tensor, given: Given) -> Tensor:
         check_outputs(tuple(labels.shape), tuple(outputs.shape), labels.dtype.is_integer)
         losses = tf.cast(self._program.call("loss", labels, outputs), tf.float32)
         check_losses(tuple(losses.shape))
-        if weights is None:
+        if "weights" not in given:
             return tf.reduce_mean(losses)
         if losses.shape.rank == 0:
             raise refuse_weights_for_scalar()
-        return tf.math.divide_no_nan(
-            tf.tensordot(tf.reshape(losses, [-1]), weights, 1), tf.reduce_sum(weights)
-        )
+        return tf.reduce_mean(tf.reshape(losses, [-1]) * given["weights"])
 
     def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return user_code(self._program.file, doing)
+
+
+class _Variants:
+    """A compiled function for each combination of optional arguments that it is called with, traced when it is.
+
+    The function takes those that are not None as its last argument, name -> float32 (n,).
+    """
+
+    def __init__(self, function: Callable[..., Any], *signature: Any) -> None:
+        self._function = function
+        self._signature = signature
+        self._compiled: dict[tuple[str, ...], Any] = {}
+
+    def __call__(self, *arguments: Any, **optional: Floats | None) -> Any:
+        given = {name: array for name, array in optional.items() if array is not None}
+        names = tuple(given)
+        if names not in self._compiled:
+            last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
+            self._compiled[names] = _compiled(self._function, *self._signature, last)
+        return self._compiled[names](*arguments, given)
 
 
 def _compiled(function: Callable[..., Any], *signature: Any) -> Any:

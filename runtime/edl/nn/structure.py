@@ -67,6 +67,19 @@ def checked_labels(labels: object, rows: int) -> Array:
     return array
 
 
+def checked_weights(weights: object, rows: int) -> Array | None:
+    """Weights as float32 (n,), None as it is; JobError says what they are instead."""
+    if weights is None:
+        return None
+    _check("weights", weights, rows)
+    array = np.asarray(weights, dtype=np.float32)
+    if array.ndim != 1:
+        raise JobError(f"feed gives weights of shape {array.shape}; they must be one number per row, (n,)")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise JobError("feed gives weights that are negative or not finite", hint="0 leaves a row out")
+    return array
+
+
 def _check(path: str, array: object, rows: int) -> None:
     if not isinstance(array, np.ndarray) or array.ndim == 0:
         hint = "arrays of NumPy, one row per row of the batch"

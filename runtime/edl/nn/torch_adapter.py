@@ -82,7 +82,9 @@ class TorchAdapter:
         self.model.train()
         losses = []
         with self._user_code("the training step"):
-            for features, labels, weights in _minibatches(rows):
+            for number, (features, labels, weights) in enumerate(_minibatches(rows)):
+                if rows.rates is not None:
+                    self.set_learning_rate(float(rows.rates[number]))
                 loss = self._backward(features, labels, weights)
                 self.optimizer.step()
                 losses.append(loss)
@@ -92,9 +94,8 @@ class TorchAdapter:
     def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
         self._share(len(labels))
         self.model.train()
-        counts = None if weights is None else _tensor(weights)
         with self._user_code("the training step"):
-            loss = self._backward(_tensors(features), _tensor(labels), counts)
+            loss = self._backward(_tensors(features), _tensor(labels), _optional(weights))
         values = {
             name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             for name, parameter in self.model.named_parameters()
@@ -108,11 +109,11 @@ class TorchAdapter:
                 parameter.grad = torch.as_tensor(gradients[name])
         self.optimizer.step()
 
-    def evaluate(self, features: Features, labels: Array) -> Evaluated:
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         self._share(len(labels))
         with self._inference():
             outputs = self.model(_tensors(features))
-            loss = self._mean_loss(_tensor(labels), outputs, None)
+            loss = self._loss(_tensor(labels), outputs, _optional(weights))
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
@@ -147,11 +148,11 @@ class TorchAdapter:
         """Set the gradients of one minibatch; its mean loss, which nothing waits for."""
         self.optimizer.zero_grad(set_to_none=True)
         with self._one_row_normalised(len(labels)):
-            loss = self._mean_loss(labels, self.model(features), weights)
+            loss = self._loss(labels, self.model(features), weights)
         loss.backward()
         return loss.detach()
 
-    def _mean_loss(
+    def _loss(
         self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
         check_outputs(labels.shape, outputs.shape, not labels.is_floating_point())
@@ -162,7 +163,7 @@ class TorchAdapter:
             return losses.mean() if losses.ndim else losses
         if not losses.ndim:
             raise refuse_weights_for_scalar()
-        return (losses.reshape(-1) @ weights) / weights.sum().clamp_min(torch.finfo(torch.float32).tiny)
+        return (losses.reshape(-1) @ weights) / len(weights)
 
     @contextlib.contextmanager
     def _one_row_normalised(self, rows: int) -> Iterator[None]:
@@ -195,6 +196,10 @@ def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.T
     features = map_arrays(lambda array: iter(_tensor(array).split(rows.size)), rows.features)
     for label, weight in zip(labels, weights, strict=True):
         yield map_arrays(next, features), label, weight
+
+
+def _optional(array: Array | None) -> torch.Tensor | None:
+    return None if array is None else _tensor(array)
 
 
 def _tensors(features: Features) -> Any:

@@ -30,6 +30,7 @@ FUNCTIONS = (
     Function("custom_model", ()),
     Function("loss", ("labels", "predictions")),
     Function("optimizer", ()),
+    Function("learning_rate", ("steps",), required=False),
     Function("feed", ("batch", "mode")),
     Function("eval_metrics_fn", ()),
     Function("scores", ("outputs",), required=False),

@@ -14,7 +14,14 @@ import numpy as np
 
 from edl.data import Reader
 from edl.errors import JobError
-from edl.nn.structure import Array, Features, checked_features, checked_labels, map_arrays
+from edl.nn.structure import (
+    Array,
+    Features,
+    checked_features,
+    checked_labels,
+    checked_weights,
+    map_arrays,
+)
 from edl.program import Mode, Program
 from edl.spec import source_columns
 from edl.worker.tasks import LEAST_ROWS, Task, generator
@@ -25,19 +32,36 @@ if TYPE_CHECKING:
 _NO_LABELS = np.empty(0, dtype=np.float32)
 
 
-class Block(NamedTuple):
-    """Rows as arrays, and as the reader gave them. labels: of no rows in prediction."""
+class Arrays(NamedTuple):
+    """What `feed` gives of some rows. labels: of no rows in prediction. weights: None counts each row once."""
 
-    rows: int
     features: Features
     labels: Array
+    weights: Array | None
+
+    @property
+    def weight(self) -> float:
+        """How much the rows count together."""
+        return len(self.labels) if self.weights is None else float(self.weights.sum(dtype=np.float64))
+
+
+class Block(NamedTuple):
+    """Rows as arrays, and as the reader gave them."""
+
+    rows: int
+    arrays: Arrays
     batch: pa.RecordBatch
 
-    def arrays(self, first: int, last: int) -> tuple[Features, Array]:
-        """Features and labels of the rows [first, last), without a copy."""
+    def part(self, first: int, last: int) -> Arrays:
+        """The arrays of the rows [first, last), without a copy."""
         if first == 0 and last == self.rows:
-            return self.features, self.labels
-        return map_arrays(lambda array: array[first:last], self.features), self.labels[first:last]
+            return self.arrays
+        features, labels, weights = self.arrays
+        return Arrays(
+            map_arrays(lambda array: array[first:last], features),
+            labels[first:last],
+            None if weights is None else weights[first:last],
+        )
 
 
 @dataclass(frozen=True)
@@ -53,8 +77,13 @@ class Blocks:
         if seed is None:
             return block
         order = generator(seed, task.epoch, task.start).permutation(block.rows)
-        features = map_arrays(lambda array: array.take(order, axis=0), block.features)
-        return block._replace(features=features, labels=block.labels.take(order, axis=0))
+        features, labels, weights = block.arrays
+        permuted = Arrays(
+            map_arrays(lambda array: array.take(order, axis=0), features),
+            labels.take(order, axis=0),
+            None if weights is None else weights.take(order),
+        )
+        return block._replace(arrays=permuted)
 
     def stream(self, task: Task, mode: Mode, rows: int = LEAST_ROWS) -> Iterator[Block]:
         """A task's rows in order, `rows` at a time."""
@@ -65,14 +94,20 @@ class Blocks:
         """The rows [start, end). JobError: the reader gives another number of rows, or feed no arrays of that many."""
         batch = _one_batch(self.reader, start, end, self._columns(mode))
         given = self.program.call("feed", batch, mode)
-        if not isinstance(given, tuple) or len(given) != 2:
+        if not isinstance(given, tuple) or len(given) not in (2, 3):
             raise JobError(
-                f"feed in {self.program.file} gives {_described(given)}; it must return (features, labels)",
+                f"feed in {self.program.file} gives {_described(given)}; it must return (features, labels) "
+                "or (features, labels, weights)",
                 hint="labels are None in the mode predict",
             )
+        features, labels, weights = given if len(given) == 3 else (*given, None)
         rows = end - start
-        labels = _NO_LABELS if mode == "predict" else checked_labels(given[1], rows)
-        return Block(rows, checked_features(given[0], rows), labels, batch)
+        features = checked_features(features, rows)
+        if mode == "predict":
+            return Block(rows, Arrays(features, _NO_LABELS, None), batch)
+        return Block(
+            rows, Arrays(features, checked_labels(labels, rows), checked_weights(weights, rows)), batch
+        )
 
     def _columns(self, mode: Mode) -> Sequence[str] | None:
         """The columns that the compiler's program reads; an edited one may read any."""

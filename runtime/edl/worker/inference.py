@@ -97,8 +97,8 @@ def _worker(
 ) -> Worker:
     blocks = Blocks(program, reader)
     example = blocks.read(0, min(2, reader.rows), mode)
-    labels = None if mode == "predict" else example.labels
-    adapter = create(program, example.features, labels, seed=program.spec.training.seed)
+    labels = None if mode == "predict" else example.arrays.labels
+    adapter = create(program, example.arrays.features, labels, seed=program.spec.training.seed)
     adapter.set_weights(weights)
     return Worker(blocks, Scorer(program, adapter, program.spec.batch_size), tasks, observer, cancelled)
 

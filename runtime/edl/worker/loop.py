@@ -22,7 +22,7 @@ from edl.nn import Minibatches
 from edl.nn.adapter import Floats
 from edl.program import Mode
 from edl.spec import Training
-from edl.worker.blocks import Block, Blocks
+from edl.worker.blocks import Arrays, Block, Blocks
 from edl.worker.events import Observer
 from edl.worker.measuring import measure
 from edl.worker.meter import Meter
@@ -30,6 +30,7 @@ from edl.worker.outcome import JobCancelledError
 from edl.worker.pace import Pace
 from edl.worker.prediction import Results
 from edl.worker.prefetch import Prefetch
+from edl.worker.rates import Rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Strategy
 from edl.worker.tasks import LEAST_ROWS, Report, Task, TaskSource
@@ -39,13 +40,17 @@ AHEAD = 2  # blocks that are read in front of the steps
 
 @dataclass
 class Worker:
-    """Does the tasks of `source`. `cancelled`, set from any thread, stops it between two calls of the model."""
+    """Does the tasks of `source`. `cancelled`, set from any thread, stops it between two calls of the model.
+
+    rates: of the steps, where a program has them; None leaves the rate to the optimizer.
+    """
 
     blocks: Blocks
     scorer: Scorer
     source: TaskSource
     observer: Observer
     cancelled: threading.Event = field(default_factory=threading.Event)
+    rates: Rates | None = None
     step: int = 0
     _pace: Pace = field(default_factory=Pace)
 
@@ -92,14 +97,19 @@ class Worker:
         loss, steps = 0.0, 0
         for first, last in self._pace.pieces(block.rows, size):
             self._check_cancelled()
-            losses = strategy.train(Minibatches(*block.arrays(first, last), size))
+            losses = strategy.train(self._minibatches(block.part(first, last), size))
             self._check_finite(losses, task.epoch)
-            mean = _mean(losses, last - first, size)
-            loss += mean * (last - first)
+            piece = _sum(losses, last - first, size)
+            loss += piece
             steps += len(losses)
             self.step += len(losses)
-            meter.add(last - first, steps=len(losses), epoch=task.epoch, loss=mean)
-        return Report(task, steps, loss / block.rows)
+            meter.add(last - first, steps=len(losses), epoch=task.epoch, loss=piece / (last - first))
+        return Report(task, steps, loss, block.arrays.weight)
+
+    def _minibatches(self, rows: Arrays, size: int) -> Minibatches:
+        steps = -(-len(rows.labels) // size)
+        rates = self.rates(self.step, steps) if self.rates else None
+        return Minibatches(rows.features, rows.labels, size, rows.weights, rates)
 
     def _stream(self, kind: Mode, do: Callable[[Task, Iterable[Block]], Report], meter: Meter | None) -> None:
         """Do all tasks of a kind that streams its rows; the next task is read while this one is done."""
@@ -130,7 +140,7 @@ class Worker:
         )
 
 
-def _mean(losses: Floats, rows: int, size: int) -> float:
-    """The mean over rows of the mean losses of minibatches, of which the last may be smaller."""
+def _sum(losses: Floats, rows: int, size: int) -> float:
+    """The sum over rows of the losses of minibatches, of which the last may be smaller."""
     last = rows - (len(losses) - 1) * size
-    return float((losses[:-1].sum(dtype=np.float64) * size + float(losses[-1]) * last) / rows)
+    return float(losses[:-1].sum(dtype=np.float64) * size + float(losses[-1]) * last)

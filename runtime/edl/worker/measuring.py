@@ -33,13 +33,17 @@ def program_metrics(program: Program) -> dict[str, Metric]:
 
 def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mapping[str, Metric]) -> Report:
     """Run the model over a task's rows."""
-    loss = 0.0
+    loss = weight = 0.0
     states = {name: metric.zero() for name, metric in metrics.items()}
     for block in blocks:
-        scores, mean = scorer.evaluate(block)
-        loss += mean * block.rows
-        states = {name: metrics[name].update(state, block.labels, scores) for name, state in states.items()}
-    return Report(task, loss=loss / max(task.rows, 1), states=states)
+        scores, losses = scorer.evaluate(block)
+        loss += losses
+        weight += block.arrays.weight
+        states = {
+            name: metrics[name].update(state, block.arrays.labels, scores, block.arrays.weights)
+            for name, state in states.items()
+        }
+    return Report(task, loss=loss, weight=weight, states=states)
 
 
 def measured(reports: Iterable[Report], metrics: Mapping[str, Metric]) -> dict[str, float]:
@@ -55,7 +59,7 @@ def measured(reports: Iterable[Report], metrics: Mapping[str, Metric]) -> dict[s
 
 
 def mean_loss(reports: Iterable[Report]) -> float:
-    """The loss over the rows of all reports."""
+    """The weighted mean loss over the rows of all reports."""
     reports = list(reports)
-    rows = sum(report.task.rows for report in reports)
-    return sum(report.loss * report.task.rows for report in reports) / rows if rows else math.nan
+    weight = sum(report.weight for report in reports)
+    return sum(report.loss for report in reports) / weight if weight else math.nan

@@ -23,18 +23,18 @@ class Scorer:
     rows: int
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
-        """Scores of the block's rows, and their mean loss."""
+        """Scores of the block's rows, and the sum of their weighted losses."""
         outputs, loss = [], 0.0
         for first, last in partition(0, block.rows, self.rows):
-            evaluated = self.adapter.evaluate(*block.arrays(first, last))
+            evaluated = self.adapter.evaluate(*block.part(first, last))
             outputs.append(evaluated.outputs)
             loss += evaluated.loss * (last - first)
-        return self._scores(outputs), loss / block.rows
+        return self._scores(outputs), loss
 
     def predict(self, block: Block) -> Array:
         """Scores of the block's rows."""
-        parts = (block.arrays(first, last)[0] for first, last in partition(0, block.rows, self.rows))
-        return self._scores([self.adapter.predict(features) for features in parts])
+        parts = (block.part(first, last) for first, last in partition(0, block.rows, self.rows))
+        return self._scores([self.adapter.predict(part.features) for part in parts])
 
     def _scores(self, outputs: list[Array]) -> Array:
         """What `scores` of the program makes of the outputs; the outputs themselves when it has none."""

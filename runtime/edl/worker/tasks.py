@@ -40,11 +40,16 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A finished task. loss: the mean over its rows. states: of the program's metrics, mergeable."""
+    """A finished task.
+
+    loss: the sum of its rows' weighted losses. weight: the sum of the weights, the rows where they have none. states:
+    of the program's metrics, mergeable.
+    """
 
     task: Task
     steps: int = 0
     loss: float = 0.0
+    weight: float = 0.0
     states: dict[str, State] = {}
 
 

@@ -21,6 +21,7 @@ from edl.worker.events import EpochEnd, Figures, Observer, figures, finite
 from edl.worker.loop import Worker
 from edl.worker.measuring import LOSS, mean_loss, measured, program_metrics
 from edl.worker.outcome import Outcome
+from edl.worker.rates import program_rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local
 from edl.worker.tasks import LocalTasks, Report
@@ -33,11 +34,16 @@ def train(
     if not rows.training:
         raise JobError("there are no rows to train on")
     blocks = Blocks(program, reader)
-    example = blocks.read(0, min(2, rows.training), "train")
+    example = blocks.read(0, min(2, rows.training), "train").arrays
     adapter = create(program, example.features, example.labels, seed=program.spec.training.seed)
     conductor = _Conductor(program, adapter, rows, observer)
     conductor.worker = Worker(
-        blocks, Scorer(program, adapter, program.spec.batch_size), conductor.tasks, observer, cancelled
+        blocks,
+        Scorer(program, adapter, program.spec.batch_size),
+        conductor.tasks,
+        observer,
+        cancelled,
+        program_rates(program),
     )
     return conductor.run(), adapter
 
@@ -151,6 +157,7 @@ class _Conductor:
         self.tasks.stop()
 
     def set_learning_rate(self, rate: float) -> None:
+        self.worker.rates = None
         self._adapter.set_learning_rate(rate)
 
 

@@ -82,11 +82,44 @@ class AdapterCases:
         subject = program(tmp_path, self.framework)
         weights = rng.integers(0, 4, 64).astype(np.float32)
         times = np.repeat(np.arange(64), weights.astype(int))
+        share = len(times) / 64  # a loss is a sum over the rows there are
         weighted = create(subject).gradients(FEATURES, LABELS, weights)
         repeated = create(subject).gradients({"dense": FEATURES["dense"][times]}, LABELS[times])
-        assert weighted.loss == pytest.approx(repeated.loss, rel=1e-5)
+        assert weighted.loss == pytest.approx(repeated.loss * share, rel=1e-5)
         for name, value in repeated.values.items():
-            np.testing.assert_allclose(weighted.values[name], value, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(weighted.values[name], value * share, rtol=1e-4, atol=1e-6)
+
+    def test_a_row_pulls_with_its_weight_in_a_minibatch_of_its_own(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        one, half = {"dense": FEATURES["dense"][:1]}, np.full(1, 0.5, np.float32)
+        whole = create(subject).gradients(one, LABELS[:1])
+        weighted = create(subject).gradients(one, LABELS[:1], half)
+        for name, value in whole.values.items():
+            np.testing.assert_allclose(weighted.values[name], 0.5 * np.asarray(value), rtol=1e-5)
+
+    def test_a_weighted_evaluation_is_the_mean_of_the_weighted_losses(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework))
+        weights = rng.random(64).astype(np.float32)
+        found = adapter.evaluate(FEATURES, LABELS, weights)
+        expected = np.mean((found.outputs - LABELS)[:, 0] ** 2 * weights)
+        assert found.loss == pytest.approx(float(expected), rel=1e-5)
+
+    def test_each_step_has_the_rate_it_is_given(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework)
+        rates = np.array([0.01, 0.0, 0.003, 0.02], np.float32)
+        together = create(subject)
+        losses = together.train(Minibatches(FEATURES, LABELS, 16, rates=rates))
+        apart = create(subject)
+        single = []
+        for i, rate in enumerate(rates):
+            apart.set_learning_rate(float(rate))
+            rows = slice(16 * i, 16 * i + 16)
+            single.append(apart.train(Minibatches({"dense": FEATURES["dense"][rows]}, LABELS[rows], 16)))
+        assert np.array_equal(losses, np.concatenate(single))
+        assert same(together.get_weights(), apart.get_weights())
+        constant = create(subject)
+        constant.train(Minibatches(FEATURES, LABELS, 16))
+        assert not same(together.get_weights(), constant.get_weights())
 
     def test_a_weighted_step_is_taken(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)

@@ -1,0 +1,60 @@
+"""Learning rates by step, for the function `learning_rate(steps)` of a program.
+
+    def learning_rate(steps):
+        return schedules.cosine(steps, 0.001, over=2000, warmup=100)
+
+steps: numbers of optimizer steps, counted from 0, an array of any shape; the result has a rate for each. Every
+schedule starts with `warmup` steps over which the rate rises evenly to `rate`; what follows counts from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Rates = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.integer[Any]]
+
+
+def constant(steps: Steps, rate: float, *, warmup: int = 0) -> Rates:
+    """The rate as it is."""
+    return _warmed(steps, warmup, lambda after: np.full(after.shape, rate))
+
+
+def linear(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: int = 0) -> Rates:
+    """Falls evenly over `over` steps to `end` times the rate, and stays there."""
+    return _warmed(steps, warmup, lambda after: rate * (1 - (1 - end) * _share(after, over)))
+
+
+def cosine(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: int = 0) -> Rates:
+    """Falls along half a cosine over `over` steps to `end` times the rate (Loshchilov and Hutter, 2017)."""
+
+    def fall(after: Rates) -> Rates:
+        wave: Rates = (1 + np.cos(np.pi * _share(after, over))) / 2
+        return rate * (end + (1 - end) * wave)
+
+    return _warmed(steps, warmup, fall)
+
+
+def exponential(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
+    """Falls steadily, to `factor` times what it was in `every` steps."""
+    return _warmed(steps, warmup, lambda after: rate * factor ** (after / every))
+
+
+def step(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
+    """Falls at once, to `factor` times what it was, after each `every` steps."""
+    return _warmed(steps, warmup, lambda after: rate * factor ** (after // every))
+
+
+def _share(after: Rates, over: int) -> Rates:
+    """How much of `over` steps is behind, at most 1."""
+    return np.minimum(after / over, 1.0)
+
+
+def _warmed(steps: Steps, warmup: int, rates: Callable[[Rates], Rates]) -> Rates:
+    counted = np.asarray(steps, dtype=np.float64)
+    warm = np.minimum((counted + 1) / (warmup + 1), 1.0)
+    return rates(np.maximum(counted - warmup, 0.0)) * warm
