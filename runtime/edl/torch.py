@@ -17,6 +17,33 @@ from edl.nn.initial import EMBEDDING_SCALE
 from edl.spec import Embedding
 
 
+def clipped(
+    optimizer: torch.optim.Optimizer,
+    *,
+    clipnorm: float | None = None,
+    global_clipnorm: float | None = None,
+    clipvalue: float | None = None,
+) -> torch.optim.Optimizer:
+    """The optimizer, which clips the gradients before each of its steps, as Keras' arguments of these names do.
+
+    clipnorm: the largest norm of a parameter's gradient. global_clipnorm: of all gradients together. clipvalue: the
+    largest size of a number in them.
+    """
+
+    def clip(*_: object) -> None:
+        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if clipvalue is not None:
+            nn.utils.clip_grad_value_(parameters, clipvalue)
+        if clipnorm is not None:
+            for parameter in parameters:
+                nn.utils.clip_grad_norm_(parameter, clipnorm)
+        if global_clipnorm is not None:
+            nn.utils.clip_grad_norm_(parameters, global_clipnorm)
+
+    optimizer.register_step_pre_hook(clip)
+    return optimizer
+
+
 class Concatenated(nn.Module):
     """The arrays of `features.transform(batch)` as one tensor, float32 (rows, features.width), entry after entry."""
 

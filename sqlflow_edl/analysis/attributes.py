@@ -141,6 +141,34 @@ TRAIN = (
         aliases=("model.optimizer", "train.optimizer"),
     ),
     Attribute(
+        "optimizer.schedule",
+        "text",
+        "How the learning rate changes with the steps, by name; its parameters are schedule.warmup_steps, … By "
+        "default it stays.",
+        aliases=("schedule", "learning_rate_schedule", "train.schedule", "lr_schedule"),
+    ),
+    Attribute(
+        "optimizer.clipnorm",
+        "number",
+        "Scale down the gradient of each parameter whose norm is larger.",
+        low=1e-9,
+        aliases=("clipnorm", "optimizer.clip_norm"),
+    ),
+    Attribute(
+        "optimizer.global_clipnorm",
+        "number",
+        "Scale down the gradients when the norm of all together is larger.",
+        low=1e-9,
+        aliases=("global_clipnorm", "optimizer.global_clip_norm", "optimizer.max_grad_norm"),
+    ),
+    Attribute(
+        "optimizer.clipvalue",
+        "number",
+        "Clip every number of the gradients to this size.",
+        low=1e-9,
+        aliases=("clipvalue", "optimizer.clip_value"),
+    ),
+    Attribute(
         "loss", "text", "Loss by name; its parameters are loss.delta, …", aliases=("model.loss", "train.loss")
     ),
     Attribute(

@@ -285,6 +285,75 @@ OPTIMIZERS = Catalog(
 )
 
 
+def _schedule_parameter(
+    name: str, default: Setting, doc: str, type_: Type, high: float | None = None
+) -> Attribute:
+    low = 1 if name == "decay_steps" else 0
+    return Attribute(
+        f"schedule.{name}",
+        type_,
+        doc,
+        default,
+        low=low,
+        high=high,
+        aliases=(f"optimizer.schedule.{name}", name),
+    )
+
+
+_WARMUP = _schedule_parameter(
+    "warmup_steps", 0, "Steps over which the rate rises to the learning rate.", "integer"
+)
+_FALL = (
+    _WARMUP,
+    _schedule_parameter(
+        "decay_steps",
+        None,
+        "Steps until the rate is at its end; by default those after the warm-up.",
+        "integer",
+    ),
+    _schedule_parameter("end", 0.0, "The rate at its end, as a share of the learning rate.", "number", 1),
+)
+_DECAY_RATE = _schedule_parameter("decay_rate", 0.1, "What decay_steps multiply the rate by.", "number", 1)
+
+SCHEDULES = Catalog(
+    "schedule",
+    (
+        Entry("constant", "The learning rate stays; with a warm-up if wanted.", (_WARMUP,)),
+        Entry("linear", "Falls evenly.", _FALL, aliases=("linear_decay", "polynomial")),
+        Entry(
+            "cosine",
+            "Falls along half a cosine (Loshchilov and Hutter, 2017).",
+            _FALL,
+            aliases=("cosine_decay",),
+        ),
+        Entry(
+            "exponential",
+            "Falls steadily.",
+            (
+                _WARMUP,
+                _DECAY_RATE,
+                _schedule_parameter(
+                    "decay_steps", None, "How soon; by default all steps after the warm-up.", "integer"
+                ),
+            ),
+            aliases=("exponential_decay",),
+        ),
+        Entry(
+            "step",
+            "Falls at once, after each decay_steps steps.",
+            (
+                _WARMUP,
+                _DECAY_RATE,
+                _schedule_parameter(
+                    "decay_steps", None, "By default a third of the steps after the warm-up.", "integer"
+                ),
+            ),
+            aliases=("staircase", "step_decay"),
+        ),
+    ),
+)
+
+
 def _loss_parameter(name: str, default: float, doc: str, low: float, high: float | None = None) -> Attribute:
     return Attribute(
         f"loss.{name}", "number", doc, default, low=low, high=high, aliases=(f"model.loss.{name}",)
@@ -371,9 +440,10 @@ def elsewhere(chosen: Iterable[Entry]) -> dict[str, str]:
     """Parameters of models, optimizers and losses that are not chosen -> the entries that have them."""
     own = {row.name for entry in chosen for row in entry.params}
     found: dict[str, list[str]] = {}
-    for catalog in (MODELS, OPTIMIZERS, LOSSES):
+    for catalog in (MODELS, OPTIMIZERS, SCHEDULES, LOSSES):
         for entry in catalog.entries.values():
             for row in entry.params:
                 if row.name not in own:
-                    found.setdefault(row.name, []).append(entry.name)
+                    owner = f"optimizer.schedule = {entry.name}" if catalog is SCHEDULES else entry.name
+                    found.setdefault(row.name, []).append(owner)
     return {name: ", ".join(entries) for name, entries in found.items()}

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN, WITHOUT_EFFECT, Attribute, Setting
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, Catalog
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
 
 _HEAD = """\
 # Models and attributes
@@ -31,7 +31,12 @@ def _lines() -> Iterator[str]:
         yield from _table(rows)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
     yield f"Accepted, noted, and without effect: {ignored}.\n"
-    for title, catalog in (("Models", MODELS), ("Optimizers", OPTIMIZERS), ("Losses", LOSSES)):
+    for title, catalog in (
+        ("Models", MODELS),
+        ("Optimizers", OPTIMIZERS),
+        ("Learning-rate schedules", SCHEDULES),
+        ("Losses", LOSSES),
+    ):
         yield f"## {title}\n"
         yield from _catalog(catalog)
 

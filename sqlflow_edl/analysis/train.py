@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
-from sqlflow_edl.analysis import catalog, labels
+from sqlflow_edl.analysis import catalog, labels, steps
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
@@ -32,6 +32,7 @@ class Settings:
     family: str
     framework: spec.job.Framework
     optimizer: catalog.Entry
+    schedule: catalog.Entry | None
     loss: str | None
     resolved: Mapping[str, Resolved]
 
@@ -104,9 +105,10 @@ class TrainingPlan:
             model=spec.Component(model.name, self._parameters(model, without="n_classes")),
             inputs=inputs,
             label=label,
-            optimizer=spec.Component(self.settings.optimizer.name, self._parameters(self.settings.optimizer)),
+            optimizer=steps.optimizer(self.settings.optimizer, self.settings.resolved),
             loss=spec.Component(loss.name, self._parameters(loss)),
             metrics=metrics,
+            schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
             training=training,
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
@@ -207,7 +209,8 @@ def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: 
     optimizer = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
     optimizer = optimizer or catalog.OPTIMIZERS.entries["adam"]
     loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
-    chosen = [example, optimizer, *([loss] if loss else [])]
+    schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
+    chosen = [example, optimizer, *(entry for entry in (loss, schedule) if entry)]
     rows = [row for entry in chosen for row in entry.params]
     dictionary = Dictionary((*TRAIN, *rows), catalog.elsewhere(chosen))
     written = _without_planned(statement.attributes, errors)
@@ -222,6 +225,7 @@ def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: 
                 + ", ".join(e.name for e in catalog.OPTIMIZERS.entries.values() if framework in e.frameworks),
             )
         )
+    steps.check_clipping(resolved, errors)
     _refuse_unbuilt(statement, resolved, errors)
     if not statement.select:
         errors.append(
@@ -239,7 +243,8 @@ def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: 
                 hint="end the statement with INTO my_model",
             )
         )
-    return Settings(model, family, framework, optimizer, loss.name if loss else None, resolved)  # type: ignore[arg-type]
+    named_loss = loss.name if loss else None
+    return Settings(model, family, framework, optimizer, schedule, named_loss, resolved)  # type: ignore[arg-type]
 
 
 def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[ast.Attribute]:

@@ -86,9 +86,13 @@ TORCH: Mapping[str, Spelling] = {
 }
 
 
+_CLIPPING = ("clipnorm", "global_clipnorm", "clipvalue")
+
+
 def keras_optimizer(optimizer: Component) -> Expression:
     spelling = KERAS[optimizer.name]
-    return Call(f"keras.optimizers.{spelling.name}", ("lr", *_keywords(spelling, optimizer)))
+    keywords = [*_keywords(spelling, optimizer), *_clipping(optimizer)]
+    return Call(f"keras.optimizers.{spelling.name}", ("lr", *keywords))
 
 
 def torch_optimizer(optimizer: Component) -> Expression:
@@ -103,7 +107,18 @@ def torch_optimizer(optimizer: Component) -> Expression:
         arguments.append(("betas", f"({literal(betas[0])}, {literal(betas[1])})"))
     if spelling.fused:
         arguments.append(("fused", "True"))
-    return Call(f"torch.optim.{spelling.name}", tuple(arguments))
+    made = Call(f"torch.optim.{spelling.name}", tuple(arguments))
+    clipping = _clipping(optimizer)
+    return Call("clipped", (made, *clipping)) if clipping else made
+
+
+def is_clipped(optimizer: Component) -> bool:
+    """Whether gradients are clipped before a step."""
+    return bool(_clipping(optimizer))
+
+
+def _clipping(optimizer: Component) -> list[tuple[str, Expression]]:
+    return [(name, literal(optimizer.params[name])) for name in _CLIPPING if name in optimizer.params]
 
 
 def _keywords(spelling: Spelling, optimizer: Component) -> list[tuple[str, Expression]]:
@@ -112,6 +127,30 @@ def _keywords(spelling: Spelling, optimizer: Component) -> list[tuple[str, Expre
         for name, value in optimizer.params.items()
         if name in spelling.keywords and spelling.defaults.get(name) != value
     ]
+
+
+# Learning-rate schedules of `edl.schedules`: our parameter -> its keyword, and what it is when it is not written.
+_SCHEDULES: Mapping[str, Mapping[str, tuple[str, Parameter]]] = {
+    "constant": {"warmup_steps": ("warmup", 0)},
+    "linear": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
+    "cosine": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
+    "exponential": {
+        "decay_rate": ("factor", None),
+        "decay_steps": ("every", None),
+        "warmup_steps": ("warmup", 0),
+    },
+    "step": {"decay_rate": ("factor", None), "decay_steps": ("every", None), "warmup_steps": ("warmup", 0)},
+}
+
+
+def schedule(name: str, params: Mapping[str, Parameter], rate: str) -> Expression:
+    """The call of a program's `learning_rate(steps)`."""
+    keywords = [
+        (keyword, literal(params[parameter]))
+        for parameter, (keyword, default) in _SCHEDULES[name].items()
+        if params[parameter] != default
+    ]
+    return Call(f"schedules.{name}", ("steps", rate, *keywords))
 
 
 # Losses: one value per row, from labels and predictions of (n, 1), or of (n,) and (n, classes). Regression measures in

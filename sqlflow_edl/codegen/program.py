@@ -110,7 +110,7 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
         "features": layout(_features(spec, stored), prefix="FEATURES = "),  # fills `stored`
-        "imports": _imports(spec.framework, architecture, body, bool(stored)),
+        "imports": _imports(spec, architecture, body, bool(stored)),
         "stored": bool(stored),
         "architecture": architecture,
         "label": layout(_label(spec), prefix="LABEL = "),
@@ -128,6 +128,7 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "loss_body": body,
         "learning_rate": literal(spec.optimizer.params["learning_rate"]),
         "optimizer": layout(write_optimizer(spec.optimizer), indent=4, prefix="return "),
+        "schedule": _schedule(spec),
         "scores_comment": "in units of the label" if regression else "probabilities of the classes",
         "metrics": _metrics(spec),
     }
@@ -168,21 +169,33 @@ def _deepfm(spec: JobSpec) -> dict[str, object]:
     }
 
 
-def _imports(framework: str, architecture: str, body: list[str], stored: bool) -> list[str]:
+def _schedule(spec: JobSpec) -> str:
+    """What `learning_rate(steps)` returns; empty for a rate that stays."""
+    if spec.schedule is None:
+        return ""
+    rate = literal(spec.optimizer.params["learning_rate"])
+    call = frameworks.schedule(spec.schedule.name, spec.schedule.params, rate)
+    return layout(call, indent=4, prefix="return ")
+
+
+def _imports(spec: JobSpec, architecture: str, body: list[str], stored: bool) -> list[str]:
     text = "\n".join(body)
     weighted = architecture in ("wide_deep", "deepfm")
     standard = [
         *(["import math"] if "math." in text else []),
         *(["from pathlib import Path"] if stored else []),
     ]
-    if framework == "keras":
+    if spec.framework == "keras":
         library = ["import keras"]
         ours = ["from edl.keras import concatenated, feature_inputs" + (", weighted_sum" if weighted else "")]
     else:
         library = ["import torch", "from torch import nn"]
         library += ["from torch.nn import functional as F"] if "F." in text else []
-        ours = ["from edl.torch import Concatenated" + (", WeightedSum" if weighted else "")]
-    groups = [standard, library, ["from edl import features as fc", "from edl import metrics", *ours]]
+        names = ["Concatenated", *(["WeightedSum"] if weighted else [])]
+        names += ["clipped"] if frameworks.is_clipped(spec.optimizer) else []
+        ours = [f"from edl.torch import {', '.join(names)}"]
+    parts = "metrics, schedules" if spec.schedule else "metrics"
+    groups = [standard, library, ["from edl import features as fc", f"from edl import {parts}", *ours]]
     return ["\n".join(group) for group in groups if group]
 
 

@@ -111,6 +111,7 @@ class JobSpec(Struct, frozen=True):
     optimizer: Component
     loss: Component
     metrics: tuple[str, ...]
+    schedule: Component | None = None  # of the learning rate; None: it stays
     training: Training = Training()
     cluster: Cluster = Cluster()
     output: Output = Output()

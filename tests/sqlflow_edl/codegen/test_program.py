@@ -54,6 +54,7 @@ def job(
     select: str = "SELECT age, department, address, income FROM employee",
     words: tuple[str | int, ...] = ("engineering", "finance", "sales"),
     inputs: dict[str, tuple[spec.Feature, ...]] | None = None,
+    schedule: spec.Component | None = None,
 ) -> spec.JobSpec:
     number, word, text, target = names
     params: dict[str, spec.job.Parameter] = {"hidden_units": (100, 150, 50), "activation": "relu"}
@@ -76,6 +77,7 @@ def job(
         optimizer=optimizer or spec.Component("adam", {"learning_rate": 0.001}),
         loss=loss or spec.Component("mean_squared_error"),
         metrics=metrics,
+        schedule=schedule,
     )
 
 
@@ -98,6 +100,10 @@ JOBS = {
         "model": spec.Component("LinearClassifier"),
         "loss": spec.Component("cross_entropy"),
         "metrics": ("accuracy", "auc"),
+    },
+    "scheduled": {
+        "optimizer": spec.Component("adam", {"learning_rate": 0.001, "beta_1": 0.8, "beta_2": 0.99, "clipnorm": 1.0}),
+        "schedule": spec.Component("cosine", {"warmup_steps": 100, "decay_steps": 1900, "end": 0.0}),
     },
     "dates": {
         "inputs": {
