@@ -15,7 +15,7 @@ from sqlflow_edl.analysis.attributes import Attribute, Dictionary, Resolved, Set
 from sqlflow_edl.syntax import ast
 
 Task = Literal["classification", "regression"]
-Architecture = Literal["linear", "deep", "wide_deep", "deepfm"]
+Architecture = Literal["linear", "deep", "wide_deep", "deepfm", "own"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ NAMES: Mapping[Architecture, Mapping[str, tuple[str, ...]]] = {  # input -> what
         "deep": ("dnn", "dnn_feature_columns", "deep_feature_columns"),
     },
     "deepfm": _ONE,
+    "own": _ONE,
 }
 
 
@@ -171,4 +172,5 @@ _ASSEMBLERS: Mapping[Architecture, _Assembler] = {
     "deep": _deep,
     "wide_deep": _wide_deep,
     "deepfm": _deepfm,
+    "own": _deep,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from edl import metrics, spec
@@ -22,7 +23,7 @@ Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: mo
 
 def wants(model: catalog.Entry | None) -> Want:
     """The statistics of the label column that `choose` needs."""
-    if model is None:
+    if model is None or model.task is None:
         return Want.MOMENTS | Want.COUNTS
     return Want.COUNTS if model.task == "classification" else Want.MOMENTS
 
@@ -55,7 +56,9 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
             f"{plan.label} is NULL in {found.nulls:,} of {found.rows:,} training rows",
             f"add WHERE {plan.label} IS NOT NULL to the SELECT",
         )
-    model = plan.settings.model or _suited(plan, classes)
+    model = plan.settings.model
+    if model is None or model.task is None:
+        model = _suited(plan, classes)
     if model.task == "regression":
         if found.min == found.max:
             raise _fail(
@@ -66,12 +69,20 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
 
 
 def _suited(plan: TrainingPlan, classes: Values) -> catalog.Entry:
-    """The model of the family for this label: few distinct values are classes, other numbers a regression."""
-    most = plan.settings.example.most_classes or MOST_AUTO_CLASSES
+    """The model for this label, of a family, or the user's own with its task.
+
+    A loss that is written decides; else few distinct values are classes, other numbers a regression.
+    """
+    choice = plan.settings.choice
+    most = choice.example.most_classes or MOST_AUTO_CLASSES
     few = classes is not None and len(classes) <= most
     categorical = plan.schema.type(plan.label) is not ColumnType.NUMBER
     classifies = categorical or (few and plan.schema.is_integer(plan.label))
-    name = plan.settings.family + ("Classifier" if classifies else "Regressor")
+    if plan.settings.loss:
+        classifies = catalog.LOSSES.entries[plan.settings.loss].task == "classification"
+    if choice.entry is not None:
+        return replace(choice.entry, task="classification" if classifies else "regression")
+    name = choice.family + ("Classifier" if classifies else "Regressor")
     counted = "different values" if classes is None else f"{len(classes):,} different values"
     plan.notes.append(
         f"{name} is chosen: {plan.label} is {plan.schema.type(plan.label).words} with {counted}"
@@ -85,7 +96,9 @@ def _classes(plan: TrainingPlan, model: catalog.Entry, classes: Values) -> tuple
         raise _fail(
             plan,
             f"{plan.label} has more than {MOST_CLASSES:,} different values, too many for classes",
-            f"train a {regressor}" if plan.schema.type(plan.label) is ColumnType.NUMBER else None,
+            f"train a {regressor}"
+            if "Classifier" in model.name and plan.schema.type(plan.label) is ColumnType.NUMBER
+            else None,
         )
     wanted = plan.settings.get("model.n_classes")
     if isinstance(wanted, int) and wanted != len(classes):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from edl import spec
-from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
-from sqlflow_edl.analysis import catalog, labels, steps
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from sqlflow_edl.analysis import catalog, labels, own, steps
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
@@ -19,6 +19,7 @@ from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
 from sqlflow_edl.analysis.functions import Draft, Statistics
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
+from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.syntax import ast
@@ -28,8 +29,7 @@ from sqlflow_edl.syntax import ast
 class Settings:
     """The statement's attributes, checked, before the rows are known."""
 
-    model: catalog.Entry | None  # None: of its family the one for the label
-    family: str
+    choice: Choice
     framework: spec.job.Framework
     optimizer: catalog.Entry
     schedule: catalog.Entry | None
@@ -37,9 +37,9 @@ class Settings:
     resolved: Mapping[str, Resolved]
 
     @property
-    def example(self) -> catalog.Entry:
-        """The model, or one of its family: they have the same inputs and parameters."""
-        return self.model or catalog.MODELS.entries[f"{self.family}Classifier"]
+    def model(self) -> catalog.Entry | None:
+        """The model; None where the label chooses it."""
+        return self.choice.entry
 
     def get(self, name: str) -> Setting:
         return self.resolved[name].value if name in self.resolved else None
@@ -90,6 +90,7 @@ class TrainingPlan:
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """The JobSpec. classes: the distinct labels of *all* rows, those held out included."""
         errors: list[SQLFlowError] = []
+        choice = self.settings.choice
         model, label = labels.choose(self, statistics[self.label], classes)
         inputs = self._inputs(statistics, model, label, errors)
         loss = self._loss(model, errors)
@@ -102,7 +103,7 @@ class TrainingPlan:
             query=self.query,
             rows=rows,
             framework=self.settings.framework,
-            model=spec.Component(model.name, self._parameters(model, without="n_classes")),
+            model=spec.Component(model.name, self._model_parameters(model)),
             inputs=inputs,
             label=label,
             optimizer=steps.optimizer(self.settings.optimizer, self.settings.resolved),
@@ -110,12 +111,17 @@ class TrainingPlan:
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
             training=training,
+            own=own.stored(choice.own, _given(choice, self.settings.resolved)) if choice.own else None,
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
 
-    def _parameters(self, entry: catalog.Entry, without: str = "") -> dict[str, spec.job.Parameter]:
-        found = catalog.parameters(entry, self.settings.resolved)
-        return {name: value for name, value in found.items() if name != without}
+    def _parameters(self, entry: catalog.Entry) -> dict[str, spec.job.Parameter]:
+        return dict(catalog.parameters(entry, self.settings.resolved))
+
+    def _model_parameters(self, model: catalog.Entry) -> dict[str, spec.job.Parameter]:
+        """Without the number of classes of a built-in model: the label says it."""
+        hidden = () if self.settings.choice.own else ("n_classes",)
+        return {name: value for name, value in self._parameters(model).items() if name not in hidden}
 
     def _loss(self, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
         default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
@@ -183,7 +189,7 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
     drafts: list[Draft] = []
     resolver = Resolver(schema, [label], errors, notes)
     for clause in statement.columns:
-        name = named(clause, settings.example.architecture, errors)
+        name = named(clause, settings.choice.example.architecture, errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names:
@@ -203,19 +209,20 @@ def checked_settings(statement: ast.Statement) -> Settings:
 
 def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: list[str]) -> Settings:
     """Model, optimizer, loss and attributes: all that can be known before the database is asked."""
-    model, family = _model(statement, errors)
-    example = model or catalog.MODELS.entries[f"{family}Classifier"]
+    choice = choose(statement, errors)
     shared = Dictionary(TRAIN)
     optimizer = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
     optimizer = optimizer or catalog.OPTIMIZERS.entries["adam"]
     loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
-    chosen = [example, optimizer, *(entry for entry in (loss, schedule) if entry)]
+    chosen = [choice.example, optimizer, *(entry for entry in (loss, schedule) if entry)]
     rows = [row for entry in chosen for row in entry.params]
     dictionary = Dictionary((*TRAIN, *rows), catalog.elsewhere(chosen))
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)
-    framework = resolved["model.framework"].value if "model.framework" in resolved else "keras"
+    framework = _framework(choice, resolved, errors)
+    if choice.own and statement.model:
+        own.check(choice.own, _given(choice, resolved), statement.model.span, errors)
     if framework not in optimizer.frameworks:
         errors.append(
             SemanticError(
@@ -244,7 +251,33 @@ def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: 
             )
         )
     named_loss = loss.name if loss else None
-    return Settings(model, family, framework, optimizer, schedule, named_loss, resolved)  # type: ignore[arg-type]
+    return Settings(choice, framework, optimizer, schedule, named_loss, resolved)
+
+
+def _framework(
+    choice: Choice, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
+) -> spec.job.Framework:
+    found = choice.framework
+    if "model.framework" in resolved:
+        found = str(resolved["model.framework"].value)
+        if choice.own and choice.own.framework not in (None, found):
+            errors.append(
+                SemanticError(
+                    f"{choice.own.attribute} is written in {choice.own.framework}, not {found}",
+                    span=resolved["model.framework"].written.value.span,
+                    hint="leave model.framework out",
+                )
+            )
+    return "torch" if found == "torch" else "keras"
+
+
+def _given(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:
+    """The parameters of the model that are written."""
+    return [
+        name.removeprefix("model.")
+        for name in resolved
+        if name in {row.name for row in choice.example.params}
+    ]
 
 
 def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[ast.Attribute]:
@@ -255,23 +288,6 @@ def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowEr
         else:
             kept.append(each)
     return kept
-
-
-def _model(statement: ast.Statement, errors: list[SQLFlowError]) -> tuple[catalog.Entry | None, str]:
-    """The model, or None and the family of which the label chooses one."""
-    if statement.model is None:
-        return None, "DNN"
-    name = statement.model.text
-    if found := catalog.MODELS.find(name):
-        return found, name
-    if family := catalog.family(name):
-        return None, family
-    hint = did_you_mean(name, (*catalog.MODELS.entries, *catalog.FAMILIES))
-    message = f"unknown model {name}"
-    if name in catalog.PLANNED_MODELS or "." in name:
-        message, hint = f"the model {name} is not there yet", "there are " + ", ".join(catalog.MODELS.entries)
-    errors.append(SemanticError(message, span=statement.model.span, hint=hint))
-    return None, "DNN"
 
 
 def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:

@@ -40,6 +40,8 @@ from edl.spec import (
 )
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.codegen import frameworks
+from sqlflow_edl.codegen.imports import imports
+from sqlflow_edl.codegen.own import own_model
 from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
 
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
@@ -102,6 +104,7 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
     body = frameworks.loss_body(spec.framework, spec.loss, spec.label)
     params = spec.model.params
     architecture = _architecture(spec)
+    arrays = ", arrays" if spec.own and "features" in spec.own.passes else ""
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
@@ -110,7 +113,7 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
         "features": layout(_features(spec, stored), prefix="FEATURES = "),  # fills `stored`
-        "imports": _imports(spec, architecture, body, bool(stored)),
+        "imports": imports(spec, architecture + arrays, body, bool(stored)),
         "stored": bool(stored),
         "architecture": architecture,
         "label": layout(_label(spec), prefix="LABEL = "),
@@ -125,6 +128,8 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "logits": "" if regression else "  # logits",
         "scaled": " * LABEL.std + LABEL.mean" if regression else "",
         **(_deepfm(spec) if architecture == "deepfm" else {}),
+        "own_takes_arrays": bool(arrays),
+        **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
         "learning_rate": literal(spec.optimizer.params["learning_rate"]),
         "optimizer": layout(write_optimizer(spec.optimizer), indent=4, prefix="return "),
@@ -135,6 +140,8 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
 
 
 def _architecture(spec: JobSpec) -> str:
+    if spec.own is not None:
+        return "own"
     architecture = MODELS.entries[spec.model.name].architecture
     return "deep" if architecture == "linear" else architecture  # without hidden layers
 
@@ -176,27 +183,6 @@ def _schedule(spec: JobSpec) -> str:
     rate = literal(spec.optimizer.params["learning_rate"])
     call = frameworks.schedule(spec.schedule.name, spec.schedule.params, rate)
     return layout(call, indent=4, prefix="return ")
-
-
-def _imports(spec: JobSpec, architecture: str, body: list[str], stored: bool) -> list[str]:
-    text = "\n".join(body)
-    weighted = architecture in ("wide_deep", "deepfm")
-    standard = [
-        *(["import math"] if "math." in text else []),
-        *(["from pathlib import Path"] if stored else []),
-    ]
-    if spec.framework == "keras":
-        library = ["import keras"]
-        ours = ["from edl.keras import concatenated, feature_inputs" + (", weighted_sum" if weighted else "")]
-    else:
-        library = ["import torch", "from torch import nn"]
-        library += ["from torch.nn import functional as F"] if "F." in text else []
-        names = ["Concatenated", *(["WeightedSum"] if weighted else [])]
-        names += ["clipped"] if frameworks.is_clipped(spec.optimizer) else []
-        ours = [f"from edl.torch import {', '.join(names)}"]
-    parts = "metrics, schedules" if spec.schedule else "metrics"
-    groups = [standard, library, ["from edl import features as fc", f"from edl import {parts}", *ours]]
-    return ["\n".join(group) for group in groups if group]
 
 
 _TORCH_ACTIVATIONS = {

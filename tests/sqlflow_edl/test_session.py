@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +15,11 @@ import sqlflow_edl
 from edl import spec
 from edl.errors import SemanticError, SourceError, SQLFlowError
 from edl.models.archive import Archive, read_archive
+from edl.program.own import PATH_VARIABLE, find
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 
+MODELS = Path(__file__).parents[1] / "fixtures" / "models"
 FRAMEWORKS = ["keras", "torch"]
 
 
@@ -39,6 +42,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A database with real tables and a model of each kind, trained in one framework."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv(PATH_VARIABLE, str(shutil.copytree(MODELS, tmp_path_factory.mktemp("path") / "models")))
         with sqlflow_edl.connect("duckdb:") as opened:
             for name, data in (("iris", datasets.load_iris()), ("cancer", datasets.load_breast_cancer())):
                 columns = {f"x{i}": data.data[:, i] for i in range(data.data.shape[1])}
@@ -208,6 +212,30 @@ def test_models_of_several_parts_train_and_predict(
         assert {name: len(features) for name, features in found.inputs.items()} == inputs
     assert list(found.inputs) == list(inputs)
     assert table(session, f"{rows} TO PREDICT USING parts").num_rows == 150
+
+
+OWN = {"keras": ("nets.Tower", "nets.joined"), "torch": ("torch_nets.Model", "torch_nets.custom_model")}
+
+
+def test_models_of_the_users_own_train_and_predict_until_their_source_changes(
+    session: Session, tmp_path: Path
+) -> None:
+    matrix, arrays = OWN[archive(session, "flowers", tmp_path).spec.framework]
+    run(
+        session,
+        f"SELECT * FROM iris TO TRAIN {matrix} WITH epochs = 2, model.units = [8] LABEL kind INTO own;"
+        f"SELECT x0, x3 FROM iris TO TRAIN {arrays} WITH epochs = 50, lr = 0.02 LABEL x3 INTO own2",
+    )
+    assert table(session, "SELECT * FROM iris TO PREDICT USING own").num_rows == 150
+    assert table(session, "SELECT * FROM iris TO EVALUATE own2 WITH metrics = r2")["r2"].to_pylist()[0] > 0.3
+    changed = find(arrays).file
+    before = changed.read_text()
+    changed.write_text(before + "# changed\n")
+    with pytest.raises(SQLFlowError, match=f"{arrays} has changed since the model was trained"):
+        run(session, "SELECT * FROM iris TO PREDICT USING own2")
+    run(session, f"SELECT x0, x3 FROM iris TO TRAIN {arrays} WITH epochs = 1 LABEL x3 INTO own2")
+    assert table(session, "SELECT * FROM iris TO PREDICT USING own2").num_rows == 150
+    changed.write_text(before)
 
 
 def test_training_again_adds_a_version_and_keeps_the_first(session: Session, tmp_path: Path) -> None:

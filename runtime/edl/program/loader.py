@@ -15,6 +15,7 @@ from typing import Any
 from edl.errors import JobError
 from edl.program.contract import check
 from edl.program.digest import is_edited
+from edl.program.own import make_importable, with_digest
 from edl.program.user_code import user_code
 from edl.spec import JobSpec, from_json
 
@@ -58,11 +59,15 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
 
     Every call imports anew under a new module name, so two programs, or two versions of one, live side by side;
     files beside model.py are found by `__file__`, and modules beside it by `from . import name`.
+    A model of the user's own is imported as it is on disk now; the source of one that is used must be that of training.
     JobError: no such file, an error in model.py with its line, a function that is missing or takes other arguments.
     SpecError: job.json is not a JobSpec.
     """
     folder = Path(folder).absolute()
     spec = spec or read_spec(folder)
+    if spec.own is not None:
+        spec = with_digest(spec)
+        make_importable(spec.model.name)
     source = _read(folder / MODEL_FILE)
     module = _import(folder / MODEL_FILE, source)
     functions = check(module, spec.framework, str(folder / MODEL_FILE))

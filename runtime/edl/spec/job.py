@@ -62,6 +62,19 @@ class Component(Struct, frozen=True):
     params: dict[str, Parameter] = {}
 
 
+class Own(Struct, frozen=True):
+    """A model of the user's own, by the dotted name in `JobSpec.model`.
+
+    module, attribute: what a program imports. digest: of the source that defines it, SHA-256. passes: parameters that
+    the program itself fills in: features, in_features, outputs, out_features.
+    """
+
+    module: str
+    attribute: str
+    digest: str
+    passes: tuple[str, ...] = ()
+
+
 class Training(Struct, frozen=True):
     """How the optimizer's steps are taken.
 
@@ -117,6 +130,7 @@ class JobSpec(Struct, frozen=True):
     output: Output = Output()
     trained_model: str = ""  # PREDICT, EVALUATE: name@version of the model that is used
     batch_size: int = 8192  # PREDICT, EVALUATE: rows of one forward pass
+    own: Own | None = None
     edited: bool = False  # model.py no longer is what the compiler wrote
     version: int = VERSION
 

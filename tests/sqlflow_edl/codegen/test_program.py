@@ -55,6 +55,7 @@ def job(
     words: tuple[str | int, ...] = ("engineering", "finance", "sales"),
     inputs: dict[str, tuple[spec.Feature, ...]] | None = None,
     schedule: spec.Component | None = None,
+    own: spec.Own | None = None,
 ) -> spec.JobSpec:
     number, word, text, target = names
     params: dict[str, spec.job.Parameter] = {"hidden_units": (100, 150, 50), "activation": "relu"}
@@ -78,6 +79,7 @@ def job(
         loss=loss or spec.Component("mean_squared_error"),
         metrics=metrics,
         schedule=schedule,
+        own=own,
     )
 
 
@@ -148,6 +150,17 @@ JOBS = {
     "deepfm_regressor": {
         "inputs": {"features": (spec.Embedding(spec.Vocabulary("city", ("oslo", "rome")), 8),)},
         "model": spec.Component("DeepFMRegressor", {"hidden_units": (100, 50), "embedding_dim": 8}),
+    },
+    "own": {
+        "model": spec.Component("nets.Model", {"units": (16, 8), "kind": "x'); import os #"}),
+        "own": spec.Own("nets", "Model", "0" * 64, ("in_features", "out_features")),
+    },
+    "own_arrays": {
+        "model": spec.Component("zoo.wide"),
+        "own": spec.Own("zoo.wide", "build", "0" * 64, ("features",)),
+        "label": TWO,
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("auc",),
     },
     "huber_regressor": {
         "loss": spec.Component("huber", {"delta": 1.5}),

@@ -1,0 +1,78 @@
+"""A model of the user's own in a TRAIN statement: its parameters are those of its class or function.
+
+`WITH model.units = 3` is its parameter `units`. What the program itself knows it fills in where the signature has a
+parameter of that name: `features` (then the model is given the arrays of the features, else one matrix), `in_features`
+(the width of that matrix), `outputs` or `out_features` (one for a number or two classes, else the number of classes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError
+from edl.program.own import OwnModel, find
+from sqlflow_edl.analysis.attributes import TRAIN, Attribute, Dictionary
+from sqlflow_edl.analysis.catalog import Entry
+from sqlflow_edl.syntax import ast
+
+PASSED = ("features", "in_features", "outputs", "out_features")
+
+
+def look_up(name: ast.Name) -> OwnModel:
+    """The model of that dotted name; SemanticError with the place."""
+    try:
+        return find(str(name))
+    except SQLFlowError as error:
+        error.span = name.span
+        raise
+
+
+def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
+    """The model as the catalog would have it; the label decides its task.
+
+    Where the signature takes anything, what is written with `model.` is a parameter too.
+    """
+    names = list(own.signature.names)
+    if own.signature.anything:
+        prefixed = (each.key for each in written if each.key.casefold().startswith("model."))
+        names += [key[len("model.") :] for key in prefixed]
+    rows = (_attribute(own, each) for each in dict.fromkeys(names) if not _reserved(each))
+    return Entry(name, f"{own.attribute}({own.signature})", tuple(rows), architecture="own")
+
+
+def unseen(statement: ast.Statement) -> Entry:
+    """Stands in for a model that was not found: it takes every attribute, so that its lack is the only error."""
+    rows = (Attribute(each.key, "anything", "") for each in statement.attributes)
+    return Entry("", "", tuple(rows), architecture="own")
+
+
+def _reserved(parameter: str) -> bool:
+    """Whether `model.parameter` means something for every model, as model.optimizer does."""
+    return not parameter.isidentifier() or Dictionary(TRAIN).find(f"model.{parameter}") is not None
+
+
+def _attribute(own: OwnModel, parameter: str) -> Attribute:
+    return Attribute(
+        f"model.{parameter}", "anything", f"A parameter of {own.attribute}.", aliases=(parameter,)
+    )
+
+
+def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowError]) -> None:
+    """Add an error when a required parameter is neither given nor filled in."""
+    lacking = [name for name in own.signature.required if name not in {*given, *PASSED}]
+    if lacking:
+        plural = "s" if len(lacking) > 1 else ""
+        errors.append(
+            SemanticError(
+                f"{own.attribute} needs its parameter{plural} {', '.join(lacking)}",
+                span=span,
+                hint=f"write WITH model.{lacking[0]} = …; it is {own.attribute}({own.signature})",
+            )
+        )
+
+
+def stored(own: OwnModel, given: Iterable[str]) -> spec.Own:
+    """The model as the JobSpec keeps it."""
+    passes = tuple(name for name in PASSED if name in own.signature.names and name not in set(given))
+    return spec.Own(own.module, own.attribute, own.digest, passes)

@@ -1,0 +1,46 @@
+"""The import lines of a generated page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from edl.spec import JobSpec
+from sqlflow_edl.codegen import frameworks
+
+# Kind of architecture -> what its page takes from edl.keras or edl.torch.
+_HELPERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "keras": {
+        "deep": ("concatenated", "feature_inputs"),
+        "wide_deep": ("concatenated", "feature_inputs", "weighted_sum"),
+        "deepfm": ("concatenated", "feature_inputs", "weighted_sum"),
+        "own": ("concatenated", "feature_inputs"),
+        "own, arrays": ("feature_inputs",),
+    },
+    "torch": {
+        "deep": ("Concatenated",),
+        "wide_deep": ("Concatenated", "WeightedSum"),
+        "deepfm": ("Concatenated", "WeightedSum"),
+        "own": ("Concatenated",),
+        "own, arrays": (),
+    },
+}
+
+
+def imports(spec: JobSpec, kind: str, body: list[str], stored: bool) -> list[str]:
+    """The groups of imports. kind: of architecture; body: of the loss; stored: whether lists stand in files."""
+    text = "\n".join(body)
+    standard = [
+        *(["import math"] if "math." in text else []),
+        *(["from pathlib import Path"] if stored else []),
+    ]
+    helpers = [*_HELPERS[spec.framework][kind]]
+    if spec.framework == "keras":
+        library = ["import keras"]
+    else:
+        library = ["import torch", "from torch import nn"]
+        library += ["from torch.nn import functional as F"] if "F." in text else []
+        helpers += ["clipped"] if frameworks.is_clipped(spec.optimizer) else []
+    ours = ["from edl import features as fc"]
+    ours += ["from edl import metrics, schedules" if spec.schedule else "from edl import metrics"]
+    ours += [f"from edl.{spec.framework} import {', '.join(helpers)}"] if helpers else []
+    return ["\n".join(group) for group in (standard, library, ours) if group]

@@ -1,0 +1,37 @@
+"""A user's own model on a generated page: how it is imported, made, and what it is given."""
+
+from __future__ import annotations
+
+from edl.spec import JobSpec, Own
+from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
+
+# Names of a program's own: what is imported under one of them is called `own_model`.
+_TAKEN = frozenset(
+    (
+        *("FEATURES", "LABEL", "STORED", "F", "Path", "fc", "keras", "math", "metrics", "nn", "schedules", "torch"),
+        *("Concatenated", "Model", "clipped", "concatenated", "feature_inputs", "inputs", "model", "outputs", "super"),
+        *("callbacks", "custom_model", "eval_metrics_fn", "feed", "learning_rate", "loss", "optimizer", "scores"),
+    )
+)  # fmt: skip
+
+
+def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
+    """How the page imports and makes the user's own model, and whether that is given arrays or one matrix."""
+    name = own.attribute if own.attribute not in _TAKEN else "own_model"
+    known = {
+        "features": "FEATURES",
+        "in_features": "FEATURES.width",
+        "outputs": literal(spec.label.outputs),
+        "out_features": literal(spec.label.outputs),
+    }
+    passed = tuple((each, known[each]) for each in own.passes)
+    written = tuple((each, _value(value)) for each, value in spec.model.params.items())
+    renamed = "" if name == own.attribute else f" as {name}"
+    return {
+        "own_import": f"from {own.module} import {own.attribute}{renamed}",
+        "own_model": layout(Call(name, (*passed, *written)), indent=8, prefix="self.model = "),
+    }
+
+
+def _value(value: object) -> Expression:
+    return Items(tuple(map(literal, value))) if isinstance(value, tuple | list) else literal(value)

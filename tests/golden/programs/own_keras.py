@@ -1,0 +1,50 @@
+"""nets.Model, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import concatenated, feature_inputs
+
+from nets import Model as own_model
+
+FEATURES = fc.Features(
+    fc.standardize("age", mean=38.58, std=13.64),
+    fc.one_hot(fc.vocabulary("department", ["engineering", "finance", "sales"])),
+    fc.embedding(fc.hash_bucket("address", 1000), dim=16),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    model = own_model(
+            in_features=FEATURES.width,
+            out_features=1,
+            units=[16, 8],
+            kind="x'); import os #",
+        )
+    outputs = model(concatenated(FEATURES, inputs))
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(outputs)
+    return keras.Model(inputs, outputs)
+
+
+def loss(labels, predictions):
+    return keras.losses.mean_squared_error(labels / LABEL.std, predictions / LABEL.std)
+
+
+def optimizer(lr=0.001):
+    return keras.optimizers.Adam(lr)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
