@@ -71,7 +71,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
 
 def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
     chosen = plan.settings.model is None
-    entry = catalog.MODELS.find(spec.model.name)
+    entry = catalog.MODELS.find(spec.model.name) or plan.settings.model
     yield spec.model.name, entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
     yield "framework", spec.framework, _origin(plan, "model.framework")
     yield from _parameters(plan, "model", spec.model)
