@@ -128,7 +128,7 @@ class _OneHot(nn.Module):
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         ids = torch.stack([features[name] for name in self.entries], dim=1) + self.first
-        hot = torch.zeros(len(ids), self.width, device=ids.device)
+        hot = torch.zeros(ids.shape[0], self.width, device=ids.device)
         return hot.scatter_(1, ids, 1.0)
 
 

@@ -39,7 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 # What a subcommand runs: module.function; only the one that is called is imported.
-COMMANDS = {"run": "run.run", "compile": "compile.compile_", "samples": "samples.samples"}
+COMMANDS = {
+    "run": "run.run",
+    "compile": "compile.compile_",
+    "export": "export.export",
+    "samples": "samples.samples",
+}
 
 
 def _load(command: str) -> Callable[[argparse.Namespace], int]:
@@ -73,6 +78,15 @@ def _parser() -> argparse.ArgumentParser:
     compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
+    export = _command(commands, "export", "write a trained model for use without this package")
+    export.add_argument("model", metavar="MODEL", help="its name, or name@version")
+    export.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        required=True,
+        help="FILE.keras or a folder for TensorFlow (a Keras model), FILE.pt2 or FILE.onnx (a PyTorch model)",
+    )
     _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
     return parser
 

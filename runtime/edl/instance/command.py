@@ -30,9 +30,14 @@ if TYPE_CHECKING:
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Pin the program's rows, run its job and show what it came to."""
+    """Pin the program's rows, run its job and show what it came to; or export its model, which needs no rows."""
     folder: Path = options.program.absolute()
     spec = read_spec(folder)
+    if options.kind == "export":
+        with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+            words = work.export(program, options.weights, options.output.absolute())
+        print(f"wrote {words} to {options.output}", file=sys.stderr)
+        return
     if options.kind == "predict":
         check_suffix(options.output)
     with _job(options.kind) as job:

@@ -3,6 +3,7 @@
     edl train    --program DIR [--output FILE]
     edl evaluate --program DIR --weights ARCHIVE
     edl predict  --program DIR --weights ARCHIVE [--output FILE]
+    edl export   --program DIR --weights ARCHIVE --output FILE.keras|FOLDER|FILE.pt2|FILE.onnx
 
 The rows are fixed by the program's own reader.py, `pin(folder, *, seed, shuffle)`. Figures and predictions go to
 standard output, progress and messages to standard error. Nothing heavy is imported before the arguments are right.
@@ -67,6 +68,15 @@ def _parser() -> argparse.ArgumentParser:
     _weights(predict)
     predict.add_argument(
         "--output", type=Path, help="a .csv, .parquet or .arrow file (default: CSV on standard output)"
+    )
+    export = commands.add_parser("export", help="write a trained model for use without this package")
+    _common(export)
+    _weights(export)
+    export.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)",
     )
     return parser
 

@@ -29,9 +29,9 @@ from edl.instance.archive import save
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
 from edl.models.fitting import read_fitting
-from edl.nn.structure import Array
+from edl.nn.structure import Array, checked_features
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
-from edl.spec import JobSpec
+from edl.spec import JobSpec, source_columns
 from edl.worker.events import Observer
 from edl.worker.inference import evaluate, predict
 from edl.worker.outcome import Outcome
@@ -88,6 +88,23 @@ def _train(
     fitting = read_fitting(job.rows)
     save(job.path / ARCHIVE, program, pinned, rows, adapter, outcome, started, fitting)
     return msgspec.structs.replace(outcome, archive=ARCHIVE)
+
+
+def export(program: Program, weights: Path, path: Path) -> str:
+    """Write the program's model with these weights to `path`, in the format of its suffix; the format in words.
+
+    JobError: see `edl.nn.export`.
+    """
+    import pyarrow as pa
+
+    from edl.nn.export import export as write
+
+    columns = dict.fromkeys(name for feature in program.spec.features for name in source_columns(feature))
+    batch = pa.record_batch({name: pa.nulls(2) for name in columns})  # what a NULL becomes is an example too
+    features = checked_features(program.call("feed", batch, "predict")[0], 2)
+    adapter = nn.create(program, features, None, seed=program.spec.training.seed)
+    adapter.set_weights(_weights(weights))
+    return write(adapter.framework, adapter.model, features, path)
 
 
 def _weights(file: Path | None) -> Mapping[str, Array]:

@@ -39,6 +39,7 @@ class Minibatches(NamedTuple):
 
 class Adapter(Protocol):
     framework: str
+    model: Any  # keras.Model or torch.nn.Module
 
     def train(self, rows: Minibatches) -> Floats:
         """Take an optimizer step for each minibatch, in order; their mean losses, float32 (steps,)."""

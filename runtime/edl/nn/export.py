@@ -1,0 +1,86 @@
+"""Trained models in formats that need none of our code: Keras, TensorFlow SavedModel, torch.export, ONNX.
+
+An exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids
+int64 (n,) under `f0`, `f1`, …; it gives the model's outputs, logits for classes. Any number of rows goes in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from edl.errors import JobError
+from edl.nn.structure import Features
+
+Write = Callable[[Any, Features, Path], None]
+
+
+def export(framework: str, model: Any, features: Features, path: Path) -> str:
+    """Write the model in the format that the path's suffix names; the format in words.
+
+    features: of two rows or more, an example of what the model takes. JobError: the framework has no such format, a
+    package is missing, or something of that name is there.
+    """
+    formats = FORMATS[framework]
+    if path.suffix not in formats:
+        known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
+        raise JobError(f"a model in {framework} cannot be written to {path.name}", hint=f"there are {known}")
+    if path.exists():
+        raise JobError(f"{path} is there already", hint="remove it, or choose another name")
+    words, write = formats[path.suffix]
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the exporters praise themselves on it
+            write(model, features, partial)
+        partial.replace(path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+    return words
+
+
+def _keras(model: Any, features: Features, path: Path) -> None:
+    model.save(path)
+
+
+def _saved_model(model: Any, features: Features, path: Path) -> None:
+    model.export(str(path), format="tf_saved_model", verbose=False)
+
+
+def _exported(model: Any, features: Features) -> Any:
+    import torch
+
+    tensors = {name: torch.from_numpy(array) for name, array in features.items()}
+    rows = torch.export.Dim("rows")
+    return torch.export.export(
+        model.eval(), (tensors,), dynamic_shapes=({name: {0: rows} for name in tensors},)
+    )
+
+
+def _torch(model: Any, features: Features, path: Path) -> None:
+    import torch
+
+    torch.export.save(_exported(model, features), path)
+
+
+def _onnx(model: Any, features: Features, path: Path) -> None:
+    import torch
+
+    for package in ("onnx", "onnxscript"):
+        if importlib.util.find_spec(package) is None:
+            raise JobError(f"ONNX needs the package {package}", hint="pip install onnx onnxscript")
+    program = _exported(model, features)
+    names = list(features)
+    torch.onnx.export(
+        program, f=path, input_names=names, output_names=["outputs"], external_data=False, verbose=False
+    )
+
+
+FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
+    "keras": {".keras": ("a Keras model", _keras), "": ("a TensorFlow SavedModel", _saved_model)},
+    "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
+}

@@ -1,0 +1,45 @@
+"""`sqlflow export`: a model of the data source as a file that needs none of our code to be used."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.render import render
+
+
+def export(options: argparse.Namespace) -> int:
+    """The command; returns the exit code."""
+    from edl.data import connect
+    from edl.models.archive import read_archive
+    from edl.models.registry import Registry
+    from sqlflow_edl.codegen import generate
+
+    if not options.source:
+        print("sqlflow export: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
+        return exit_codes.USAGE
+    with tempfile.TemporaryDirectory() as folder:
+        archive, program = Path(folder) / "model.zip", Path(folder) / "program"
+        try:
+            with connect(options.source) as source:
+                Registry(source).load(options.model, archive)
+            generate(read_archive(archive).spec).write(program)
+        except SQLFlowError as error:
+            if options.debug:
+                traceback.print_exc()
+            print(render(error), file=sys.stderr)
+            return exit_codes.FAILED
+        return _in_a_process_of_its_own(program, archive, options.output)
+
+
+def _in_a_process_of_its_own(program: Path, archive: Path, output: str) -> int:
+    """The framework belongs in another process; that one says what is wrong itself."""
+    command = [sys.executable, "-P", "-m", "edl.instance.main", "export", "--output", output]
+    done = subprocess.run([*command, "--program", str(program), "--weights", str(archive)], check=False)  # noqa: S603
+    return exit_codes.OK if done.returncode == 0 else exit_codes.FAILED

@@ -1,0 +1,102 @@
+"""`sqlflow export`: the exported model, loaded where our code cannot be, gives the outputs that ours gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sqlflow_edl
+from edl import features as fc
+from edl import spec
+from edl.models.archive import read_archive
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.session import Session
+
+TABLE = """CREATE TABLE t AS SELECT i * 0.5::DOUBLE AS a, 'c' || i % 5 AS b, 'd' || i % 40 AS c, i * 2.0::DOUBLE AS y
+FROM range(60) AS n(i)"""
+TRAIN = """SELECT * FROM t TO TRAIN DNNRegressor WITH hidden_units = [4], epochs = 2, model.framework = {framework}
+LABEL y INTO m.{framework}"""
+OUTSIDE = {
+    ".keras": "import keras; print(keras.models.load_model(path)(given).numpy().tolist())",
+    "": "import tensorflow as tf; model = tf.saved_model.load(path); "
+    "print(model.serve({k: tf.constant(v) for k, v in given.items()}).numpy().tolist())",
+    ".pt2": "import torch; print(torch.export.load(path).module()("
+    "{k: torch.from_numpy(v) for k, v in given.items()}).tolist())",
+    ".onnx": "import onnxruntime; print(onnxruntime.InferenceSession(path).run(None, given)[0].tolist())",
+}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database with a model in each framework."""
+    url = f"duckdb:///{tmp_path_factory.mktemp('export') / 'e.duckdb'}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        with sqlflow_edl.connect(url, create=True) as session:
+            for text in (TABLE, *(TRAIN.format(framework=framework) for framework in ("keras", "torch"))):
+                list(session.run(text))
+    return url
+
+
+def our_outputs(session: Session, model: str, tmp_path: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """What the model is given for the first rows, and what it predicts."""
+    session.registry.load(model, tmp_path / "m.zip")
+    trained: spec.JobSpec = read_archive(tmp_path / "m.zip").spec
+    [rows] = session.run("SELECT * FROM t LIMIT 7")
+    [batch] = rows.to_arrow().to_batches()
+    [result] = session.run(f"SELECT * FROM t LIMIT 7 TO PREDICT USING {model}")
+    return fc.Features(*trained.features).transform(batch), result.to_arrow()["y"].to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("model", "suffix"), [("m.keras", ".keras"), ("m.keras", ""), ("m.torch", ".pt2"), ("m.torch", ".onnx")]
+)
+def test_an_exported_model_gives_the_same_outputs_without_our_code(
+    model: str, suffix: str, source: str, tmp_path: Path
+) -> None:
+    if suffix == ".onnx":
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+    path = tmp_path / f"exported{suffix}"
+    assert main(["export", model, "-o", str(path), "--source", source]) == 0
+    with sqlflow_edl.connect(source) as session:
+        given, wanted = our_outputs(session, model, tmp_path)
+    np.savez(tmp_path / "given.npz", **given)
+    code = (
+        "import sys; sys.modules['edl'] = sys.modules['sqlflow_edl'] = None\n"
+        "import numpy as np\n"
+        f"path, given = {str(path)!r}, dict(np.load({str(tmp_path / 'given.npz')!r}))\n{OUTSIDE[suffix]}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    outputs = np.array([float(number) for number in done.stdout.replace("[", "").replace("]", "").split(",")])
+    assert outputs == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "words"),
+    [
+        ("m.keras", "x.onnx", "a model in keras cannot be written to x.onnx"),
+        ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
+        ("m.tirch", "x.pt2", "did you mean m.torch?"),
+    ],
+)
+def test_what_cannot_be_exported_is_named(
+    model: str, name: str, words: str, source: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", model, "-o", str(tmp_path / name), "--source", source]) == 1
+    assert words in capfd.readouterr().err
+    assert not list(tmp_path.glob("*x*"))
+
+
+def test_a_file_that_is_there_is_not_overwritten(
+    source: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.pt2").write_text("mine", encoding="utf-8")
+    assert main(["export", "m.torch", "-o", str(tmp_path / "x.pt2"), "--source", source]) == 1
+    assert "is there already" in capfd.readouterr().err
+    assert (tmp_path / "x.pt2").read_text(encoding="utf-8") == "mine"
