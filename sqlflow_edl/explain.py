@@ -12,10 +12,12 @@ from edl.models.archive import read_archive
 from edl.models.records import split_reference
 from sqlflow_edl.analysis import use
 from sqlflow_edl.analysis.outline import title
-from sqlflow_edl.places import at
+from sqlflow_edl.places import at, placed
 from sqlflow_edl.reports import plan, table
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.queries import objection
 
 if TYPE_CHECKING:
     from sqlflow_edl.session import Session
@@ -72,9 +74,18 @@ def _drop(session: Session, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, session.dialect), f"{gone} would be dropped", "")]
 
 
+def _sql(session: Session, statement: Statement) -> list[plan.Row]:
+    """A query is looked at, because most mistakes are in queries; other SQL cannot be tried without doing it."""
+    rows = [("statement", title(statement, session.dialect), "goes to the database as it is", "")]
+    if objection(statement.text, dialect_named(session.dialect)) is None:
+        with placed(statement.span):
+            schema = session.source.schema(statement.text)
+        rows += (("column", field.name, str(field.type), "") for field in schema)
+    return rows
+
+
 def _other(session: Session, statement: Statement) -> list[plan.Row]:
-    what = "goes to the database as it is" if statement.kind == "sql" else "reads the models of the source"
-    return [("statement", title(statement, session.dialect), what, "")]
+    return [("statement", title(statement, session.dialect), "reads the models of the source", "")]
 
 
 _PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
@@ -86,5 +97,5 @@ _PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
     "show_models": _other,
     "show_train": _other,
     "describe_model": _other,
-    "sql": _other,
+    "sql": _sql,
 }

@@ -14,6 +14,9 @@ class Observer(Protocol):
     def started(self, statement: Statement) -> None:
         """The statement begins."""
 
+    def doing(self, what: str) -> None:
+        """A step of the statement begins, named in a few words: `fixing the rows`."""
+
     def note(self, text: str) -> None:
         """Something the user should know: a derived feature, an attribute without effect."""
 
@@ -25,6 +28,8 @@ class Silent:
     """Tells nobody."""
 
     def started(self, statement: Statement) -> None: ...
+
+    def doing(self, what: str) -> None: ...
 
     def note(self, text: str) -> None: ...
 

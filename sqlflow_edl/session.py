@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Literal
 
 import msgspec
+import pyarrow as pa
 
 from edl import data, spec
 from edl.data import jobs
@@ -131,36 +132,47 @@ class Session:
         with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
-            with placed(statement.select_span):
-                pinned = self.source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
-            reader = open_reader(pinned, job.rows)
-            held_out = plan.validation_rows(pinned.rows)
-            training = pinned.rows - held_out
-            statistics = collect(
-                reader.read(0, training, list(plan.wants())),
-                plan.wants(),
-                seed=plan.seed,
-            )
-            classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
-            rows = spec.Rows(True, pinned.rows, training, held_out, pinned.digest)
-            fitted = plan.fit(statistics, rows, classes)
+            pinned, fitted = self._fit(statement, plan, job)
             self._tell(plan.notes)
-            write_fitting(job.rows, fitting(statistics, plan.wants(), plan.decisions, fitted.features))
             try:
                 outcome = self._run(job, fitted, pinned)
             except SQLFlowError as error:
-                self.registry.record_failure(name, _record(fitted, {}), error.message)
+                if not isinstance(error, JobCancelledError):
+                    self.registry.record_failure(name, _record(fitted, {}), error.message)
                 raise
+            self.observer.doing("storing the model")
             version = self.registry.save(name, job.path / outcome.archive, _record(fitted, outcome.figures))
-        held = f", measured on {held_out:,} held out" if held_out else ", measured on the same rows"
-        held += f"; {outcome.ending}" if outcome.ending else ""
+        measured = measured_on(fitted.rows)
+        ending = f"; {outcome.ending}" if outcome.ending else ""
         return Result(
             statement,
-            message=f"trained {fitted.model.name} {name}@{version} on {training:,} rows{held}",
+            message=f"trained {fitted.model.name} {name}@{version} on {fitted.rows.training:,} rows, "
+            f"measured on {measured}{ending}",
             notes=tuple(plan.notes),
             figures=outcome.figures,
+            measured_on=measured,
             model=f"{name}@{version}",
+            stored_in=self.source.url,
         )
+
+    def _fit(
+        self, statement: Statement, plan: train.TrainingPlan, job: jobs.JobFolder
+    ) -> tuple[data.Pinned, spec.JobSpec]:
+        """Fix the rows, and fit the features to those that are trained on."""
+        self.observer.doing("fixing the rows")
+        with placed(statement.select_span):
+            pinned = self.source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
+        self.observer.doing("fitting the features")
+        reader = open_reader(pinned, job.rows)
+        held_out = plan.validation_rows(pinned.rows)
+        training = pinned.rows - held_out
+        wants = plan.wants()
+        statistics = collect(reader.read(0, training, list(wants)), wants, seed=plan.seed)
+        classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
+        rows = spec.Rows(True, pinned.rows, training, held_out, pinned.digest)
+        fitted = plan.fit(statistics, rows, classes)
+        write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features))
+        return pinned, fitted
 
     def _predict(self, statement: Statement) -> Result:
         return self._use(statement, "predict")
@@ -184,6 +196,7 @@ class Session:
             if target:
                 with at(_target_span(statement)):
                     self.source.check_target(target)
+            self.observer.doing("fixing the rows")
             with placed(statement.select_span):
                 pinned = self.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
@@ -196,8 +209,7 @@ class Session:
                     figures=outcome.figures if kind == "evaluate" else None,
                     reader=table.to_reader(),
                 )
-            self.source.stage(target, job.id, 0, 0, results)
-            written = self.source.commit(target, job.id, 1)
+            written = self._write(target, job.id, results)
         return Result(
             statement,
             message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
@@ -262,6 +274,17 @@ class Session:
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow), spec.Query(statement.select, self.dialect, self.source.url, fields)
 
+    def _write(self, target: str, job: str, rows: pa.RecordBatchReader) -> int:
+        """Make the rows the table `target`, in one step; whatever stops that leaves nothing staged."""
+        self.observer.doing(f"writing {target}")
+        try:
+            self.source.stage(target, job, 0, 0, rows)
+            return self.source.commit(target, job, 1)
+        except BaseException:
+            with contextlib.suppress(SQLFlowError):
+                self.source.abort(target, job)
+            raise
+
     def _run(
         self, job: jobs.JobFolder, job_spec: spec.JobSpec, pinned: data.Pinned, weights: Path | None = None
     ) -> Outcome:
@@ -270,7 +293,7 @@ class Session:
 
     @contextlib.contextmanager
     def _job(self, statement: Statement, kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
-        """A job folder whose status tells how the job ended; only its program and log are left then."""
+        """A job folder whose status tells how the job ended; of one that was cancelled only its log is left."""
         job = jobs.create(kind, statement.text)
         state: jobs.State = "failed"
         message = ""
@@ -289,6 +312,10 @@ class Session:
     def _tell(self, notes: list[str]) -> None:
         for note in notes:
             self.observer.note(note)
+
+
+def measured_on(rows: spec.Rows) -> str:
+    return f"{rows.validation:,} held out" if rows.validation else "the same rows"
 
 
 def _record(job_spec: spec.JobSpec, figures: Figures) -> ModelRecord:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.variables import assignment
 
 EPILOG = f"""\
 The data source is a URL such as duckdb:///demo.duckdb, in --source or in the variable SQLFLOW_SOURCE.
@@ -73,6 +74,23 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--create", action="store_true", help="make the database file if it is not there")
     run.add_argument(
         "--format", choices=("table", "csv", "json"), default="table", help="of result sets on stdout"
+    )
+    run.add_argument(
+        "--on-error",
+        choices=("stop", "continue"),
+        default="stop",
+        help="what follows a statement that failed: nothing, or all that does not use what it should have made",
+    )
+    run.add_argument(
+        "--var",
+        metavar="NAME=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="read the programs as Jinja templates, with {{ NAME }} standing for the value",
+    )
+    run.add_argument(
+        "--dry-run", action="store_true", help="the plan of each statement; nothing is trained or written"
     )
     run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
     compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")

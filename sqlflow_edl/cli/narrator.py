@@ -1,110 +1,135 @@
-"""What the terminal says beside the data: notes, progress, and a last line for each statement."""
+"""What the terminal says beside the data: where a program is, progress, notes, and what came of each statement."""
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import IO
 
 from edl.worker.events import EpochEnd, Progress
+from sqlflow_edl.cli import progress
+from sqlflow_edl.cli.final_report import final_report
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
 
+SILENCE = 10.0  # seconds without a line, where no line can be rewritten
+
+_COLOURS = {
+    "START": "2",
+    "OK": "32",
+    "ERROR": "31",
+    "SKIP": "33",
+    "CANCEL": "33",
+}  # of ANSI terminals
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A statement of a run: which of how many, and its title."""
+
+    number: int
+    total: int
+    title: str
+
 
 class Narrator:
-    """Writes to stderr: one line that is rewritten on a terminal, plain lines per epoch elsewhere."""
+    """Writes to stderr: one line that is rewritten on a terminal, plain lines elsewhere."""
 
-    def __init__(self, out: IO[str], *, quiet: bool = False) -> None:
+    def __init__(
+        self, out: IO[str], *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.out = out
         self.quiet = quiet
-        self._live = out.isatty()
+        self._clock = clock
+        smart = out.isatty() and os.environ.get("TERM") != "dumb"
+        self._live = smart and not quiet
+        self._coloured = smart and not os.environ.get("NO_COLOR")
         self._shown = 0  # characters of the line that will be rewritten
+        self._told_at = clock()
+        self._learnt: Mapping[str, float | None] = {}
+
+    # The statements of a program -------------------------------------------------------------------------
+
+    def begins(self, step: Step) -> None:
+        self._learnt = {}
+        self._told(step, "START")
+
+    def ends(self, step: Step, result: Result, footer: str, seconds: float) -> None:
+        """What was done, how many rows, how long; of a training its figures, and how to use the model."""
+        message = "" if result.model else result.message  # of a training it is long, and a line of its own
+        did = "; ".join(part for part in (message, footer) if part not in ("", "OK"))
+        self._told(step, "OK", f"{': ' if did else ''}{did} ({seconds:.2f} s)")
+        for line in final_report(result):
+            self._line(f"  {line}")
+
+    def fails(self, step: Step, error: str, seconds: float) -> None:
+        """error: as it is rendered; the one thing that is said however quiet we are."""
+        self._told(step, "ERROR", f" ({seconds:.2f} s)")
+        self.say(error)
+
+    def skips(self, step: Step, why: str) -> None:
+        self._told(step, "SKIP", f": {why}")
+
+    def cancels(self, step: Step) -> None:
+        self._told(step, "CANCEL")
+
+    def closes(self, counts: Mapping[str, int]) -> None:
+        """The tally of the run."""
+        tally = " ".join(f"{word}={counts.get(word, 0)}" for word in ("OK", "ERROR", "SKIP"))
+        self._line(f"Done. {tally} TOTAL={sum(counts.values())}")
+
+    # An observer of the session --------------------------------------------------------------------------
 
     def started(self, statement: Statement) -> None:
-        """Nothing is said of ordinary SQL, which mostly ends at once."""
+        """`begins` has told it."""
+
+    def doing(self, what: str) -> None:
+        self._rewrite(f"  {what} …")
 
     def note(self, text: str) -> None:
-        self._line(f"note: {text}")
+        self._line(f"  note: {text}")
 
     def progress(self, event: Progress | EpochEnd) -> None:
-        if self.quiet:
-            return
         if isinstance(event, EpochEnd):
-            self._epochs(event)
+            self._learnt = event.metrics
+            if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start
+                self._line(progress.epoch(event))
         elif self._live:
-            text = doing(event)
-            self.out.write("\r" + text[: self._width()].ljust(self._shown))
-            self._shown = min(len(text), self._width())
-            self.out.flush()
+            self._rewrite(progress.live(event, self._learnt))
+        elif self._clock() - self._told_at >= SILENCE:
+            self._line(progress.live(event, self._learnt))
 
-    def _epochs(self, event: EpochEnd) -> None:
-        """The epochs that are told are 1, 2, 4, 8, …: the curve bends at its start."""
-        if event.epoch & (event.epoch - 1) == 0:
-            self._line(f"  epoch {event.epoch}: {learnt(event)}")
+    # Lines -----------------------------------------------------------------------------------------------
 
-    def _width(self) -> int:
-        return max(20, shutil.get_terminal_size().columns - 1)
-
-    def finished(self, result: Result, footer: str, seconds: float) -> None:
-        """The closing line of a statement: what was done, how many rows, how long."""
-        parts = [part for part in (result.message, footer) if part]
-        self._line(f"{'; '.join(parts) or 'OK'} ({seconds:.2f} s)")
-        if result.figures and result.reader is None:
-            self._line(f"  {figures(result.figures)}")
-        if result.model:
-            name = result.model.partition("@")[0]
-            self._line(
-                f"  use it: SELECT … TO PREDICT table.column USING {name}; SELECT … TO EVALUATE {name}"
-            )
-
-    def clear(self) -> None:
-        """End the line that was being rewritten."""
-        if self._shown:
-            self.out.write("\r" + " " * self._shown + "\r")
-            self._shown = 0
-
-    def _line(self, text: str) -> None:
-        if self.quiet:
-            return
+    def say(self, text: str) -> None:
+        """Write the text even when we are quiet."""
         self.clear()
         self.out.write(text + "\n")
         self.out.flush()
+        self._told_at = self._clock()
 
+    def _line(self, text: str) -> None:
+        if not self.quiet:
+            self.say(text)
 
-def figure(value: float | None) -> str:
-    """Five significant digits."""
-    return "not defined" if value is None else f"{value:.5g}"
+    def _told(self, step: Step, word: str, more: str = "") -> None:
+        padded = word.ljust(len("START"))
+        if self._coloured:
+            padded = f"\x1b[{_COLOURS[word]}m{padded}\x1b[0m"
+        self._line(f"{step.number} of {step.total} {padded} {step.title}{more}")
 
+    def _rewrite(self, text: str) -> None:
+        if self._live:
+            text = text[: max(20, shutil.get_terminal_size().columns - 1)]
+            self.out.write("\r" + text.ljust(self._shown))
+            self.out.flush()
+            self._shown = len(text)
 
-def figures(values: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{name} {figure(value)}" for name, value in values.items())
-
-
-def doing(event: Progress) -> str:
-    """How far a phase is: epoch, share of the rows, loss, speed, time left."""
-    parts: list[str] = [f"epoch {event.epoch}/{event.epochs}" if event.epochs else event.phase]
-    if event.total:
-        parts.append(f"{event.rows / event.total:.0%}")
-    if event.loss is not None:
-        parts.append(f"loss {figure(event.loss)}")
-    if event.rows_per_second > 0:
-        left = (event.total - event.rows) / event.rows_per_second
-        parts.append(f"{event.rows_per_second:,.0f} rows/s, {duration(left)} left")
-    return "  " + ", ".join(parts)
-
-
-def learnt(event: EpochEnd) -> str:
-    """The loss of the training rows, and the figures of those held out."""
-    held_out = f"; held out: {figures(event.metrics)}" if event.metrics else ""
-    return f"loss {figure(event.loss)}{held_out}"
-
-
-def duration(seconds: float) -> str:
-    """12 s, 3 min, 2 h."""
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.0f} h"
-    )
+    def clear(self) -> None:
+        """Take the line away that was being rewritten."""
+        if self._shown:
+            self.out.write("\r" + " " * self._shown + "\r")
+            self._shown = 0

@@ -1,4 +1,4 @@
-"""`sqlflow run`: every statement of a program, in order; the first that fails ends the run."""
+"""`sqlflow run`: the statements of its programs, one after another, told as n of N; or, dry, the plan of each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import argparse
 import sys
 import time
 import traceback
+from collections import Counter
+from dataclasses import dataclass
 
 from edl.errors import SQLFlowError
+from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.narrator import Narrator
+from sqlflow_edl.cli.interrupts import interrupting
+from sqlflow_edl.cli.narrator import Narrator, Step
 from sqlflow_edl.cli.output import FORMATS
-from sqlflow_edl.cli.programs import texts
+from sqlflow_edl.cli.programs import Text, texts
+from sqlflow_edl.cli.variables import rendered
 from sqlflow_edl.render import render
 from sqlflow_edl.session import Session
 from sqlflow_edl.syntax import Statement
@@ -19,33 +24,123 @@ from sqlflow_edl.syntax import Statement
 
 def run(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
+    if not options.source:
+        print("sqlflow run: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
+        return exit_codes.USAGE
     narrator = Narrator(sys.stderr, quiet=options.quiet)
-    name = text = ""
+    program = Text("", "")
     try:
-        if not options.source:
-            print("sqlflow run: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
-            return exit_codes.USAGE
-        with Session(
-            options.source, dialect=options.dialect, create=options.create, observer=narrator
-        ) as session:
+        create = options.create and not options.dry_run
+        with Session(options.source, dialect=options.dialect, create=create, observer=narrator) as session:
+            written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):
-                name, text = program.name, program.text
-                for statement in session.parse(text):
-                    _execute(session, statement, narrator, options.format)
+                text = rendered(program.text, dict(options.var))
+                program = Text(program.name, text)
+                written += ((statement, program) for statement in session.parse(text))
+            with interrupting(session.source.interrupt):
+                return Run(session, narrator, options).all(written)
     except SQLFlowError as error:
-        narrator.clear()
         if options.debug:
             traceback.print_exc()
-        print(render(error, text, name), file=sys.stderr)
+        narrator.say(render(error, program.text, program.name))
         return exit_codes.FAILED
-    return exit_codes.OK
 
 
-def _execute(session: Session, statement: Statement, narrator: Narrator, format_: str) -> None:
-    began = time.monotonic()
-    result = session.execute(statement)
-    footer = ""
-    if result.reader is not None:
-        footer = FORMATS[format_](result.reader, sys.stdout)
-        sys.stdout.flush()
-    narrator.finished(result, footer, time.monotonic() - began)
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a statement did not make, and why: `statement 2, which failed`."""
+
+    thing: Thing
+    why: str
+
+
+class Run:
+    """Runs statements and remembers what failed, was skipped, and is therefore not there."""
+
+    def __init__(self, session: Session, narrator: Narrator, options: argparse.Namespace) -> None:
+        self._session = session
+        self._narrator = narrator
+        self._format = FORMATS[options.format]
+        self._dry = options.dry_run
+        self._goes_on = options.on_error == "continue" or options.dry_run
+        self._debug = options.debug
+        self._counts: Counter[str] = Counter()
+        self._missing: list[Missing] = []
+        self._stopped = ""
+
+    def all(self, written: list[tuple[Statement, Text]]) -> int:
+        """Run them, and tell how it went; returns the exit code."""
+        for number, (statement, text) in enumerate(written, 1):
+            step = Step(number, len(written), title(statement, self._session.dialect))
+            if why := self._stopped or (not self._dry and self._why_not(statement)):
+                self._skip(step, statement, why)
+            else:
+                self._one(step, statement, text)
+        self._narrator.closes(self._counts)
+        return exit_codes.FAILED if self._counts["ERROR"] else exit_codes.OK
+
+    def _one(self, step: Step, statement: Statement, text: Text) -> None:
+        began = time.monotonic()
+        if not self._dry:
+            self._narrator.begins(step)
+        try:
+            result = self._session.plan(statement) if self._dry else self._session.execute(statement)
+            footer = ""
+            if result.reader is not None:
+                self._narrator.clear()
+                footer = self._format(result.reader, sys.stdout)
+                sys.stdout.flush()
+        except SQLFlowError as error:
+            if self._dry and (why := self._why_not(statement)):
+                self._skip(step, statement, why)
+            else:
+                self._fail(step, statement, error, text, time.monotonic() - began)
+        except KeyboardInterrupt:
+            self._narrator.cancels(step)
+            raise
+        else:
+            self._counts["OK"] += 1
+            self._narrator.ends(step, result, footer, time.monotonic() - began)
+            self._made(step, statement)
+
+    def _fail(
+        self, step: Step, statement: Statement, error: SQLFlowError, text: Text, seconds: float
+    ) -> None:
+        if self._debug:
+            traceback.print_exception(error)
+        self._counts["ERROR"] += 1
+        self._narrator.fails(step, render(error, text.text, text.name), seconds)
+        self._not_made(statement, f"statement {step.number}, which failed")
+        if not self._goes_on:
+            self._stopped = f"statement {step.number} failed"
+
+    def _skip(self, step: Step, statement: Statement, why: str) -> None:
+        self._counts["SKIP"] += 1
+        self._narrator.skips(step, why)
+        self._not_made(statement, f"statement {step.number}, which was skipped")
+
+    # What there is ---------------------------------------------------------------------------------------
+
+    def _why_not(self, statement: Statement) -> str:
+        """Why the statement cannot run: what it uses is not there. Empty when nothing is known against it."""
+        if not self._missing:
+            return ""
+        thing = depends(self._effects(statement), [missing.thing for missing in self._missing])
+        return next(
+            (f"{each.thing} is made by {each.why}" for each in self._missing if each.thing is thing), ""
+        )
+
+    def _not_made(self, statement: Statement, why: str) -> None:
+        if self._goes_on:
+            self._missing += (Missing(thing, why) for thing in self._effects(statement).makes)
+
+    def _made(self, step: Step, statement: Statement) -> None:
+        """What it made is there again; in a dry run, it would be."""
+        if self._dry:
+            self._not_made(statement, f"statement {step.number}, which has not run")
+        elif self._missing:
+            made = self._effects(statement).makes
+            self._missing = [each for each in self._missing if not any(map(each.thing.is_same, made))]
+
+    def _effects(self, statement: Statement) -> Effects:
+        return effects(statement, self._session.dialect)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from edl.data import duckdb_queries as queries
 from edl.data import duckdb_results, pinned
 from edl.data.columns import BATCH_ROWS, normal_schema, normalised
-from edl.data.duckdb_errors import opening, translated, while_reading
+from edl.data.duckdb_errors import opening, raise_interrupt, translated, while_reading
 from edl.data.names import dotted, duplicate, shown
 from edl.data.source import Pinned
 from edl.data.url import SourceURL
@@ -58,6 +58,9 @@ class DuckDBSource:
             return cls(duckdb.connect(path), str(url))
         except duckdb.Error as error:
             raise opening(error, str(path)) from None
+
+    def interrupt(self) -> None:
+        self.connection.interrupt()
 
     def close(self) -> None:
         self._end_result()
@@ -204,6 +207,9 @@ class DuckDBSource:
             if self._unread is not inner:
                 raise SourceError("this result ended when another statement ran on its connection") from None
             raise while_reading(error) from None
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
         finally:
             inner.close()
 
@@ -225,6 +231,9 @@ class DuckDBSource:
             yield
         except duckdb.Error as error:
             raise translated(error, self.connection, sql, self._tables_for_a_hint) from None
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
 
     def _tables(self) -> list[str]:
         reserved = {word for (word,) in self.connection.sql(queries.RESERVED).fetchall()}

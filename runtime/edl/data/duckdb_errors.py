@@ -59,6 +59,12 @@ def while_reading(error: Exception) -> SourceError:
     return SourceError(message, hint=_fixed_hint(message))
 
 
+def raise_interrupt(error: RuntimeError) -> None:
+    """Raise the KeyboardInterrupt that DuckDB has swallowed: where it looks for signals itself, it says only this."""
+    if str(error) == "Query interrupted":
+        raise KeyboardInterrupt from None
+
+
 def _located(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[dict[str, str], int]:
     """What DuckDB says about the error when it parses and plans the text again, and where the text starts in that.
 

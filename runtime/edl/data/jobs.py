@@ -84,12 +84,22 @@ class JobFolder:
         return self.update(pid=pid, started_as=start_time(pid) or "")
 
     def end(self, state: State, error: str = "") -> Status:
-        """The job is over: say how, and remove its pinned rows."""
+        """The job is over: say how, and remove its pinned rows; of one that was cancelled all but its log."""
         self.remove_rows()
+        if state == "cancelled":
+            self._keep_log()
         return self.update(state=state, ended=_now(), error=error)
 
     def remove_rows(self) -> None:
         shutil.rmtree(self.rows, ignore_errors=True)
+
+    def _keep_log(self) -> None:
+        for path in self.path.iterdir():
+            if path not in (self._status, self.logs):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Everything of the job, its log included."""

@@ -35,6 +35,7 @@ class TrainingProcess:
         self._events = events
         self._output = output  # what it printed before its first job
         self._number = 0
+        self._ready = False  # as far as we have heard; until then it imports the framework
         self._sending = threading.Lock()
 
     @classmethod
@@ -89,7 +90,7 @@ class TrainingProcess:
             str(weights.absolute()) if weights else "",
         )
         try:
-            self._send(request, log)
+            self._submit(request, log)
             end = self._follow(on_event, log)
         except BaseException:
             self._settle(log)
@@ -104,15 +105,21 @@ class TrainingProcess:
             self._send(Cancel(self._number), None)
 
     def close(self) -> None:
-        """End the process; a job that runs is cancelled. Safe to repeat."""
+        """End the process; a job that runs is cancelled. An interrupt ends it at once. Safe to repeat."""
         with contextlib.suppress(OSError):
             self._requests.close()
         try:
+            if not self._ready:
+                self._kill()
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self._kill()
-        self._events.close()
-        self._output.close()
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            self._events.close()
+            self._output.close()
 
     def __enter__(self) -> TrainingProcess:
         return self
@@ -141,12 +148,20 @@ class TrainingProcess:
             event = to_event(line)
             if isinstance(event, Outcome | Failed):
                 return event
-            if not isinstance(event, Ready):
+            if isinstance(event, Ready):
+                self._ready = True
+            else:
                 on_event(event)
         raise self._death(log)
 
     def _settle(self, log: Path) -> None:
-        """Cancel the job that nobody waits for, so that the next one finds the process idle."""
+        """Cancel the job that nobody waits for, so that the next one finds the process idle.
+
+        A process that still imports its framework cannot hear of it for seconds, and has nothing to lose.
+        """
+        if not self._ready:
+            self._kill()
+            return
         self.cancel()
         try:
             self._follow(lambda event: None, log)

@@ -1,0 +1,45 @@
+"""Progress in words: a line that is rewritten on a terminal, a line per epoch elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from edl.worker.events import EpochEnd, Progress
+from sqlflow_edl.reports.words import figures, number
+
+BAR = 10  # cells
+LEAST_SHARE = 0.02  # of the rows, before we say how long it will take: the first steps are slow
+
+
+def live(event: Progress, learnt: Mapping[str, float | None]) -> str:
+    """How far a phase is. learnt: the figures of the rows held out, after the last epoch."""
+    share = min(1.0, event.rows / event.total) if event.total else 0.0
+    what = f"epoch {event.epoch}/{event.epochs}" if event.epochs else event.phase
+    parts = [f"{what} {bar(share)} {share:.0%}"]
+    if event.loss is not None:
+        parts.append(f"loss {number(event.loss)}")
+    if metric := next((name for name in learnt if name != "loss"), None):
+        parts.append(f"{metric} {number(learnt[metric])}")
+    if event.rows_per_second > 0:
+        parts.append(f"{event.rows_per_second:,.0f} rows/s")
+    if event.rows_per_second > 0 and share >= LEAST_SHARE:
+        parts.append(f"{left((event.total - event.rows) / event.rows_per_second)} left")
+    return "  " + "  ".join(parts)
+
+
+def bar(share: float) -> str:
+    done = round(share * BAR)
+    return "━" * done + "╌" * (BAR - done)
+
+
+def epoch(event: EpochEnd) -> str:
+    """The loss of the training rows, and the figures of those held out."""
+    held_out = f"; held out: {figures(event.metrics)}" if event.metrics else ""
+    return f"  epoch {event.epoch}: loss {number(event.loss)}{held_out}"
+
+
+def left(seconds: float) -> str:
+    """12 s, 3 min, 2 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
