@@ -81,14 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         default="stop",
         help="what follows a statement that failed: nothing, or all that does not use what it should have made",
     )
-    run.add_argument(
-        "--var",
-        metavar="NAME=VALUE",
-        type=assignment,
-        action="append",
-        default=[],
-        help="read the programs as Jinja templates, with {{ NAME }} standing for the value",
-    )
+    _variables(run)
     run.add_argument(
         "--dry-run", action="store_true", help="the plan of each statement; nothing is trained or written"
     )
@@ -106,7 +99,19 @@ def _parser() -> argparse.ArgumentParser:
         help="FILE.keras or a folder for TensorFlow (a Keras model), FILE.pt2 or FILE.onnx (a PyTorch model)",
     )
     _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
+    _variables(compile_)
     return parser
+
+
+def _variables(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--var",
+        metavar="NAME=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="read the programs as Jinja templates, with {{ NAME }} standing for the value",
+    )
 
 
 def _command(

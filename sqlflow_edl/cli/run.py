@@ -81,9 +81,9 @@ class Run:
 
     def _one(self, step: Step, statement: Statement, text: Text) -> None:
         began = time.monotonic()
-        if not self._dry:
-            self._narrator.begins(step)
         try:
+            if not self._dry:
+                self._narrator.begins(step)
             result = self._session.plan(statement) if self._dry else self._session.execute(statement)
             footer = ""
             if result.reader is not None:

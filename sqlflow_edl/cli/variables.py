@@ -52,7 +52,7 @@ def _undefined(error: Exception, text: str, variables: Mapping[str, str]) -> Sem
         return SemanticError(str(error).rstrip("."), span=line)
     name = quoted[1]
     word = re.compile(rf"\b{name}\b").search(text, line.start, line.end)
-    hint = did_you_mean(name, variables) or f"add --var {name}=…"
+    hint = did_you_mean(name, variables, list_up_to=0) or f"add --var {name}=…"
     return SemanticError(
         f"the variable {name} is not given", span=Span(*word.span()) if word else line, hint=hint
     )

@@ -136,3 +136,14 @@ def test_a_folder_that_is_no_job_is_not_listed_and_a_removed_job_is_gone() -> No
     assert jobs.jobs() == [job]
     job.remove()
     assert jobs.jobs() == []
+
+
+def test_of_a_cancelled_job_only_the_log_is_left() -> None:
+    job = jobs.create("train")
+    (job.program / "model.py").write_text("x", encoding="utf-8")
+    (job.path / "archive.zip").write_bytes(b"x")
+    (job.path / "link").symlink_to(job.logs)
+    (job.logs / "worker-0.log").write_text("what happened", encoding="utf-8")
+    job.end("cancelled")
+    assert {path.name for path in job.path.rglob("*")} == {"status.json", "logs", "worker-0.log"}
+    assert job.status().state == "cancelled"

@@ -297,3 +297,10 @@ def test_no_secret_and_no_path_of_a_job_is_in_the_arguments(process: TrainingPro
     arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
     assert arguments[1:5] == [b"-P", b"-m", b"edl.instance.training", b"--framework"]
     assert len(arguments) == 11
+
+
+def test_a_process_that_never_ran_a_job_ends_at_once() -> None:
+    process = TrainingProcess.start("keras")
+    process.close()
+    assert not process.alive
+    assert process._process.returncode == -signal.SIGKILL

@@ -135,6 +135,15 @@ def test_compile_writes_a_program_for_each_train_and_runs_nothing(
     assert capsys.readouterr().out.splitlines()[0] == str(tmp_path / "out" / "m")
 
 
+def test_compile_fills_variables_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.sql").write_text(TRAIN.replace("INTO m", "INTO {{ name }}"), encoding="utf-8")
+    arguments = ["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]
+    assert main([*arguments, "--var", "name=filled"]) == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["filled"]
+    assert main([*arguments, "--var", "nme=filled"]) == 1
+    assert "did you mean nme?" in capsys.readouterr().err
+
+
 def test_a_model_name_cannot_leave_the_output_folder(tmp_path: Path) -> None:
     (tmp_path / "x.sql").write_text(TRAIN.replace("INTO m", 'INTO "../../x/..";'), encoding="utf-8")
     assert main(["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]) == 0

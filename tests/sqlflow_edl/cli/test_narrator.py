@@ -1,0 +1,161 @@
+"""What the terminal says: rewritten lines on one, plain lines elsewhere, nothing but errors when quiet."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from edl.worker.events import EpochEnd, Progress
+from sqlflow_edl.cli.narrator import SILENCE, Narrator, Step
+from sqlflow_edl.results import Result
+from sqlflow_edl.syntax import parse
+
+STEP = Step(2, 3, "TRAIN X INTO m")
+[STATEMENT] = parse("SELECT 1")
+TRAINED = Result(
+    STATEMENT,
+    message="trained X m@2 on 90 rows",
+    figures={"loss": 0.5, "auc": None},
+    measured_on="10 held out",
+    model="m@2",
+    stored_in="duckdb:///x.duckdb",
+)
+LATE = Progress("training", 50, 100, 10.0, epoch=1, epochs=2, loss=0.5)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def test_a_statement_is_told_with_its_number_and_its_time() -> None:
+    out = io.StringIO()
+    narrator = Narrator(out)
+    narrator.begins(STEP)
+    narrator.ends(STEP, Result(STATEMENT, message="wrote 5 rows"), "", 1.234)
+    narrator.ends(STEP, Result(STATEMENT, message="OK"), "3 rows", 0.0)
+    narrator.ends(STEP, Result(STATEMENT, message="OK"), "", 0.0)
+    narrator.skips(STEP, "statement 1 failed")
+    narrator.fails(STEP, "error: no", 0.5)
+    narrator.cancels(STEP)
+    narrator.closes({"OK": 3, "ERROR": 1, "SKIP": 2})
+    assert out.getvalue().splitlines() == [
+        "2 of 3 START TRAIN X INTO m",
+        "2 of 3 OK    TRAIN X INTO m: wrote 5 rows (1.23 s)",
+        "2 of 3 OK    TRAIN X INTO m: 3 rows (0.00 s)",
+        "2 of 3 OK    TRAIN X INTO m (0.00 s)",
+        "2 of 3 SKIP  TRAIN X INTO m: statement 1 failed",
+        "2 of 3 ERROR TRAIN X INTO m (0.50 s)",
+        "error: no",
+        "2 of 3 CANCEL TRAIN X INTO m",
+        "Done. OK=3 ERROR=1 SKIP=2 TOTAL=6",
+    ]
+
+
+def test_a_training_ends_with_its_figures_where_the_model_is_and_what_to_do_next() -> None:
+    out = io.StringIO()
+    Narrator(out).ends(STEP, TRAINED, "", 2.0)
+    assert out.getvalue().splitlines()[1:] == [
+        "  trained X m@2 on 90 rows",
+        "  metric   10 held out",
+        "  loss     0.5",
+        "  auc      not defined",
+        "  model    m@2 in duckdb:///x.duckdb",
+        "  predict  SELECT … TO PREDICT table.column USING m",
+        "  measure  SELECT … TO EVALUATE m",
+        "  look     DESCRIBE MODEL m",
+    ]
+
+
+def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
+    out = Terminal()
+    narrator = Narrator(out)
+    narrator.doing("fixing the rows")
+    narrator.progress(LATE)
+    assert "\n" not in out.getvalue()
+    assert "epoch 1/2 ━━━━━╌╌╌╌╌ 50%" in out.getvalue()
+    narrator.note("something")
+    assert out.getvalue().endswith("\r  note: something\n")
+    assert set(out.getvalue().split("\r")[-2]) == {" "}
+
+
+def test_the_metric_of_the_last_epoch_stands_in_the_line() -> None:
+    out = Terminal()
+    narrator = Narrator(out)
+    narrator.progress(EpochEnd(3, 9, 0.5, {"loss": 0.4, "accuracy": 0.9}, 1.0))
+    narrator.progress(LATE)
+    assert "accuracy 0.9" in out.getvalue()
+    narrator.begins(STEP)
+    narrator.progress(LATE)
+    assert "accuracy" not in out.getvalue().split("START")[1]
+
+
+def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    out = Terminal()
+    Narrator(out).progress(LATE)
+    assert len(out.getvalue().lstrip("\r")) == 29
+
+
+def test_without_a_terminal_there_are_lines_at_epochs_1_2_4_and_8_and_after_a_silence() -> None:
+    now = [0.0]
+    out = io.StringIO()
+    narrator = Narrator(out, clock=lambda: now[0])
+    narrator.progress(LATE)
+    narrator.doing("fixing the rows")
+    assert out.getvalue() == ""
+    for epoch in range(1, 10):
+        narrator.progress(EpochEnd(epoch, epoch, 0.5, {}, 1.0))
+    assert [line.split(":")[0].strip() for line in out.getvalue().splitlines()] == [
+        "epoch 1",
+        "epoch 2",
+        "epoch 4",
+        "epoch 8",
+    ]
+    now[0] = SILENCE
+    narrator.progress(LATE)
+    narrator.progress(LATE)
+    assert out.getvalue().count("rows/s") == 1
+    assert "\r" not in out.getvalue()
+
+
+def test_quiet_says_errors_only() -> None:
+    out = Terminal()
+    narrator = Narrator(out, quiet=True)
+    narrator.begins(STEP)
+    narrator.doing("x")
+    narrator.progress(LATE)
+    narrator.note("x")
+    narrator.ends(STEP, TRAINED, "", 1.0)
+    narrator.closes({"OK": 1})
+    assert out.getvalue() == ""
+    narrator.fails(STEP, "error: no", 1.0)
+    assert out.getvalue() == "error: no\n"
+
+
+@pytest.mark.parametrize(
+    ("out", "variable", "value", "coloured"),
+    [
+        (Terminal(), "X", "", True),
+        (Terminal(), "NO_COLOR", "1", False),
+        (Terminal(), "TERM", "dumb", False),
+        (io.StringIO(), "X", "", False),
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(
+    out: io.StringIO, variable: str, value: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    narrator = Narrator(out)
+    narrator.skips(STEP, "x")
+    narrator.doing("x")
+    assert ("\x1b[33mSKIP" in out.getvalue()) is coloured
+    assert ("\r" in out.getvalue()) is (out.isatty() and variable != "TERM")

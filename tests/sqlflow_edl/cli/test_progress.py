@@ -1,0 +1,37 @@
+"""Progress in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.worker.events import EpochEnd, Progress
+from sqlflow_edl.cli import progress
+
+
+def test_a_line_says_epoch_share_loss_metric_speed_and_time_left() -> None:
+    event = Progress("training", 300, 1000, 50.0, epoch=3, epochs=10, step=30, loss=0.123456789)
+    line = progress.live(event, {"loss": 0.2, "accuracy": 0.75, "f1": 0.5})
+    assert line == "  epoch 3/10 ━━━╌╌╌╌╌╌╌ 30%  loss 0.12346  accuracy 0.75  50 rows/s  14 s left"
+
+
+def test_the_first_steps_promise_nothing() -> None:
+    assert "left" not in progress.live(Progress("training", 1, 1000, 0.5, epoch=1, epochs=9), {})
+
+
+@pytest.mark.parametrize(
+    ("rows", "total", "wanted"),
+    [(0, 0, "prediction ╌╌╌╌╌╌╌╌╌╌ 0%"), (5, 10, "━━━━━╌╌╌╌╌ 50%"), (11, 10, "━━━━━━━━━━ 100%")],
+)
+def test_the_bar_is_the_share_of_the_rows(rows: int, total: int, wanted: str) -> None:
+    assert wanted in progress.live(Progress("prediction", rows, total, 0.0), {})
+
+
+def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
+    event = EpochEnd(4, 40, None, {"loss": 0.5, "auc": None}, 1.0)
+    assert progress.epoch(event) == "  epoch 4: loss not defined; held out: loss 0.5, auc not defined"
+    assert progress.epoch(EpochEnd(1, 1, 2.0, {}, 1.0)) == "  epoch 1: loss 2"
+
+
+@pytest.mark.parametrize(("seconds", "wanted"), [(0.2, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2 h")])
+def test_time_left_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
+    assert progress.left(seconds) == wanted

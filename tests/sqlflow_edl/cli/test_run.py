@@ -1,0 +1,247 @@
+"""`sqlflow run`: n of N, what is skipped and why, dry runs, variables; and Ctrl-C, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from edl.data import jobs
+from sqlflow_edl.cli.main import main
+
+DEADLINE = 90.0  # seconds, of what takes one on an idle machine
+CHAIN = """\
+CREATE TABLE a AS SELECT * FROM nowhere;
+CREATE VIEW b AS SELECT * FROM a;
+SELECT x FROM main.b TO TRAIN DNNRegressor LABEL x INTO m;
+SELECT 1 AS x TO PREDICT p.x USING m;
+SELECT * FROM p;
+SELECT 7 AS seven;
+CREATE TABLE p AS SELECT 8 AS eight;
+SELECT eight FROM p;
+"""
+SLOW_QUERY = "SELECT sum(sqrt(a.i * b.i)) AS s FROM range(900000) a(i), range(900000) b(i)"
+SLOW_TRAINING = (
+    "SELECT i AS a, 2.0 * i AS b FROM range(4000) AS t(i) TO TRAIN DNNRegressor "
+    "WITH epochs = 1000000, model.framework = torch LABEL b INTO never"
+)
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [
+        line for line in capsys.readouterr().err.splitlines() if " of " in line or line.startswith("Done")
+    ]
+
+
+def test_each_statement_is_told_and_the_run_is_tallied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--source", "duckdb:", "-e", "CREATE TABLE t (x INT); SELECT * FROM t"]) == 0
+    told = lines(capsys)
+    assert told[0] == "1 of 2 START CREATE TABLE t"
+    assert told[1].startswith("1 of 2 OK    CREATE TABLE t (")
+    assert told[3].startswith("2 of 2 OK    SELECT: 0 rows (")
+    assert told[4] == "Done. OK=2 ERROR=0 SKIP=0 TOTAL=2"
+
+
+def test_an_error_stops_the_run_and_the_rest_is_skipped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--source", "duckdb:", "-e", CHAIN]) == 1
+    told = lines(capsys)
+    assert told[1].startswith("1 of 8 ERROR CREATE TABLE a (")
+    assert told[2] == "2 of 8 SKIP  CREATE VIEW b: statement 1 failed"
+    assert told[-1] == "Done. OK=0 ERROR=1 SKIP=7 TOTAL=8"
+
+
+def test_a_run_that_goes_on_skips_what_is_known_to_need_what_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", "--source", "duckdb:", "--on-error", "continue", "-e", CHAIN]) == 1
+    told = lines(capsys)
+    assert [line for line in told if "SKIP " in line] == [
+        "2 of 8 SKIP  CREATE VIEW b: the table a is made by statement 1, which failed",
+        "3 of 8 SKIP  TRAIN DNNRegressor INTO m: the table b is made by statement 2, which was skipped",
+        "4 of 8 SKIP  PREDICT p.x USING m: the model m is made by statement 3, which was skipped",
+        "5 of 8 SKIP  SELECT: the table p is made by statement 4, which was skipped",
+    ]
+    assert told[-1] == "Done. OK=3 ERROR=1 SKIP=4 TOTAL=8"
+
+
+def test_an_error_names_the_file_and_line_of_its_statement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.sql").write_text(f"SELECT 1;\nSELECT {name} FROM {name}", encoding="utf-8")
+    files = [str(tmp_path / "a.sql"), str(tmp_path / "b.sql")]
+    assert main(["run", "--source", "duckdb:", "--on-error", "continue", *files]) == 1
+    shown = capsys.readouterr().err
+    assert f"{files[0]}:2:15" in shown
+    assert f"{files[1]}:2:15" in shown
+
+
+def test_files_run_before_the_texts_of_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.sql").write_text("CREATE TABLE t AS SELECT 5 AS x", encoding="utf-8")
+    arguments = [
+        "run",
+        "--source",
+        "duckdb:",
+        "--format",
+        "csv",
+        "-e",
+        "SELECT x FROM t",
+        str(tmp_path / "a.sql"),
+    ]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "x\n5\n"
+
+
+def test_a_dry_run_plans_everything_and_does_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.duckdb"
+    assert (
+        main(["run", "--source", f"duckdb:///{file}", "--create", "-e", "CREATE TABLE t AS SELECT 1.5 AS y"])
+        == 0
+    )
+    before = file.stat().st_size
+    capsys.readouterr()
+    program = """
+        DROP TABLE t; CREATE TABLE u AS SELECT * FROM t; SELECT * FROM u; SELECT y AS z FROM t;
+        SELECT i AS a, 2.0 * i AS b FROM range(200) AS r(i) TO TRAIN LinearRegressor LABEL b INTO m;
+        SELECT 1 AS a TO PREDICT USING m; SHOW MODELS"""
+    assert main(["run", "--source", f"duckdb:///{file}", "--dry-run", "--format", "json", "-e", program]) == 0
+    captured = capsys.readouterr()
+    assert "3 of 7 SKIP  SELECT: the table u is made by statement 2, which has not run" in captured.err
+    assert (
+        "6 of 7 SKIP  PREDICT USING m: the model m is made by statement 5, which has not run" in captured.err
+    )
+    assert "Done. OK=5 ERROR=0 SKIP=2 TOTAL=7" in captured.err
+    plans = [json.loads(part + "]") for part in captured.out.split("]\n")[:-1]]
+    assert [plan[0]["name"] for plan in plans] == [
+        "DROP TABLE t",
+        "CREATE TABLE u",
+        "SELECT",
+        "LinearRegressor",
+        "SHOW MODELS",
+    ]
+    assert plans[2][1] == {"section": "column", "name": "z", "value": "decimal128(2, 1)", "why": ""}
+    assert file.stat().st_size == before
+    capsys.readouterr()
+    assert main(["run", "--source", f"duckdb:///{file}", "-e", "SELECT y FROM t", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "y\n1.5\n"
+    assert jobs.jobs() == []
+
+
+def test_a_dry_run_finds_every_error(capsys: pytest.CaptureFixture[str]) -> None:
+    program = "SELECT nothing; SELECT 1 AS x TO TRAIN DNNRegresor LABEL x INTO m; DROP MODEL n"
+    assert main(["run", "--source", "duckdb:", "--dry-run", "-e", program]) == 1
+    shown = capsys.readouterr().err
+    assert "Done. OK=0 ERROR=3 SKIP=0 TOTAL=3" in shown
+    assert "did you mean DNNRegressor?" in shown
+
+
+def test_a_dry_run_makes_no_database(tmp_path: Path) -> None:
+    file = tmp_path / "new.duckdb"
+    assert main(["run", "--source", f"duckdb:///{file}", "--create", "--dry-run", "-e", "SELECT 1"]) == 1
+    assert not file.exists()
+
+
+def test_variables_fill_the_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.sql").write_text("SELECT {{ n }} AS n,\n'{{ text }}' AS t", encoding="utf-8")
+    arguments = ["run", "--source", "duckdb:", "--format", "csv", str(tmp_path / "a.sql")]
+    assert main([*arguments, "--var", "n=3", "--var", "text=a=b"]) == 0
+    assert capsys.readouterr().out == "n,t\n3,a=b\n"
+    assert main([*arguments, "--var", "n=3", "--var", "txt=b"]) == 1
+    shown = capsys.readouterr().err
+    assert f"{tmp_path / 'a.sql'}:2:5" in shown
+    assert "did you mean txt?" in shown
+
+
+def test_without_variables_braces_are_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--source", "duckdb:", "--format", "csv", "-e", "SELECT '{{ x }} {% y' AS b"]) == 0
+    assert capsys.readouterr().out == "b\n{{ x }} {% y\n"
+
+
+def test_a_wrong_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["--var", "x"], ["--on-error", "ignore"]):
+        with pytest.raises(SystemExit) as raised:
+            main(["run", "--source", "duckdb:", "-e", "SELECT 1", *wrong])
+        assert raised.value.code == 2
+
+
+# Ctrl-C -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def running(source: str, program: str) -> Iterator[subprocess.Popen[str]]:
+    """`sqlflow run` in a process of its own; what still runs at the deadline is killed."""
+    command = [sys.executable, "-m", "sqlflow_edl.cli.main", "run", "--source", source, "-e", program]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    timer = threading.Timer(DEADLINE, process.kill)
+    timer.start()
+    try:
+        yield process
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def until(process: subprocess.Popen[str], words: str) -> str:
+    """Read standard error up to the line with these words."""
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if words in line:
+            return seen
+    raise AssertionError(f"{words!r} was not said: {seen}")
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(tmp_path: Path, signals: int) -> None:
+    file = tmp_path / "x.duckdb"
+    assert (
+        main(["run", "--source", f"duckdb:///{file}", "--create", "--quiet", "-e", "CREATE TABLE t (x INT)"])
+        == 0
+    )
+    with running(f"duckdb:///{file}", f"{SLOW_TRAINING}; SELECT 1") as process:
+        until(process, "epoch 1:")
+        [job] = jobs.jobs()
+        for _ in range(signals):
+            os.kill(process.pid, signal.SIGINT)
+        shown = until(process, "interrupted")
+        assert process.wait(DEADLINE) == 130
+    assert "1 of 2 CANCEL TRAIN DNNRegressor INTO never" in shown
+    assert "Traceback" not in shown
+    assert job.status().state == "cancelled"
+    assert {path.name for path in job.path.rglob("*") if path.is_file()} == {"status.json", "worker-0.log"}
+    done = ["run", "--source", f"duckdb:///{file}", "-e", "SELECT count(*) AS n FROM duckdb_tables()"]
+    assert main(done) == 0
+
+
+@pytest.mark.parametrize("program", [SLOW_QUERY, f"CREATE TABLE x AS {SLOW_QUERY}"])
+def test_an_interrupt_stops_a_query_of_the_database(tmp_path: Path, program: str) -> None:
+    with running("duckdb:", program) as process:
+        until(process, "START")
+        os.kill(process.pid, signal.SIGINT)
+        until(process, "interrupted")
+        assert process.wait(DEADLINE) == 130
+
+
+def test_an_interrupt_while_the_rows_are_fixed_ends_the_training_process_too(tmp_path: Path) -> None:
+    query = f"SELECT a.s AS a, 1.0 AS b FROM ({SLOW_QUERY}) AS a"
+    with running("duckdb:", f"{query} TO TRAIN DNNRegressor LABEL b INTO never") as process:
+        until(process, "START")
+        os.kill(process.pid, signal.SIGINT)
+        until(process, "interrupted")
+        assert process.wait(DEADLINE) == 130
