@@ -31,6 +31,8 @@ def test_semicolons_are_where_sqlglot_finds_them(dialect: Dialect, data: st.Data
     tokens = list(sql_tokens(text, 0, dialect))
     if tokens and tokens[-1].kind == "unclosed" and tokens[-1].text.startswith("/*"):
         return  # sqlglot lets some nested comments end at the end of the text
+    if dialect.nested_comments and "/*/*" in text:
+        return  # sqlglot overlooks a comment that begins where the one around it does; DuckDB does not
 
     assert [token.start for token in tokens if token.kind == "semicolon"] == theirs
 
@@ -48,6 +50,15 @@ def test_the_semicolons_of_duckdb_itself_are_ours() -> None:
 
 def test_a_dialect_is_found_whatever_its_case() -> None:
     assert dialect_named("MySQL").name == "mysql"
+
+
+def test_a_comment_at_the_start_of_another_is_nested_as_in_duckdb() -> None:
+    import duckdb
+
+    program = "SELECT 1 /*/**/;*/ AS x"
+    ours = [token for token in sql_tokens(program, 0, DIALECTS["duckdb"]) if token.kind == "semicolon"]
+
+    assert (len(duckdb.extract_statements(program)), ours) == (1, [])
 
 
 def test_an_unknown_dialect_is_an_error_that_names_the_nearest() -> None:
