@@ -152,7 +152,7 @@ def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
         ("", "a,b\n1,2,3\n", "line 2 of .*: 2 fields are expected, and it has 3", "quotes"),
         ("", 'a,b\n1,"x\n', "line 2 of .*: a quote is not closed", "twice"),
         ("", 'a,b\n"x"y,1\n', "line 2 of .*: a quote is not closed, or text follows one", "twice"),
-        ("", ("a\n" + "x\n" * 9000).encode() + b"caf\xe9\n", "its text is not UTF-8|cannot be read", "?encoding=latin-1"),
+        ("", b"a\n" + b"x\n" * 9000 + b"caf\xe9\n", "its text is not UTF-8|cannot be read", "?encoding=latin-1"),
         ("?header=maybe", "a\n1\n", "header is true or false", "None"),
         ("?delim=", "a\n1\n", "delim is one character", "None"),
         ("?encoding=klingon", "a\n1\n", "encoding klingon is not known", "latin-1"),

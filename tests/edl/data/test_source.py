@@ -141,8 +141,15 @@ def test_two_columns_of_one_name_are_refused_not_renamed(
 
 
 @pytest.mark.parametrize(
-    "query", ["SELECT n FROM t", "SELECT n FROM t -- the end", "SELECT n FROM t /* ; */ ;", "\n VALUES (1)\n", "WITH q AS (SELECT n FROM t) SELECT n FROM q"]
-)  # fmt: skip
+    "query",
+    [
+        "SELECT n FROM t",
+        "SELECT n FROM t -- the end",
+        "SELECT n FROM t /* ; */ ;",
+        "\n VALUES (1)\n",
+        "WITH q AS (SELECT n FROM t) SELECT n FROM q",
+    ],
+)
 def test_the_users_text_is_run_as_it_is(any_source: Source, tmp_path: Path, query: str) -> None:
     fill(any_source, "t", pa.table({"n": [1]}))
     assert any_source.schema(query).types[0] in (pa.int32(), pa.int64())
