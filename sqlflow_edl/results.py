@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from edl.errors import SQLFlowError
+
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from sqlflow_edl.syntax import Statement
@@ -18,7 +21,7 @@ class Result:
 
     message: a sentence for people. notes: what the compiler decided or left out, a sentence each. figures: the loss and
     metrics of a training or evaluation, None where one is not defined. reader: rows that have not been fetched yet;
-    read them once, by `to_arrow` or batch by batch.
+    read them once, by `to_arrow` or `to_pandas`, or batch by batch.
     """
 
     statement: Statement
@@ -36,3 +39,13 @@ class Result:
         import pyarrow as pa
 
         return self.reader.read_all() if self.reader is not None else pa.table({})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a data frame. SQLFlowError: pandas is not installed, nor does anything else here need it."""
+        try:
+            import pandas  # noqa: F401 - Arrow imports it, and would not say how to install it
+        except ImportError:
+            raise SQLFlowError(
+                "pandas is not installed", hint="pip install pandas, or use to_arrow()"
+            ) from None
+        return self.to_arrow().to_pandas()

@@ -7,6 +7,7 @@ as UTC. A type that no feature and no result table can use is refused by the nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +58,31 @@ def columns_and_batches(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema, I
         raise SourceError("a result without a batch has no columns; stage an empty batch instead")
     schema = normal_schema(first.schema)
     return schema, (normalised(batch, schema) for part in ([first], iterator) for batch in part)
+
+
+class Watched:
+    """Batches on their way into a database; keeps the error that their producer raised, which that would wrap."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.error: Exception | None = None
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches
+        except Exception as error:
+            self.error = error
+            raise
+
+    @contextmanager
+    def errors(self, *wrapped: type[Exception]) -> Iterator[None]:
+        """Raise the producer's error in place of what the database made of it."""
+        try:
+            yield
+        except wrapped:
+            if self.error is not None:
+                raise self.error from None
+            raise
 
 
 def rechunked(

@@ -18,20 +18,24 @@ import duckdb
 import pyarrow as pa
 
 from edl.data import duckdb_queries as queries
-from edl.data import duckdb_results, pinned
+from edl.data import pinned
 from edl.data.columns import BATCH_ROWS, normal_schema, normalised
 from edl.data.duckdb_errors import opening, raise_interrupt, translated, while_reading
+from edl.data.duckdb_results import DuckDBResults
 from edl.data.names import dotted, duplicate, shown
+from edl.data.shuffle import Column, shuffled
 from edl.data.source import Pinned
-from edl.data.url import SourceURL
+from edl.data.transactions import Transactional
+from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
 
 _SILENT = (["Count"], ["Success"])  # the columns of statements that have no rows of their own
 
+_SQLITE = b"SQLite format 3\0"
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
 
 
-class DuckDBSource:
+class DuckDBSource(Transactional):
     """`edl.data.source.Source` for DuckDB."""
 
     dialect = "duckdb"
@@ -40,7 +44,7 @@ class DuckDBSource:
         self.url = url
         self.connection = connection
         self._unread: pa.RecordBatchReader | None = None
-        self._transactions = 0
+        self._results = DuckDBResults(self)
         # A name in a query is a table, never a variable of the Python program around it.
         connection.execute("SET python_enable_replacements = false")
         catalog = connection.execute("SELECT current_catalog()").fetchall()[0][0]
@@ -48,12 +52,9 @@ class DuckDBSource:
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> DuckDBSource:
-        path = ":memory:" if url.in_memory else Path(url.location).expanduser()
-        if isinstance(path, Path) and not create and not path.is_file():
-            raise SourceError(
-                f"there is no database file {path}",
-                hint="check the path, or ask for a new database to be made",
-            )
+        path = database_file(url, create=create)
+        if _is_sqlite(path):  # DuckDB would fetch an extension for it
+            raise SourceError(f"{path} is a SQLite database", hint=f"write it as sqlite:///{path}")
         try:
             return cls(duckdb.connect(path), str(url))
         except duckdb.Error as error:
@@ -86,7 +87,7 @@ class DuckDBSource:
     def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
         select, columns = self._plain(query)
         if shuffle:
-            select = queries.shuffled(select, columns, seed)
+            select = shuffled(select, columns, seed)
         reader = self._reader(select, BATCH_ROWS)
         return pinned.pin_rows(folder, reader, source=self.url, select=query, seed=seed, shuffled=shuffle)
 
@@ -106,26 +107,6 @@ class DuckDBSource:
                 return None
             return relation.to_arrow_reader(BATCH_ROWS)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        if self._transactions == 0:
-            self.execute("BEGIN")
-        self._transactions += 1
-        try:
-            yield
-        except BaseException:
-            self._transactions -= 1
-            if self._transactions == 0:
-                self._roll_back()
-            raise
-        self._transactions -= 1
-        if self._transactions == 0:
-            self.execute("COMMIT")
-
-    @property
-    def in_transaction(self) -> bool:
-        return self._transactions > 0
-
     def tables(self) -> list[str]:
         with self._errors(queries.TABLES):
             return self._tables()
@@ -133,19 +114,19 @@ class DuckDBSource:
     # Results ---------------------------------------------------------------------------------------------
 
     def check_target(self, target: str) -> None:
-        duckdb_results.check_target(self, target)
+        self._results.check_target(target)
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        return duckdb_results.stage(self, target, job, task, attempt, batches)
+        return self._results.stage(target, job, task, attempt, batches)
 
     def commit(self, target: str, job: str, tasks: int) -> int:
-        return duckdb_results.commit(self, target, job, tasks)
+        return self._results.commit(target, job, tasks)
 
     def abort(self, target: str, job: str) -> None:
-        duckdb_results.abort(self, target, job)
+        self._results.abort(target, job)
 
     def sweep(self, live_jobs: Collection[str]) -> int:
-        return duckdb_results.sweep(self, live_jobs)
+        return self._results.sweep(live_jobs)
 
     @contextmanager
     def visible(self, name: str, data: pa.Table | pa.RecordBatchReader) -> Iterator[None]:
@@ -161,7 +142,7 @@ class DuckDBSource:
 
     # Inside ----------------------------------------------------------------------------------------------
 
-    def _plain(self, query: str) -> tuple[str, list[queries.Column]]:
+    def _plain(self, query: str) -> tuple[str, list[Column]]:
         """The query as it may stand in parentheses, with plain columns; SourceError when it is not one query."""
         if self._only_statement(query).type not in _QUERIES:
             raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
@@ -244,3 +225,10 @@ class DuckDBSource:
             return self._tables()
         except duckdb.Error:  # inside a transaction that failed, nothing can be asked
             return []
+
+
+def _is_sqlite(path: Path | str) -> bool:
+    if not isinstance(path, Path) or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE

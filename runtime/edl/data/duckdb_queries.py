@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from duckdb import sqltypes
-
-from edl.data.names import free_name, quoted
-
-Column = tuple[str, sqltypes.DuckDBPyType]
+from edl.data.names import quoted
+from edl.data.shuffle import Column
 
 # Types whose Arrow form loses what they mean, or costs more -> the type they are read as. sum(integer) is a HUGEINT.
 READ_AS = {
@@ -19,7 +15,6 @@ READ_AS = {
     "enum": "VARCHAR",
     "time with time zone": "VARCHAR",
 }
-_DOUBLES = re.compile(r"DOUBLE((?:\[\d*\])*)")
 
 # The parts of each table's and view's name that a query has to write, as a list.
 TABLES = """
@@ -51,26 +46,3 @@ def plain(query: str, columns: Sequence[Column]) -> str:
 
 def without_rows(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) LIMIT 0"
-
-
-def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
-    """The query's rows in a random order that depends on the rows and `seed` alone.
-
-    A row's position is a hash of its values, of how many rows of the same values come before it (so that equal rows
-    spread out), and of the seed. Doubles count as REAL there, because the last digits of a parallel aggregate
-    differ from run to run; their exact values only order rows that are equal otherwise.
-    """
-    names = [name for name, _ in columns]
-    values = ", ".join(quoted(name) for name in names)
-    rounded = ", ".join(_rounded(name, kind) for name, kind in columns)
-    near, exact, nth = (quoted(free_name(name, names)) for name in ("near", "exact", "nth"))
-    return (
-        f"SELECT {values} FROM (SELECT *, row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
-        f" FROM (SELECT *, hash({rounded}) AS {near}, hash({values}) AS {exact} FROM (\n{query}\n)))"
-        f" ORDER BY hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
-    )
-
-
-def _rounded(name: str, kind: sqltypes.DuckDBPyType) -> str:
-    doubles = _DOUBLES.fullmatch(str(kind))
-    return f"TRY_CAST({quoted(name)} AS REAL{doubles[1]})" if doubles else quoted(name)

@@ -3,8 +3,11 @@
     duckdb:///iris.duckdb        a file, relative to the working directory      duckdb:iris.duckdb, iris.duckdb
     duckdb:////data/iris.duckdb  a file by its absolute path                    duckdb:/data/iris.duckdb
     duckdb:                      a database in memory                           duckdb://:memory:
+    sqlite:///iris.sqlite        the same forms for SQLite                      sqlite:iris.sqlite, iris.sqlite
+    csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
+    parquet:///flights/*.parquet several files as one table                     flights/*.parquet
 
-Percent escapes are decoded in the forms with `//`; the short forms are taken as they are.
+Percent escapes are decoded in the forms with `//`; the short forms are taken as they are, but for the options of files.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -23,10 +27,25 @@ if TYPE_CHECKING:
 # scheme -> the class of its source, imported when it is used; what it is a URL of decides nothing else
 SOURCES = {
     "duckdb": ("edl.data.duckdb", "DuckDBSource"),
+    "sqlite": ("edl.data.sqlite", "SQLiteSource"),
+    "csv": ("edl.data.files", "CSVSource"),
+    "parquet": ("edl.data.files", "ParquetSource"),
 }
-PLANNED = ("sqlite", "mysql", "maxcompute", "csv", "parquet", "recordio")
+PLANNED = ("mysql", "maxcompute", "recordio")
+DATABASES = ("duckdb", "sqlite")  # of which a new one can be made, in a file or in memory
 
-DUCKDB_SUFFIXES = (".duckdb", ".ddb", ".db")
+# what a path without a scheme ends in -> its scheme
+SUFFIXES = {
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+    ".db": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+}
 MEMORY = ":memory:"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -35,33 +54,37 @@ _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class SourceURL:
-    """A URL taken apart. `location` is what follows the scheme: for DuckDB a path, or `:memory:`."""
+    """A URL taken apart. `location` is what follows the scheme: a path, a pattern of paths, or `:memory:`."""
 
     scheme: str
     location: str
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def in_memory(self) -> bool:
         return self.location == MEMORY
 
     def __str__(self) -> str:
-        return f"{self.scheme}:///{quote(self.location, safe='/:~')}"
+        shown = f"?{urlencode(self.options)}" if self.options else ""
+        return f"{self.scheme}:///{quote(self.location, safe='/:~*')}{shown}"
 
 
 def parse(url: str) -> SourceURL:
     """The parts of a URL. SourceError: a scheme that is unknown or not there yet, or no place in the URL."""
     match = _SCHEME.match(url)
     if not match:
-        if url.lower().endswith(DUCKDB_SUFFIXES):
-            return SourceURL("duckdb", url)
-        raise SourceError(
-            f"{redacted(url) or '(empty)'} is not the URL of a data source",
-            hint="write it as duckdb:///path/to/file.duckdb",
-        )
+        return SourceURL(_scheme_of_path(url), url)
     scheme = match[1].lower()
     if scheme not in SOURCES:
         raise _unknown(scheme)
-    return SourceURL(scheme, _location(url, url[match.end() :]))
+    rest = url[match.end() :]
+    rest, options = (rest, ()) if scheme in DATABASES else _split_options(rest)
+    location = _location(url, rest)
+    if location == MEMORY and scheme not in DATABASES:
+        raise SourceError(
+            f"{redacted(url)} names no file", hint=f"write it as {scheme}:///path/to/file.{scheme}"
+        )
+    return SourceURL(scheme, location, options)
 
 
 def redacted(url: str) -> str:
@@ -92,6 +115,28 @@ def connect(url: str, *, create: bool = False) -> Source:
     return source
 
 
+def database_file(url: SourceURL, *, create: bool) -> Path | str:
+    """The path of an embedded database, or `:memory:`. SourceError: it is not there and shall not be made."""
+    if url.in_memory:
+        return MEMORY
+    path = Path(url.location).expanduser()
+    if not create and not path.is_file():
+        raise SourceError(
+            f"there is no database file {path}", hint="check the path, or ask for a new database to be made"
+        )
+    return path
+
+
+def _scheme_of_path(path: str) -> str:
+    for suffix, scheme in SUFFIXES.items():
+        if path.lower().endswith(suffix):
+            return scheme
+    raise SourceError(
+        f"{redacted(path) or '(empty)'} is not the URL of a data source",
+        hint="write it as duckdb:///path/to/file.duckdb",
+    )
+
+
 def _unknown(scheme: str) -> SourceError:
     if scheme in PLANNED:
         return SourceError(
@@ -104,14 +149,23 @@ def _unknown(scheme: str) -> SourceError:
     )
 
 
+def _split_options(rest: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """A pattern may have `?` for one character: only what has the form of options is taken for them."""
+    path, question, options = rest.rpartition("?")
+    if question and re.match(r"\w+=", options):
+        return path, tuple(parse_qsl(options, keep_blank_values=True))
+    return rest, ()
+
+
 def _location(url: str, rest: str) -> str:
     """`rest` is what follows `duckdb:`."""
     if not rest.startswith("//"):
         return rest or MEMORY
     host, _, path = rest[2:].partition("/")
     if host not in ("", MEMORY) or (host and path):
+        scheme = url.partition(":")[0].lower()
         raise SourceError(
-            f"{redacted(url)} names a host, {host.rpartition('@')[2]}, and DuckDB has none",
-            hint="duckdb:///file.duckdb is relative to the working directory, duckdb:////data/file.duckdb absolute",
+            f"{redacted(url)} names a host, {host.rpartition('@')[2]}, and files have none",
+            hint=f"{scheme}:///file is relative to the working directory, {scheme}:////data/file absolute",
         )
     return unquote(path) or MEMORY

@@ -47,6 +47,11 @@ DIALECTS = {
         columns="SELECT column_name FROM duckdb_columns() WHERE table_name = ?2 AND "
         """'"' || replace(database_name, '"', '""') || '"."' || schema_name || '".' = ?1""",
     ),
+    "sqlite": Dialect(
+        text="TEXT",
+        blob="BLOB",
+        columns="SELECT name AS column_name FROM pragma_table_info(?2, 'main') WHERE ?1 = '\"main\".'",
+    ),
 }
 
 MODELS = "sqlflow_edl_models"

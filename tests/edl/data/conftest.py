@@ -1,21 +1,47 @@
-"""A database in memory for each test that asks for one."""
+"""Sources for the tests: DuckDB, one of every kind in turn, and what fills them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from edl.data import Source, connect
 
+GIVEN = "a,k\n1,x\n2,y\n"  # the file of a source of files
+
 
 @pytest.fixture
 def source() -> Iterator[Source]:
-    opened = connect("duckdb:")
-    yield opened
-    opened.close()
+    with connect("duckdb:") as opened:
+        yield opened
+
+
+@pytest.fixture
+def sqlite() -> Iterator[Source]:
+    with connect("sqlite:") as opened:
+        yield opened
+
+
+@pytest.fixture(params=["duckdb", "sqlite", "csv"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A source of each kind, in a file."""
+    path = tmp_path / f"source/given.{request.param}"
+    path.parent.mkdir()
+    if request.param == "csv":
+        path.write_text(GIVEN, encoding="utf-8")
+    else:
+        connect(f"{request.param}:{path}", create=True).close()
+    return f"{request.param}:{path}"
+
+
+@pytest.fixture
+def any_source(url: str) -> Iterator[Source]:
+    with connect(url) as opened:
+        yield opened
 
 
 @pytest.fixture

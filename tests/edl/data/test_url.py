@@ -34,6 +34,46 @@ from edl.errors import SourceError
 )
 def test_a_duckdb_url_names_a_file_or_memory(url: str, location: str) -> None:
     assert parse(url).location == location
+    assert parse(url).scheme == "duckdb"
+
+
+@pytest.mark.parametrize(
+    ("url", "scheme", "location", "options"),
+    [
+        ("sqlite:///data/iris.db", "sqlite", "data/iris.db", ()),
+        ("sqlite:////data/iris.db", "sqlite", "/data/iris.db", ()),
+        ("sqlite:a?b=c.db", "sqlite", "a?b=c.db", ()),
+        ("sqlite:", "sqlite", MEMORY, ()),
+        ("x/Iris.SQLITE3", "sqlite", "x/Iris.SQLITE3", ()),
+        ("iris.sqlite", "sqlite", "iris.sqlite", ()),
+        ("csv:///a%20b/iris.csv", "csv", "a b/iris.csv", ()),
+        (
+            "csv:////data/iris.txt?header=false&delim=%3B",
+            "csv",
+            "/data/iris.txt",
+            (("header", "false"), ("delim", ";")),
+        ),
+        ("csv:iris.csv?delim=%09", "csv", "iris.csv", (("delim", "\t"),)),
+        ("csv:iris.csv?nullstr=", "csv", "iris.csv", (("nullstr", ""),)),
+        ("csv:part-?.csv", "csv", "part-?.csv", ()),
+        ("parquet:///dir/*.parquet", "parquet", "dir/*.parquet", ()),
+        ("dir/*.parquet", "parquet", "dir/*.parquet", ()),
+        ("Iris.CSV", "csv", "Iris.CSV", ()),
+        ("iris.csv.gz", "csv", "iris.csv.gz", ()),
+    ],
+)
+def test_the_other_schemes_have_the_same_forms_and_files_have_options(
+    url: str, scheme: str, location: str, options: tuple[tuple[str, str], ...]
+) -> None:
+    parsed = parse(url)
+    assert (parsed.scheme, parsed.location, parsed.options) == (scheme, location, options)
+    assert parse(str(parsed)) == parsed
+
+
+@pytest.mark.parametrize("url", ["csv:", "parquet://", "csv:///?header=true"])
+def test_a_url_of_files_names_one(url: str) -> None:
+    with pytest.raises(SourceError, match="names no file"):
+        parse(url)
 
 
 @pytest.mark.parametrize("location", ["a b/ü?#%.db", "/abs/x.db", MEMORY, "~/x.db"])
@@ -56,7 +96,7 @@ def test_a_scheme_of_later_work_is_said_to_be_not_there_yet(scheme: str) -> None
         parse(f"{scheme}://user:secret@host/db")
 
 
-@pytest.mark.parametrize("url", ["", "iris", "iris.csv", "//host/x.sqlite"])
+@pytest.mark.parametrize("url", ["", "iris", "iris.xls", "//host/x"])
 def test_a_text_that_is_no_url_says_how_one_looks(url: str) -> None:
     with pytest.raises(SourceError, match="is not the URL") as caught:
         parse(url)

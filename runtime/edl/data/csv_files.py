@@ -1,0 +1,226 @@
+"""CSV files read exactly: RFC 4180, types by all values, and nothing guessed in silence.
+
+Fields are separated by commas (tabs in .tsv files), may be quoted, and may then hold commas, line ends and doubled
+quotes. The first line names the columns. Where a file looks otherwise the error says which option to add to its URL.
+
+A column is BIGINT, DOUBLE, BOOLEAN (true and false), DATE or TIMESTAMP (ISO 8601) when all its values are, and text
+otherwise; so a code with leading zeros, or a whole number too large for 64 bits, stays the text that it is. A field
+with nothing in it is NULL; `""` is an empty text, but NULL in a column that is not text.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from edl.data.names import duplicate, quoted
+from edl.errors import SourceError
+
+OPTIONS = ("header", "delim", "quote", "escape", "nullstr", "encoding")
+
+_DIGITS = r"[+-]?(0|[1-9]\d{0,18})"
+_FRACTION = r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_TIME = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+# type -> what all its values match, the narrowest first; each must also be castable.
+_TYPES = {
+    "BIGINT": _DIGITS,
+    "DOUBLE": rf"{_FRACTION}|[+-]?(?i:nan|inf|infinity)",
+    "BOOLEAN": "(?i:true|false)",
+    "DATE": _DAY,
+    "TIMESTAMP": rf"{_DAY}([ T]{_TIME})?",
+    "TIMESTAMPTZ": rf"{_DAY}[ T]{_TIME}(Z|[+-]\d{{2}}(:?\d{{2}})?)",
+}
+# what a URL may say -> what DuckDB calls it, what Python does
+_ENCODINGS = {
+    "utf-8": ("utf-8", "utf-8-sig"),
+    "utf-16": ("utf-16", "utf-16"),
+    "latin-1": ("latin-1", "latin-1"),
+}
+_ENCODING_HINT = "if it is not UTF-8, add ?encoding=latin-1 or ?encoding=utf-16 to the URL"
+# part of DuckDB's report -> our words, and a hint
+_DAMAGES = (
+    (
+        r"Expected Number of Columns: (\d+) Found: (\d+)",
+        "{0} fields are expected, and it has {1}",
+        "check its quotes",
+    ),
+    (
+        r"unterminated quote",
+        "a quote is not closed, or text follows one",
+        "a quote inside quotes is written twice",
+    ),
+    (r"Invalid unicode", "its text is not UTF-8", _ENCODING_HINT),
+    (r"invalid state", "the lines end in different ways", "let all lines end with a line feed"),
+)
+_DATA = re.compile(rf"\s*({_FRACTION}|{_DAY}.*)\s*")
+
+
+def select(connection: duckdb.DuckDBPyConnection, files: Sequence[str], options: Mapping[str, str]) -> str:
+    """A query of all rows of the files, each column of its type. SourceError: they cannot be read."""
+    settings = _settled(files[0], options)
+    headers = [_header(file, settings, certain="header" in options) for file in files]
+    _check_same(files, headers)
+    texts = _texts(files, headers, settings)
+    try:
+        facts = [fact for name in headers[0] for fact in _facts(quoted(name))]
+        found = iter(connection.execute(f"SELECT {', '.join(facts)} FROM ({texts})").fetchall()[0])
+    except duckdb.Error as error:
+        raise _damaged(error) from None
+    types = {name: _type([next(found) for _ in _facts("x")]) for name in headers[0]}
+    columns = ", ".join(_typed(quoted(name), kind) for name, kind in types.items())
+    return f"SELECT {columns} FROM ({texts})"
+
+
+def text(value: str) -> str:
+    """A literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with their defaults. SourceError: a value that is none."""
+    separator = "\t" if re.search(r"\.tsv(\.gz)?$", file, re.IGNORECASE) else ","
+    settled = {
+        "header": "true",
+        "delim": separator,
+        "quote": '"',
+        "nullstr": "",
+        "encoding": "utf-8",
+        **options,
+    }
+    settled.setdefault("escape", settled["quote"])
+    if settled["header"].lower() not in ("true", "false"):
+        raise SourceError(f"the option header is true or false, not {settled['header']}")
+    if settled["encoding"].lower() not in _ENCODINGS:
+        raise SourceError(
+            f"the encoding {settled['encoding']} is not known", hint=f"known: {', '.join(_ENCODINGS)}"
+        )
+    for option in ("delim", "quote", "escape"):
+        if len(settled[option]) != 1:
+            raise SourceError(f"the option {option} is one character, not {settled[option]!r}")
+    return settled
+
+
+def _texts(files: Sequence[str], headers: Sequence[list[str]], settings: Mapping[str, str]) -> str:
+    """A query of all rows as texts; files whose columns have one order are read together."""
+    by_header: dict[tuple[str, ...], list[str]] = {}
+    for file, header in zip(files, headers, strict=True):
+        by_header.setdefault(tuple(header), []).append(file)
+    parts = (f"SELECT * FROM {_read(group, names, settings)}" for names, group in by_header.items())
+    return " UNION ALL BY NAME ".join(parts)
+
+
+def _read(files: Sequence[str], names: Sequence[str], settings: Mapping[str, str]) -> str:
+    """A call of read_csv that has nothing to find out."""
+    nulls = dict.fromkeys(["", settings["nullstr"]])
+    arguments = {
+        "auto_detect": "false",
+        "columns": "{" + ", ".join(f"{text(name)}: 'VARCHAR'" for name in names) + "}",
+        "header": settings["header"].lower(),
+        **{option: text(settings[option]) for option in ("delim", "quote", "escape")},
+        "nullstr": f"[{', '.join(map(text, nulls))}]",
+        "encoding": text(_ENCODINGS[settings["encoding"].lower()][0]),
+        "allow_quoted_nulls": "false",
+        "skip": "0",
+        "comment": "''",
+        "null_padding": "false",
+    }
+    listed = ", ".join(map(text, files))
+    return f"read_csv([{listed}], {', '.join(f'{key} = {value}' for key, value in arguments.items())})"
+
+
+def _header(file: str, settings: Mapping[str, str], *, certain: bool) -> list[str]:
+    """The names of a file's columns. certain: the user says whether the first line has them."""
+    first = _first_record(file, settings)
+    if settings["header"].lower() == "false":
+        return [f"column{number}" for number in range(len(first))]
+    if len(first) == 1 and (mark := re.search(r"[;\t|]", first[0])):
+        raise SourceError(
+            f"{file} has a single column {first[0]!r}",
+            hint=f"add ?delim={'%09' if mark[0] == chr(9) else mark[0]} to the URL if {mark[0]!r} separates columns",
+        )
+    for number, name in enumerate(first, 1):
+        if not name.strip():
+            raise SourceError(
+                f"column {number} of {file} has no name",
+                hint="write names into the first line, or add ?header=false to the URL",
+            )
+        if not certain and _DATA.fullmatch(name):
+            raise SourceError(
+                f"the first line of {file} should name the columns, and has the value {name}",
+                hint="add ?header=false to the URL if the file has no header, ?header=true if these are names",
+            )
+    if twice := duplicate(first):
+        raise SourceError(f"{file} has more than one column named {twice}", hint="give each its own name")
+    return first
+
+
+def _first_record(file: str, settings: Mapping[str, str]) -> list[str]:
+    opened = gzip.open if file.lower().endswith(".gz") else open
+    doubled = settings["escape"] == settings["quote"]
+    try:
+        with opened(file, "rt", encoding=_ENCODINGS[settings["encoding"].lower()][1], newline="") as lines:
+            reader = csv.reader(
+                lines,
+                delimiter=settings["delim"],
+                quotechar=settings["quote"],
+                doublequote=doubled,
+                escapechar=None if doubled else settings["escape"],
+            )
+            first = next(reader, [])
+    except (OSError, EOFError, UnicodeError, csv.Error) as error:
+        raise SourceError(f"{file} cannot be read: {error}", hint=_ENCODING_HINT) from None
+    if not first:
+        raise SourceError(f"{file} begins with no line of names or values")
+    return first
+
+
+def _check_same(files: Sequence[str], headers: Sequence[list[str]]) -> None:
+    for file, header in zip(files, headers, strict=True):
+        if sorted(header) != sorted(headers[0]):
+            raise SourceError(
+                f"{file} has the columns {', '.join(header)}, {files[0]} has {', '.join(headers[0])}",
+                hint="name files with the same columns only",
+            )
+
+
+def _damaged(error: duckdb.Error) -> SourceError:
+    """DuckDB's report, which is a page long, as a sentence."""
+    report = str(error)
+    file = re.search(r"^ *file = (.*)$", report, re.MULTILINE)
+    line = re.search(r"on Line: (\d+)", report)
+    for pattern, words, hint in _DAMAGES:
+        if match := re.search(pattern, report):
+            where = f"line {line[1]} of {file[1]}: " if line and file else ""
+            return SourceError(where + words.format(*match.groups()), hint=hint)
+    return SourceError(f"{file[1]}: {report.splitlines()[0]}" if file else report.splitlines()[0])
+
+
+def _facts(column: str) -> list[str]:
+    """Aggregates: how many values there are, whether one has a digit, whether one has something that a whole number
+    has not, and for each type whether all values are of it."""
+    value = f"nullif(trim({column}), '')"
+    facts = [
+        f"count({value})",
+        *(f"coalesce(bool_or(regexp_matches({value}, '{part}')), false)" for part in (r"\d", "[.a-zA-Z]")),
+    ]
+    for kind, pattern in _TYPES.items():
+        fits = f"regexp_full_match({value}, {text(pattern)}) AND TRY_CAST({value} AS {kind}) IS NOT NULL"
+        facts.append(f"coalesce(bool_and({fits}) FILTER (WHERE {value} IS NOT NULL), true)")
+    return facts
+
+
+def _type(facts: Sequence[int]) -> str:
+    count, digit, fraction, *fits = facts
+    for kind, fit in zip(_TYPES, fits, strict=True):
+        if count and fit and (kind != "DOUBLE" or (digit and fraction)):
+            return kind
+    return "VARCHAR"
+
+
+def _typed(column: str, kind: str) -> str:
+    return column if kind == "VARCHAR" else f"CAST(nullif(trim({column}), '') AS {kind}) AS {column}"

@@ -1,0 +1,85 @@
+"""The pinned order: what "random, and a function of the rows and the seed alone" means, for every source.
+
+A row's place is a hash of its values, of how many rows of the same values come before it (so that equal rows spread
+out), and of the seed. Numbers with fractions count as REAL there, because the last digits of a parallel aggregate
+differ from run to run; their exact values only order rows that are equal otherwise. DuckDB does the work: in the
+query itself where it is the source, over the rows on their way into the file where another database is. Equal rows
+have equal places in both: whole numbers are hashed as BIGINT, because databases store them in different widths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from duckdb import sqltypes
+
+from edl.data.columns import BATCH_ROWS, Watched, normalised
+from edl.data.duckdb_errors import while_reading
+from edl.data.names import free_name, quoted
+
+Column = tuple[str, sqltypes.DuckDBPyType]
+
+_WHOLE = re.compile(r"U?(?:TINYINT|SMALLINT|INTEGER)((?:\[\d*\])*)")
+_FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
+
+
+def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
+    """The query's rows in the order that they and `seed` have, as a query of DuckDB's."""
+    names = [name for name, _ in columns]
+    values = ", ".join(quoted(name) for name in names)
+    rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in columns)
+    doubles = ", ".join(_hashed(name, kind, "DOUBLE") for name, kind in columns)
+    near, exact, nth = (quoted(free_name(name, names)) for name in ("near", "exact", "nth"))
+    return (
+        f"SELECT {values} FROM (SELECT *, row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
+        f" FROM (SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)))"
+        f" ORDER BY hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
+    )
+
+
+@contextmanager
+def shuffled_rows(reader: pa.RecordBatchReader, seed: int, folder: Path) -> Iterator[pa.RecordBatchReader]:
+    """The rows of a source that is not DuckDB in that order; what does not fit in memory waits in `folder`.
+
+    Errors of the reader are passed on as they are.
+    """
+    watched = Watched(reader)
+    with duckdb.connect(config={"temp_directory": str(folder / "shuffle")}) as connection:
+        connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
+        query = shuffled("FROM incoming", _columns(connection, reader.schema), seed)
+        yield pa.RecordBatchReader.from_batches(
+            reader.schema, _run(connection, query, watched, reader.schema)
+        )
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection, query: str, watched: Watched, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    try:
+        with watched.errors(duckdb.Error, pa.ArrowException, OSError):
+            for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
+                yield normalised(batch, schema)
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise while_reading(error) from None
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> list[Column]:
+    """As DuckDB sees them."""
+    relation = connection.from_arrow(schema.empty_table())
+    return list(zip(relation.columns, relation.types, strict=True))
+
+
+def _hashed(name: str, kind: sqltypes.DuckDBPyType, fraction: str) -> str:
+    """The column as it is hashed, lists of numbers too. By way of DOUBLE: a DECIMAL becomes another REAL directly."""
+    column = quoted(name)
+    if match := _WHOLE.fullmatch(str(kind)):
+        return f"CAST({column} AS BIGINT{match[1]})"
+    if match := _FRACTIONS.fullmatch(str(kind)):
+        double = f"TRY_CAST({column} AS DOUBLE{match[1]})"
+        return double if fraction == "DOUBLE" else f"TRY_CAST({double} AS {fraction}{match[1]})"
+    return column

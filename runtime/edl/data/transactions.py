@@ -1,0 +1,48 @@
+"""Transactions that nest: the outermost commits or rolls back, the others are part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+class Transactional:
+    """Gives a source `transaction`; the source says how its own begin and are undone."""
+
+    begin = "BEGIN"
+    _transactions = 0
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        raise NotImplementedError
+
+    def _roll_back(self) -> None:
+        """Undo what was not committed; nothing happens when the database has done so itself."""
+        raise NotImplementedError
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        if self._transactions == 0:
+            self.execute(self.begin)
+        self._transactions += 1
+        try:
+            yield
+        except BaseException:
+            self._transactions -= 1
+            if self._transactions == 0:
+                self._roll_back()
+            raise
+        self._transactions -= 1
+        if self._transactions == 0:
+            self._commit()
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._transactions > 0
+
+    def _commit(self) -> None:
+        try:
+            self.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise

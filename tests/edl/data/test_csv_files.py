@@ -1,0 +1,179 @@
+"""CSV files: exactly their rows, types by all values, and nothing guessed in silence (FAULTS A19)."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import io
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edl.data import connect
+from edl.errors import SourceError
+
+
+def read(folder: Path, content: str | bytes, options: str = "", name: str = "t.csv") -> pa.Table:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with connect(f"csv:{path}{options}") as source:
+        return source.stream("SELECT * FROM rows").read_all()
+
+
+FIELDS = st.text(st.sampled_from("ab1,;\"' \n\r\t#\\äß漢|"), max_size=6).filter(lambda text: text != "")
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(FIELDS, FIELDS), max_size=8), line_end=st.sampled_from(["\n", "\r\n"]))
+def test_a19_every_field_comes_back_as_it_was_written(rows: list[tuple[str, str]], line_end: str) -> None:
+    out = io.StringIO()
+    # Python's writer leaves a carriage return unquoted where lines end without one.
+    quoting = csv.QUOTE_MINIMAL if "\r" in line_end else csv.QUOTE_ALL
+    writer = csv.writer(out, lineterminator=line_end, quoting=quoting)
+    writer.writerow(["first", 'se"cond'])
+    writer.writerows([f"x{first}", f"{second}x"] for first, second in rows)
+    with tempfile.TemporaryDirectory() as folder:
+        found = read(Path(folder), out.getvalue())
+    assert found.column_names == ["first", 'se"cond']
+    assert [tuple(row.values()) for row in found.to_pylist()] == [(f"x{a}", f"{b}x") for a, b in rows]
+
+
+def test_a19_quoted_line_ends_are_no_rows_in_a_large_file(tmp_path: Path) -> None:
+    """Larger than what DuckDB reads at a time, so that its threads begin in the midst of quotes."""
+    count = 300_000
+    text = "id,note\n" + "".join(f'{i},"line {i}\n,""two"",\r\nthree"\n' for i in range(count))
+    found = read(tmp_path, text)
+    assert found["id"].to_pylist() == list(range(count))
+    assert found["note"][count - 1].as_py() == f'line {count - 1}\n,"two",\r\nthree'
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["1", "-2", ""], pa.int64(), [1, -2, None]),
+        ([" 1 ", "2"], pa.int64(), [1, 2]),
+        (["0", "10"], pa.int64(), [0, 10]),
+        (["007", "12"], pa.string(), ["007", "12"]),
+        (["1", "2.5", "-1e-3", ".5"], pa.float64(), [1.0, 2.5, -0.001, 0.5]),
+        (["1", "nan", "-inf"], pa.float64(), None),
+        (["nan", "inf"], pa.string(), ["nan", "inf"]),
+        (["9223372036854775807"], pa.int64(), [2**63 - 1]),
+        (["9223372036854775808", "1"], pa.string(), ["9223372036854775808", "1"]),
+        (["1_000"], pa.string(), ["1_000"]),
+        (["0x10"], pa.string(), ["0x10"]),
+        (["1,5"], pa.string(), ["1,5"]),
+        (["true", "FALSE"], pa.bool_(), [True, False]),
+        (["no", "de"], pa.string(), ["no", "de"]),
+        (["t", "f"], pa.string(), ["t", "f"]),
+        (["2024-02-29"], pa.date32(), [dt.date(2024, 2, 29)]),
+        (["2024-02-30"], pa.string(), ["2024-02-30"]),
+        (["01/02/2024"], pa.string(), ["01/02/2024"]),
+        (["2024-02-29 01:02", "2024-02-29T01:02:03.5"], pa.timestamp("us"),
+         [dt.datetime(2024, 2, 29, 1, 2), dt.datetime(2024, 2, 29, 1, 2, 3, 500_000)]),
+        (["2024-02-29 01:02:03+02:00"], pa.timestamp("us", "UTC"), [dt.datetime(2024, 2, 28, 23, 2, 3, tzinfo=dt.UTC)]),
+        (["", ""], pa.string(), [None, None]),
+        ([" x ", "y"], pa.string(), [" x ", "y"]),
+        (["NA", "x"], pa.string(), ["NA", "x"]),
+        (["NULL", "x"], pa.string(), ["NULL", "x"]),
+        (["#1", "x"], pa.string(), ["#1", "x"]),
+    ],
+)  # fmt: skip
+def test_a_column_is_of_a_type_when_all_its_values_are(
+    tmp_path: Path, values: list[str], kind: pa.DataType, expected: list[object] | None
+) -> None:
+    quoted = "".join(
+        f'{number},"{value}"\n' if value else f"{number},\n" for number, value in enumerate(values)
+    )
+    found = read(tmp_path, "n,v\n" + quoted)
+    assert found.schema.field("v").type == kind
+    if expected is not None:
+        assert found["v"].to_pylist() == expected
+
+
+def test_a_type_is_that_of_the_last_row_too(tmp_path: Path) -> None:
+    found = read(tmp_path, "v\n" + "1\n" * 300_000 + "x\n")
+    assert found["v"].to_pylist()[-1] == "x"
+    assert found.schema.field("v").type == pa.string()
+
+
+def test_nothing_is_null_and_two_quotes_are_an_empty_text(tmp_path: Path) -> None:
+    found = read(tmp_path, 'a,b,c\nx,1,x\n"",,""\n"","",\n')
+    assert found["a"].to_pylist() == ["x", "", ""]
+    assert found["b"].to_pylist() == [1, None, None]
+    assert found["c"].to_pylist() == ["x", "", None]
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "expected"),
+    [
+        ("?delim=;", "a;b\n1;x,y\n", [{"a": 1, "b": "x,y"}]),
+        ("?delim=%09", "a\tb\n1\tx\n", [{"a": 1, "b": "x"}]),
+        ("?header=false", "1,x\n2,y\n", [{"column0": 1, "column1": "x"}, {"column0": 2, "column1": "y"}]),
+        ("?header=true", "k,2019\nx,1\n", [{"k": "x", "2019": 1}]),
+        ("?nullstr=NA", "a,b\nNA,x\n1,NA\n", [{"a": None, "b": "x"}, {"a": 1, "b": None}]),
+        ("?quote='", "a\n'x,y'\n", [{"a": "x,y"}]),
+        ("?escape=%5C", 'a\n"x\\"y"\n', [{"a": 'x"y'}]),
+        ("?encoding=latin-1", "a\ncafé\n".encode("latin-1"), [{"a": "café"}]),
+        ("?encoding=utf-16", "a\ncafé\n".encode("utf-16"), [{"a": "café"}]),
+        ("", b"\xef\xbb\xbfa,b\r\n1,2\r\n", [{"a": 1, "b": 2}]),
+        ("", "a,b\n1,2", [{"a": 1, "b": 2}]),
+        ("", "a\n", []),
+        ("", '"a\nb","c,""d"\n1,2\n', [{"a\nb": 1, 'c,"d': 2}]),
+        ("", "x y,select,größe\n1,2,3\n", [{"x y": 1, "select": 2, "größe": 3}]),
+    ],
+)
+def test_options_say_how_a_file_is_written(
+    tmp_path: Path, options: str, content: str | bytes, expected: list[dict[str, object]]
+) -> None:
+    assert read(tmp_path, content, options).to_pylist() == expected
+
+
+def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
+    assert read(tmp_path, "a\tb\n1\t2\n", name="t.tsv").to_pylist() == [{"a": 1, "b": 2}]
+    assert read(tmp_path, gzip.compress(b"a,b\n1,2\n"), name="t.csv.gz").to_pylist() == [{"a": 1, "b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "message", "hint"),
+    [
+        ("", "", "begins with no line", "None"),
+        ("", "5.1,3.5,setosa\n4.9,3.0,setosa\n", "should name the columns, and has the value 5.1", "?header=false"),
+        ("", "a,2019\nx,1\n", "has the value 2019", "?header=true"),
+        ("", "a;b\n1;2\n", "has a single column 'a;b'", "?delim=;"),
+        ("", "a\tb\n1\t2\n", "has a single column", "?delim=%09"),
+        ("", "a,,c\n1,2,3\n", "column 2 of .* has no name", "?header=false"),
+        ("", "a,A\n1,2\n", "more than one column named A", "its own name"),
+        ("", "a,b\n1,2\n3\n", "line 3 of .*: 2 fields are expected, and it has 1", "quotes"),
+        ("", "a,b\n1,2,3\n", "line 2 of .*: 2 fields are expected, and it has 3", "quotes"),
+        ("", 'a,b\n1,"x\n', "line 2 of .*: a quote is not closed", "twice"),
+        ("", 'a,b\n"x"y,1\n', "line 2 of .*: a quote is not closed, or text follows one", "twice"),
+        ("", b"a\n" + b"x\n" * 9000 + b"caf\xe9\n", "its text is not UTF-8|cannot be read", "?encoding=latin-1"),
+        ("?header=maybe", "a\n1\n", "header is true or false", "None"),
+        ("?delim=", "a\n1\n", "delim is one character", "None"),
+        ("?encoding=klingon", "a\n1\n", "encoding klingon is not known", "latin-1"),
+    ],
+)  # fmt: skip
+def test_a_file_that_looks_otherwise_says_what_to_write(
+    tmp_path: Path, options: str, content: str | bytes, message: str, hint: str
+) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        read(tmp_path, content, options)
+    assert hint in str(caught.value.hint)
+
+
+def test_files_of_a_pattern_are_joined_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\n1,x\n", encoding="utf-8")
+    (tmp_path / "2.csv").write_text("b,a\ny,2.5\n", encoding="utf-8")
+    with connect(f"csv:{tmp_path}/?.csv") as source:
+        assert source.stream("SELECT * FROM rows").read_all().to_pylist() == [
+            {"a": 1.0, "b": "x"},
+            {"a": 2.5, "b": "y"},
+        ]
+    (tmp_path / "3.csv").write_text("a,c\n1,x\n", encoding="utf-8")
+    with pytest.raises(SourceError, match=r"3\.csv has the columns a, c, .*1\.csv has a, b"):
+        connect(f"csv:{tmp_path}/?.csv")

@@ -1,0 +1,122 @@
+"""Files as a source: the view, the database beside them, and what is wrong with files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from edl.data import Source, connect
+from edl.data.url import parse
+from edl.errors import SourceError
+
+IRIS = "id,width,kind\n1,0.5,setosa\n2,1.5,virginica\n"
+
+
+def written(path: Path, text: str = IRIS) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def rows(source: Source, name: str = "rows") -> list[dict[str, object]]:
+    found: list[dict[str, object]] = source.stream(f'SELECT * FROM "{name}"').read_all().to_pylist()
+    return found
+
+
+def result(source: Source, name: str) -> None:
+    source.stage(name, "job", 0, 0, [pa.record_batch({"a": [1]})])
+    source.commit(name, "job", 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "url", "name"),
+    [
+        ("iris.csv", "{}/iris.csv", "iris"),
+        ("iris.csv", "csv:///{}/iris.csv", "iris"),
+        ("my data-1.v2.csv", "csv:{}/my data-1.v2.csv", "my data-1.v2"),
+        ("Größe.CSV", "{}/Größe.CSV", "Größe"),
+        ("data", "csv:{}/data", "data"),
+        ("x[1].csv", "csv:{}/x[1].csv", "x[1]"),
+        ("flights/part-1.csv", "csv:{}/flights/part-*.csv", "part"),
+        ("flights/1.csv", "{}/flights/*.csv", "flights"),
+        ("flights/2024/1.csv", "csv:{}/flights/*/?.csv", "flights"),
+        ("rows.csv", "{}/rows.csv", "rows"),
+    ],
+)
+def test_a_file_is_a_table_of_its_name(tmp_path: Path, file: str, url: str, name: str) -> None:
+    written(tmp_path / file)
+    with connect(url.format(tmp_path)) as source:
+        assert rows(source, name) == rows(source, "rows")
+        assert [row["kind"] for row in rows(source, name)] == ["setosa", "virginica"]
+        assert source.schema("SELECT * FROM rows").types == [pa.int64(), pa.float64(), pa.string()]
+
+
+def test_a_parquet_file_keeps_its_types(tmp_path: Path) -> None:
+    table = pa.table({"d": [dt.date(2024, 1, 2)], "x": pa.array([1.5], pa.float32()), "k": ["a"]})
+    for name, columns in (("1", ["d", "x", "k"]), ("2", ["k", "d", "x"])):
+        parquet.write_table(table.select(columns), tmp_path / f"{name}.parquet")
+    with connect(f"parquet:///{tmp_path}/*.parquet") as source:
+        assert source.schema("SELECT * FROM rows") == table.schema
+        assert rows(source) == table.to_pylist() * 2
+        assert parse(source.url).location == f"{tmp_path}/*.parquet"
+
+
+def test_the_database_beside_the_file_stays_only_when_something_is_kept(tmp_path: Path) -> None:
+    path = written(tmp_path / "iris.csv")
+    with connect(str(path)) as source:
+        rows(source)
+    assert list(tmp_path.iterdir()) == [path]
+    with connect(str(path)) as source:
+        result(source, "predicted")
+    assert {file.name for file in tmp_path.iterdir()} == {"iris.csv", "iris.sqlflow.duckdb"}
+    with connect(str(path)) as source:
+        assert set(source.tables()) == {"iris", "rows", "predicted"}
+    with connect(str(tmp_path / "iris.sqlflow.duckdb")) as store:
+        assert store.tables() == ["predicted"]
+    assert path.read_text(encoding="utf-8") == IRIS
+
+
+@pytest.mark.parametrize("target", ["iris", "IRIS", "rows"])
+def test_a_result_cannot_have_the_files_name(tmp_path: Path, target: str) -> None:
+    with (
+        connect(str(written(tmp_path / "iris.csv"))) as source,
+        pytest.raises(SourceError, match="is a view"),
+    ):
+        source.check_target(target)
+
+
+def test_a_relative_file_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "iris.csv")
+    monkeypatch.chdir(tmp_path)
+    with connect("iris.csv") as source:
+        monkeypatch.chdir("/")
+        assert len(rows(source)) == 2
+
+
+def test_rows_added_later_are_seen(tmp_path: Path) -> None:
+    path = written(tmp_path / "iris.csv")
+    with connect(str(path)) as source:
+        written(path, IRIS + "3,2.5,setosa\n")
+        assert len(rows(source)) == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "message", "hint"),
+    [
+        ("{}/irs.csv", "there is no file", "did you mean iris.csv?"),
+        ("{}/none/*.csv", "there is no file", "check the path"),
+        ("csv:{}/iris.csv?sep=;", "csv files have no option sep", "delim"),
+        ("parquet:{}/iris.csv?header=true", "parquet files have no option header", "None"),
+        ("parquet:{}/iris.csv", "iris.csv", "None"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, url: str, message: str, hint: str) -> None:
+    written(tmp_path / "iris.csv")
+    with pytest.raises(SourceError, match=message) as caught:
+        connect(url.format(tmp_path))
+    assert hint in str(caught.value.hint)
+    assert [file.name for file in tmp_path.iterdir()] == ["iris.csv"]

@@ -1,0 +1,260 @@
+"""What every source owes its callers, whatever the database."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.data import Source, connect
+from edl.data.pinned import open_reader
+from edl.errors import SourceError
+
+
+def fill(source: Source, name: str, table: pa.Table) -> None:
+    source.stage(name, f"job-{name}", 0, 0, table.to_reader())
+    source.commit(name, f"job-{name}", 1)
+
+
+def numbers(count: int) -> pa.Table:
+    n = np.arange(count)
+    return pa.table(
+        {"n": n, "x": n / 3 - 7, "k": [None if i % 7 == 0 else f"k{i % 3}" for i in range(count)]}
+    )
+
+
+def pinned(source: Source, folder: Path, query: str, *, seed: int = 1, shuffle: bool = True) -> pa.Table:
+    rows = source.pin(query, folder, seed=seed, shuffle=shuffle)
+    reader = open_reader(rows, folder)
+    return pa.Table.from_batches(reader.read(0, rows.rows), reader.schema)
+
+
+def table(source: Source, sql: str, *parameters: object) -> list[dict[str, Any]] | None:
+    reader = source.execute(sql, parameters)
+    return None if reader is None else reader.read_all().to_pylist()
+
+
+# Rows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2048, 65_537])
+def test_every_row_is_pinned_once(any_source: Source, tmp_path: Path, count: int, shuffle: bool) -> None:
+    fill(any_source, "t", numbers(count))
+    found = pinned(any_source, tmp_path / "rows", "SELECT n FROM t", shuffle=shuffle)
+    assert sorted(found["n"].to_pylist()) == list(range(count))
+    assert (found["n"].to_pylist() == list(range(count))) is (not shuffle or count < 2)
+    assert [path.name for path in (tmp_path / "rows").iterdir()] == ["rows.arrow"]
+
+
+def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", numbers(70_000))
+    found = pinned(any_source, tmp_path, "SELECT n FROM t ORDER BY n DESC", shuffle=False)
+    assert found["n"].to_pylist() == list(range(69_999, -1, -1))
+
+
+def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path) -> None:
+    """Negative numbers, doubles that differ in their last digits, NULLs, texts, dates and rows that are there twice."""
+    n = 3000
+    days = [dt.date(2024, 1, 1) + dt.timedelta(days=i % 40) for i in range(n)]
+    rows = pa.table(
+        {
+            "small": pa.array([i % 50 - 25 for i in range(n)], pa.int32()),
+            "large": [(-1) ** i * 2**40 * (i % 9) for i in range(n)],
+            "x": [None if i % 11 == 0 else 1 + (i % 100) * 1e-15 for i in range(n)],
+            "text": [f"größe {i % 4}" for i in range(n)],
+            "yes": [i % 2 == 0 for i in range(n)],
+            "day": days,
+            "at": [dt.datetime(2024, 1, 1) + dt.timedelta(hours=i % 30) for i in range(n)],
+        }
+    )
+    found = []
+    for number, url in enumerate(("duckdb:", "sqlite:")):
+        with connect(url) as source:
+            mixed = rows.take(np.random.default_rng(number).permutation(n))
+            fill(source, "t", mixed)
+            found.append(pinned(source, tmp_path / str(number), "SELECT * FROM t", seed=3))
+    widened = found[0].cast(found[1].schema)
+    assert widened.equals(found[1])
+    assert widened["small"].to_pylist() != rows["small"].to_pylist()
+
+
+def test_another_seed_is_another_order(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", numbers(500))
+    orders = [
+        tuple(pinned(any_source, tmp_path, "SELECT n FROM t", seed=s)["n"].to_pylist()) for s in (0, 1, -1)
+    ]
+    assert len(set(orders)) == 3
+
+
+def test_a_stream_has_batches_of_the_size_asked_for(any_source: Source) -> None:
+    fill(any_source, "t", numbers(5000))
+    sizes = [batch.num_rows for batch in any_source.stream("SELECT * FROM t", batch_rows=2000)]
+    assert sum(sizes) == 5000
+    assert max(sizes) <= 2048
+
+
+def test_a_statement_ends_an_unread_result_and_reading_on_says_so(any_source: Source) -> None:
+    fill(any_source, "t", numbers(200_000))
+    reader = any_source.stream("SELECT * FROM t", batch_rows=1000)
+    assert reader.read_next_batch().num_rows > 0
+    any_source.execute("CREATE TABLE other (a INTEGER)")
+    with pytest.raises(SourceError, match="another statement ran"):
+        reader.read_all()
+
+
+HOSTILE = (
+    'x"); drop table t; --',
+    "a.b",
+    "größe 表",
+    "n" * 300,
+    "select",
+    "near",
+    "NTH",
+    "'",
+    "\\",
+    "%s ?",
+    "a:1",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_any_column_name_passes_through(any_source: Source, tmp_path: Path, name: str) -> None:
+    fill(any_source, "t", pa.table({name: [3, 1, 2], "a": [0, 0, 0]}))
+    assert any_source.schema("SELECT * FROM t").names == [name, "a"]
+    assert sorted(pinned(any_source, tmp_path, "SELECT * FROM t")[name].to_pylist()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("query", ["SELECT 1 AS a, 2 AS A", "SELECT 1 AS a, 2 AS a, 3 AS a_1"])
+def test_two_columns_of_one_name_are_refused_not_renamed(
+    any_source: Source, query: str, tmp_path: Path
+) -> None:
+    for use in (any_source.schema, any_source.stream):
+        with pytest.raises(SourceError, match="more than one column named"):
+            use(query)
+    assert any_source.execute("SELECT 1 AS a, 2 AS a").read_all().column_names == ["a", "a"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM t",
+        "SELECT n FROM t -- the end",
+        "SELECT n FROM t /* ; */ ;",
+        "\n VALUES (1)\n",
+        "WITH q AS (SELECT n FROM t) SELECT n FROM q",
+    ],
+)
+def test_the_users_text_is_run_as_it_is(any_source: Source, tmp_path: Path, query: str) -> None:
+    fill(any_source, "t", pa.table({"n": [1]}))
+    assert any_source.schema(query).types[0] in (pa.int32(), pa.int64())
+    assert pinned(any_source, tmp_path, query).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-- nothing",
+        ";",
+        "SELECT 1; SELECT 2",
+        "SELECT 1; DROP TABLE t",
+        "DROP TABLE t",
+        "INSERT INTO t VALUES (9)",
+        "INSERT INTO t VALUES (9) RETURNING n",
+        "DELETE FROM t",
+        "EXPLAIN SELECT 1",
+        "WITH w AS (SELECT 1) DELETE FROM t",
+        "SELECT 1) LIMIT 0; DROP TABLE t; SELECT (1",
+        "SELECT 1) DELETE FROM t /*",
+        "SELECT ?",
+        "PRAGMA user_version = 7",
+    ],
+)
+def test_a_text_that_is_not_one_query_is_refused_and_nothing_runs(
+    any_source: Source, tmp_path: Path, text: str
+) -> None:
+    fill(any_source, "t", pa.table({"n": [1, 2, 3]}))
+    for use in (
+        any_source.schema,
+        any_source.stream,
+        lambda query: any_source.pin(query, tmp_path / "rows", seed=1, shuffle=True),
+    ):
+        with pytest.raises(SourceError):
+            use(text)
+    assert any_source.stream("SELECT n FROM t").read_all().num_rows == 3
+    if any_source.dialect == "sqlite":
+        assert table(any_source, "PRAGMA user_version") == [{"user_version": 0}]
+
+
+# Statements --------------------------------------------------------------------------------------------------
+
+
+def test_a_statement_gives_its_rows_or_none(any_source: Source) -> None:
+    assert table(any_source, "CREATE TABLE t (a INTEGER, b BLOB)") is None
+    assert table(any_source, "INSERT INTO t VALUES (?, ?)", 1, b"\x00x") is None
+    assert table(any_source, "UPDATE t SET a = 2") is None
+    assert table(any_source, "INSERT INTO t VALUES (3, NULL) RETURNING a") == [{"a": 3}]
+    assert table(any_source, "SELECT * FROM t WHERE a = ?", 2) == [{"a": 2, "b": b"\x00x"}]
+    assert table(any_source, "SELECT a FROM t WHERE a = 7") == []
+    assert table(any_source, "DROP TABLE t") is None
+
+
+def test_a_transaction_commits_at_its_end_and_rolls_back_on_an_error(any_source: Source) -> None:
+    any_source.execute("CREATE TABLE t (a INTEGER)")
+    with any_source.transaction():
+        any_source.execute("INSERT INTO t VALUES (1)")
+        with any_source.transaction():
+            any_source.execute("INSERT INTO t VALUES (2)")
+    with pytest.raises(KeyError), any_source.transaction():
+        any_source.execute("INSERT INTO t VALUES (3)")
+        raise KeyError
+    with pytest.raises(SourceError), any_source.transaction(), any_source.transaction():
+        any_source.execute("INSERT INTO t VALUES (4)")
+        any_source.execute("INSERT INTO nowhere VALUES (5)")
+    assert table(any_source, "SELECT a FROM t ORDER BY a") == [{"a": 1}, {"a": 2}]
+
+
+def test_a_transaction_that_the_user_left_open_is_said_to_be_open(any_source: Source) -> None:
+    any_source.execute("BEGIN")
+    with pytest.raises(SourceError) as caught, any_source.transaction():
+        pass
+    assert "COMMIT or ROLLBACK" in str(caught.value.hint)
+
+
+def test_an_error_of_the_batches_keeps_what_was_staged(any_source: Source) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": [2]})
+        raise ZeroDivisionError("in the model")
+
+    any_source.stage("t", "job", 0, 0, [pa.record_batch({"a": [1]})])
+    with pytest.raises(ZeroDivisionError, match="in the model"):
+        any_source.stage("t", "job", 0, 1, failing())
+    assert any_source.commit("t", "job", 1) == 1
+    assert table(any_source, "SELECT a FROM t") == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "marked", "hint"),
+    [
+        ("SELECT * FROM irs", "irs", "irs", "did you mean iris?"),
+        ("SELECT 'nn é' AS a,\n  nn FROM iris", "nn", "nn FROM", "did you mean n?"),
+        ("SELECT flor(n) FROM iris", "flor", "flor", None),
+        ("SELEC 1", "SELEC", "SELEC", None),
+    ],
+)
+def test_an_error_of_the_query_has_its_place_and_a_hint(
+    any_source: Source, query: str, message: str, marked: str, hint: str | None
+) -> None:
+    fill(any_source, "iris", numbers(3))
+    with pytest.raises(SourceError, match=message) as caught:
+        any_source.schema(query)
+    assert caught.value.span is not None
+    assert caught.value.span.start == query.index(marked)
+    assert hint is None or caught.value.hint == hint
+    assert not caught.value.message.endswith((".", "!"))
