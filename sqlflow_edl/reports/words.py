@@ -20,6 +20,8 @@ def feature(found: spec.Feature | spec.Category) -> str:
     if isinstance(found, spec.Embedding):
         combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
         return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}"
+    if isinstance(found, spec.DatePart):
+        return found.part
     name = str(found.__struct_config__.tag).replace("_", " ")
     facts = [
         _fact(field, value)

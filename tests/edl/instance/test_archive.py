@@ -7,7 +7,7 @@ from pathlib import Path
 from edl.features import Features
 from edl.instance.archive import curve_row, trained_spec
 from edl.program import load
-from edl.spec import ClassLabel, Numeric, RegressionLabel, Rows, Standardize
+from edl.spec import ClassLabel, Log, Numeric, RegressionLabel, Rows, Standardize
 from edl.worker.events import EpochEnd
 from tests.edl.programs import simple
 
@@ -34,6 +34,15 @@ def test_an_edited_program_is_described_by_its_own_features_and_label(tmp_path: 
     assert spec.edited
     assert spec.features == (Standardize("x", 1.0, 2.0),)
     assert spec.label == ClassLabel("z", ("a", "b"))
+
+
+def test_an_edited_program_of_several_inputs_is_described_input_by_input(tmp_path: Path) -> None:
+    folder = simple(tmp_path, rows=ROWS)
+    text = (folder / "model.py").read_text()
+    inputs = "FEATURES = fc.Inputs(wide=fc.Features(fc.numeric('x')), deep=fc.Features(fc.log('x', 1.0)))"
+    (folder / "model.py").write_text(f"{text}\n\n{inputs}\n")
+    spec = trained_spec(load(folder), ROWS)
+    assert spec.inputs == {"wide": (Numeric("x"),), "deep": (Log("x", 1.0),)}
 
 
 def test_an_edited_program_without_features_of_ours_keeps_those_of_the_spec(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from sqlflow_edl.reports import words
         (spec.OneHot(spec.Bucket("a", (1.0, 2.5))), "one-hot of bucket, 2 boundaries: 1, 2.5; 4 wide"),
         (spec.Embedding(spec.CategoryId("a", 1000), 16, "mean"),
          "embedding of category id, buckets 1,000; 16 wide, combined by mean"),
+        (spec.OneHot(spec.DatePart("a", "month")), "one-hot of month; 13 wide"),
         (spec.OneHot(spec.Cross(("a", "b"), 9)), "one-hot of cross, buckets 9; 10 wide"),
         (spec.Vocabulary("a", tuple(range(20))), "vocabulary, 20 values: 0, 1, 2, 3, 4, 5, 6, 7, …"),
         (spec.Vocabulary("a", ("x\ny", "z" * 99)), f"vocabulary, 2 values: x y, {'z' * 39}…"),
