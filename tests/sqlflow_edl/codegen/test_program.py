@@ -104,7 +104,9 @@ JOBS = {
         "metrics": ("accuracy", "auc"),
     },
     "scheduled": {
-        "optimizer": spec.Component("adam", {"learning_rate": 0.001, "beta_1": 0.8, "beta_2": 0.99, "clipnorm": 1.0}),
+        "optimizer": spec.Component(
+            "adam", {"learning_rate": 0.001, "beta_1": 0.8, "beta_2": 0.99, "clipnorm": 1.0}
+        ),
         "schedule": spec.Component("cosine", {"warmup_steps": 100, "decay_steps": 1900, "end": 0.0}),
     },
     "dates": {
