@@ -10,7 +10,7 @@ an embedded database is opened by this process alone.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -192,6 +192,8 @@ class Session:
             self._submitter.warm(trained.framework)
             schema, query = self.look(statement)
             planned = specify(statement, trained, model.reference, query, schema)
+            notes = use.notes(trained, planned)
+            self._tell(notes)
             target = planned.output.name
             if target:
                 with at(_target_span(statement)):
@@ -206,6 +208,7 @@ class Session:
                 table = results.read_all()  # before the job folder is cleaned up
                 return Result(
                     statement,
+                    notes=notes,
                     figures=outcome.figures if kind == "evaluate" else None,
                     reader=table.to_reader(),
                 )
@@ -213,6 +216,7 @@ class Session:
         return Result(
             statement,
             message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
+            notes=notes,
             rows=written,
             figures=outcome.figures if kind == "evaluate" else None,
         )
@@ -309,7 +313,7 @@ class Session:
         finally:
             job.end(state, message)
 
-    def _tell(self, notes: list[str]) -> None:
+    def _tell(self, notes: Iterable[str]) -> None:
         for note in notes:
             self.observer.note(note)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,12 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
         ids = keras.ops.stack([inputs[entry.name] for entry in categories], axis=1) + first[:-1]
         parts.append(keras.ops.sum(weights(ids), axis=1))
     return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
+
+
+def by_class(labels: Any, weights: Sequence[float]) -> Any:
+    """The weight of each row's class, float32 (n,), as losses are. labels: (n,) classes, or (n, 1) 0 and 1."""
+    positions = keras.ops.cast(keras.ops.reshape(labels, (-1,)), "int32")
+    return keras.ops.take(keras.ops.convert_to_tensor(weights, "float32"), positions)
 
 
 def _input(entry: Entry) -> Any:

@@ -44,6 +44,11 @@ def clipped(
     return optimizer
 
 
+def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
+    """The weight of each row's class, float32 in the shape of the labels: (n,) classes, or (n, 1) 0 and 1."""
+    return torch.tensor(weights)[labels.long()]
+
+
 class Concatenated(nn.Module):
     """The arrays of `features.transform(batch)` as one tensor, float32 (rows, features.width), entry after entry."""
 

@@ -13,7 +13,7 @@ from typing import Literal
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest
 from sqlflow_edl.syntax import ast
 
-Type = Literal["integer", "number", "boolean", "text", "integers", "texts", "anything"]
+Type = Literal["integer", "number", "boolean", "text", "integers", "texts", "class weights", "anything"]
 Scalar = int | float | bool | str | None
 Setting = Scalar | tuple[Scalar, ...]
 
@@ -133,6 +133,19 @@ TRAIN = (
         "texts",
         "Metrics to report; by default those of the kind of label.",
         aliases=("metrics", "eval_metrics"),
+    ),
+    Attribute(
+        "train.weight_column",
+        "text",
+        "A selected column that says how much each row counts, in training and in all figures; it is no feature.",
+        aliases=("weight_column", "model.weight_column", "sample_weight", "weight_col"),
+    ),
+    Attribute(
+        "train.class_weights",
+        "class weights",
+        "How much rows of each class count in training, such as {'yes': 5}; auto: inverse to how often they occur.",
+        choices=("auto", "balanced"),
+        aliases=("class_weights", "class_weight", "model.class_weights", "model.class_weight"),
     ),
     Attribute(
         "optimizer",
@@ -276,6 +289,8 @@ class Dictionary:
 
 def check(row: Attribute, value: ast.Value) -> Setting:
     """The value as the row's type; SemanticError with the place when it is of another type or out of range."""
+    if row.type == "class weights" and isinstance(value, ast.MapValue):
+        return "written"  # by class, each with its place: `analysis.weights` reads them
     setting = _convert(row.type, plain(value))
     if setting is None:
         raise SemanticError(f"{row.name} must be {_TYPE_WORDS[row.type]}", span=value.span, hint=row.doc)
@@ -311,6 +326,7 @@ _TYPE_WORDS: Mapping[Type, str] = {
     "text": "a name or a text",
     "integers": "a list of whole numbers, such as [100, 50]",
     "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
+    "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
     "anything": "a value",
 }
 
@@ -374,4 +390,11 @@ def _anything(value: Setting) -> Setting:
     return value
 
 
-_SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "text": _text, "anything": _anything}
+_SCALARS = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "text": _text,
+    "class weights": _text,
+    "anything": _anything,
+}

@@ -29,13 +29,20 @@ from sqlflow_edl.syntax import ast
 
 
 class Resolver:
-    """Resolves COLUMN items against the query's schema; errors are collected, each with its place."""
+    """Resolves COLUMN items against the query's schema; errors are collected, each with its place.
+
+    reserved: columns that a model must not see, and what each is.
+    """
 
     def __init__(
-        self, schema: Schema, labels: Iterable[str], errors: list[SQLFlowError], notes: list[str]
+        self,
+        schema: Schema,
+        reserved: Mapping[str, str],
+        errors: list[SQLFlowError],
+        notes: list[str],
     ) -> None:
         self.schema = schema
-        self.labels = frozenset(labels)
+        self.reserved = reserved
         self.errors = errors
         self.notes = notes
         self.aliases: dict[str, Draft] = {}
@@ -153,18 +160,18 @@ class Resolver:
         return [self._as_category(column, value.span) for column in self._columns(value)]
 
     def _columns(self, value: ast.Value) -> list[str]:
-        """The columns of the query that a name, `*` or regular expression stands for, labels left out."""
+        """The columns of the query that a name, `*` or regular expression stands for, reserved ones left out."""
         if isinstance(value, ast.Star):
-            return [name for name in self.schema.names if name not in self.labels]
+            return [name for name in self.schema.names if name not in self.reserved]
         if isinstance(value, ast.Name):
-            return [self._no_label(self.schema.resolve(value), value.span)]
+            return [self._visible(self.schema.resolve(value), value.span)]
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return self._matching(value.value, value.span)
         raise SemanticError("expected a column", span=value.span, hint=self.schema.known())
 
     def _matching(self, text: str, span: Span) -> list[str]:
         if exact := self.schema.find(text):
-            return [self._no_label(exact, span)]
+            return [self._visible(exact, span)]
         try:
             pattern = re.compile(text)
         except re.error as error:
@@ -173,17 +180,21 @@ class Resolver:
                 span=span,
                 hint=self.schema.known(text),
             ) from None
-        matches = [name for name in self.schema.names if pattern.fullmatch(name) and name not in self.labels]
+        matches = [
+            name for name in self.schema.names if pattern.fullmatch(name) and name not in self.reserved
+        ]
         if not matches:
             raise SemanticError(
                 f"no selected column matches {text!r}", span=span, hint=self.schema.known(text)
             )
         return matches
 
-    def _no_label(self, column: str, span: Span) -> str:
-        if column in self.labels:
+    def _visible(self, column: str, span: Span) -> str:
+        if column in self.reserved:
             raise SemanticError(
-                f"{column} is the label; a model must not see it", span=span, hint="take it out of COLUMN"
+                f"{column} is {self.reserved[column]}; a model must not see it",
+                span=span,
+                hint="take it out of COLUMN",
             )
         return column
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, own, steps
+from sqlflow_edl.analysis import catalog, labels, own, steps, weights
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
@@ -58,6 +58,7 @@ class TrainingPlan:
     settings: Settings
     label: str
     label_span: Span | None
+    weight: str  # the column that weighs rows; empty without one
     drafts: tuple[Draft, ...]
     notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # of `fit`, in the order of the features
@@ -85,6 +86,8 @@ class TrainingPlan:
         for draft in self.drafts:
             for column in draft.columns:
                 wants[column] = wants.get(column, Want.NONE) | draft.wants
+        if self.weight:
+            wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
         return wants
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
@@ -94,8 +97,12 @@ class TrainingPlan:
         model, label = labels.choose(self, statistics[self.label], classes)
         inputs = self._inputs(statistics, model, label, errors)
         loss = self._loss(model, errors)
+        loss_parameters = self._parameters(loss)
+        if class_weights := weights.of_classes(self.settings, label, statistics[self.label], errors):
+            loss_parameters["class_weights"] = class_weights
         metrics = labels.metric_names(self, label, errors)
         training = trainings.training(self.settings, rows, errors)
+        row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
         return spec.JobSpec(
             kind="train",
@@ -107,9 +114,10 @@ class TrainingPlan:
             inputs=inputs,
             label=label,
             optimizer=steps.optimizer(self.settings.optimizer, self.settings.resolved),
-            loss=spec.Component(loss.name, self._parameters(loss)),
+            loss=spec.Component(loss.name, loss_parameters),
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
+            weights=row_weights,
             training=training,
             own=own.stored(choice.own, _given(choice, self.settings.resolved)) if choice.own else None,
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
@@ -187,16 +195,18 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
         error.span = error.span or label_span
         errors.append(error)
     drafts: list[Draft] = []
-    resolver = Resolver(schema, [label], errors, notes)
+    weight = weights.column(settings, schema, label, errors)
+    reserved = {weight: "the weight of the rows", label: "the label"}
+    resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
         name = named(clause, settings.choice.example.architecture, errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names:
-        if column not in mentioned and column != label:
+        if column not in mentioned and column not in reserved:
             drafts += derive(column, schema, errors, notes, statement.select_span)
     raise_all(errors)
-    return TrainingPlan(statement, query, schema, settings, label, label_span, tuple(drafts), notes)
+    return TrainingPlan(statement, query, schema, settings, label, label_span, weight, tuple(drafts), notes)
 
 
 def checked_settings(statement: ast.Statement) -> Settings:

@@ -44,6 +44,7 @@ def prediction(
     keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
     return msgspec.structs.replace(
         _used(trained, "predict", statement, reference, query, renamed),
+        weights=None,
         output=spec.Output(table, column, keep),
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
     )
@@ -77,9 +78,25 @@ def evaluation(
         _used(trained, "evaluate", statement, reference, query, renamed),
         label=msgspec.structs.replace(trained.label, column=column),
         metrics=names,
+        weights=_weights(trained, schema),
         output=spec.Output(str(statement.into[0]) if statement.into else ""),
         batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
     )
+
+
+def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
+    """The column that weighed the training rows, where the query has it."""
+    written = trained.weights
+    found = schema.find(written.column) if written else None
+    return spec.Weights(found, written.mean) if written and found else None
+
+
+def notes(trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+    """What should be known of how a model is used."""
+    if used.kind != "evaluate" or used.weights or not trained.weights:
+        return ()
+    column = trained.weights.column
+    return (f"each row counts once: the query has no column {column}, which weighed the rows in training",)
 
 
 def _used(

@@ -196,6 +196,7 @@ _TORCH_CLASSES = {
     ),
     "hinge": 'F.multi_margin_loss(predictions, labels, reduction="none")',
 }
+CLASS_WEIGHTS = "class_weights"
 _LOSSES = {
     "keras": (_KERAS_REGRESSION, _KERAS_BINARY, _KERAS_CLASSES),
     "torch": (_TORCH_REGRESSION, _TORCH_BINARY, _TORCH_CLASSES),
@@ -205,13 +206,24 @@ _LOSSES = {
 def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
     """The lines of a program's `loss(labels, predictions)`; the last one returns."""
     regression, binary, classes = _LOSSES[framework]
-    values = {name: literal(value) for name, value in loss.params.items()}
+    values = {name: literal(value) for name, value in loss.params.items() if name != CLASS_WEIGHTS}
     if isinstance(label, ClassLabel):
         table = binary if label.binary else classes
-        return _body(table[loss.name].format(classes=len(label.classes), **values))
+        body = _body(table[loss.name].format(classes=len(label.classes), **values))
+        return _weighed(body) if CLASS_WEIGHTS in loss.params else body
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)
     return _body(regression[loss.name].format(scaled=scaled, **values))
+
+
+def _weighed(body: list[str]) -> list[str]:
+    """The losses, each times the weight of its row's class."""
+    *lines, last = body
+    return [
+        *lines,
+        last.replace("return ", "losses = ", 1),
+        "return losses * by_class(labels, CLASS_WEIGHTS)",
+    ]
 
 
 def _body(source: str) -> list[str]:

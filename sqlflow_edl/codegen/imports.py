@@ -33,7 +33,7 @@ def imports(spec: JobSpec, kind: str, body: list[str], stored: bool) -> list[str
         *(["import math"] if "math." in text else []),
         *(["from pathlib import Path"] if stored else []),
     ]
-    helpers = [*_HELPERS[spec.framework][kind]]
+    helpers = [*_HELPERS[spec.framework][kind], *(["by_class"] if "by_class" in text else [])]
     if spec.framework == "keras":
         library = ["import keras"]
     else:
@@ -42,5 +42,10 @@ def imports(spec: JobSpec, kind: str, body: list[str], stored: bool) -> list[str
         helpers += ["clipped"] if frameworks.is_clipped(spec.optimizer) else []
     ours = ["from edl import features as fc"]
     ours += ["from edl import metrics, schedules" if spec.schedule else "from edl import metrics"]
-    ours += [f"from edl.{spec.framework} import {', '.join(helpers)}"] if helpers else []
+    ours += [f"from edl.{spec.framework} import {', '.join(_sorted(helpers))}"] if helpers else []
     return ["\n".join(group) for group in (standard, library, ours) if group]
+
+
+def _sorted(names: list[str]) -> list[str]:
+    """Classes, then functions, as formatters order them."""
+    return sorted(names, key=lambda name: (name[0].islower(), name))

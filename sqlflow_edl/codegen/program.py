@@ -116,6 +116,8 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "imports": imports(spec, architecture + arrays, body, bool(stored)),
         "stored": bool(stored),
         "architecture": architecture,
+        "weights": _weights(spec),
+        "class_weights": _class_weights(spec),
         "label": layout(_label(spec), prefix="LABEL = "),
         "hidden_units": _tuple(params.get("hidden_units", ())),
         "activation": activation,
@@ -218,6 +220,21 @@ def _label(spec: JobSpec) -> Expression:
     return Call(
         "fc.label", (literal(label.column), ("mean", literal(label.mean)), ("std", literal(label.std)))
     )
+
+
+def _weights(spec: JobSpec) -> str:
+    """`fc.weights(…)`; empty where each row counts once."""
+    if spec.weights is None:
+        return ""
+    arguments = (literal(spec.weights.column), ("mean", literal(spec.weights.mean)))
+    return layout(Call("fc.weights", arguments), prefix="WEIGHTS = ")
+
+
+def _class_weights(spec: JobSpec) -> str:
+    """A list in the order of the label's classes; empty where they count alike."""
+    given = spec.loss.params.get("class_weights")
+    items = Items(tuple(map(literal, given))) if isinstance(given, tuple | list) else None
+    return layout(items, prefix="CLASS_WEIGHTS = ") if items else ""
 
 
 def _metrics(spec: JobSpec) -> str:

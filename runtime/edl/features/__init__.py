@@ -34,6 +34,7 @@ from edl.features.columns import (
 from edl.features.inputs import Inputs
 from edl.features.labels import ClassTarget, Mode, RegressionTarget, Target, class_label, label, target
 from edl.features.transform import DENSE, Entry, Features
+from edl.features.weights import RowWeights, weights
 
 __all__ = [
     "DENSE",
@@ -43,6 +44,7 @@ __all__ = [
     "Inputs",
     "Mode",
     "RegressionTarget",
+    "RowWeights",
     "Target",
     "bucket",
     "category_id",
@@ -64,5 +66,6 @@ __all__ = [
     "target",
     "vocabulary",
     "weekday",
+    "weights",
     "year",
 ]

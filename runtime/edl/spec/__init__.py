@@ -36,6 +36,7 @@ from edl.spec.job import (
     Query,
     Rows,
     Training,
+    Weights,
     from_json,
     to_json,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "Standardize",
     "Training",
     "Vocabulary",
+    "Weights",
     "Year",
     "from_json",
     "num_ids",

@@ -93,6 +93,13 @@ class Training(Struct, frozen=True):
     keep: Literal["best", "last"] = "last"
 
 
+class Weights(Struct, frozen=True):
+    """How much each row counts: `column` of the query, divided by `mean`, that of the training rows."""
+
+    column: str
+    mean: float = 1.0
+
+
 class Cluster(Struct, frozen=True):
     """How many instances, and how they share the work; the strategy `auto` lets the compiler choose."""
 
@@ -125,6 +132,7 @@ class JobSpec(Struct, frozen=True):
     loss: Component
     metrics: tuple[str, ...]
     schedule: Component | None = None  # of the learning rate; None: it stays
+    weights: Weights | None = None  # None: each row counts once
     training: Training = Training()
     cluster: Cluster = Cluster()
     output: Output = Output()

@@ -115,8 +115,10 @@ class Blocks:
         if self.program.edited:
             return None
         names = [name for feature in spec.features for name in source_columns(feature)]
-        extra = spec.output.keep if mode == "predict" else (spec.label.column,)
-        return list(dict.fromkeys([*names, *extra]))
+        if mode == "predict":
+            return list(dict.fromkeys([*names, *spec.output.keep]))
+        weight = spec.weights.column if spec.weights else ""
+        return list(dict.fromkeys([*names, spec.label.column, *([weight] if weight else [])]))
 
 
 def _described(value: object) -> str:

@@ -299,3 +299,59 @@ def test_early_stopping_ends_the_training(tmp_path: Path) -> None:
 def test_without_held_out_rows_the_last_step_decides(tmp_path: Path) -> None:
     outcome, _ = run(tmp_path, overfitting(), epochs=5, early_stopping=1, keep="best")
     assert (outcome.epochs, outcome.kept_epoch, outcome.ending) == (5, 0, "")
+
+
+FEED = """
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode), {}
+"""
+
+
+def test_a_weighted_row_counts_as_so_many_rows(tmp_path: Path) -> None:
+    """With a rate of 0 the model stays, so all figures are those of rows that are there as often as they weigh."""
+    x = np.random.default_rng(0).normal(size=200)
+    times = np.arange(200) % 3
+    x[times == 0] *= 100  # which must not matter
+    data = pa.table({"x": x, "y": 3 * x + 1})
+    repeated = pa.table({"x": np.repeat(x, times), "y": np.repeat(3 * x + 1, times)})
+    weights = "(abs(batch.column('x').to_numpy().round(9))[:, None] == KNOWN).argmax(1) % 3"
+    known = f"\n\nimport numpy as np\n\nKNOWN = np.array({abs(x).round(9).tolist()})\n"
+    still = {"lr=0.01": "lr=0.0"}
+    weighted, _ = run(
+        tmp_path / "w", data, append=known + FEED.format(weights), replace=still, batch_size=32, shuffle=False
+    )
+    plain, _ = run(tmp_path / "p", repeated, replace=still, batch_size=32, shuffle=False)
+    assert weighted.figures == pytest.approx(plain.figures, rel=1e-4)
+    assert weighted.loss == pytest.approx(plain.loss, rel=1e-4)
+
+
+def test_rows_that_weigh_nothing_are_not_learned_from(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=600)
+    data = pa.table({"x": x, "y": np.where(x > 1, -50, 3 * x + 1)})
+    outcome, _ = run(
+        tmp_path,
+        data,
+        validation=100,
+        append=FEED.format('batch.column("x").to_numpy() <= 1'),
+        epochs=40,
+        batch_size=16,
+    )
+    assert outcome.figures["rmse"] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("[1.0] * batch.num_rows", "feed gives a list as weights"),
+        (
+            "LABEL.transform(batch, mode)",
+            r"feed gives weights of shape \(2, 1\); they must be one number per row",
+        ),
+        ("LABEL.transform(batch, mode)[:0, 0]", "feed gives 0 rows as weights for a batch of 2"),
+        ("LABEL.transform(batch, mode)[:, 0] * 0 - 1", "feed gives weights that are negative or not finite"),
+    ],
+)
+def test_what_is_no_weight_is_named(tmp_path: Path, weights: str, message: str) -> None:
+    with pytest.raises(JobError, match=message):
+        run(tmp_path, table(10), append=FEED.format(weights))

@@ -55,6 +55,7 @@ def job(
     words: tuple[str | int, ...] = ("engineering", "finance", "sales"),
     inputs: dict[str, tuple[spec.Feature, ...]] | None = None,
     schedule: spec.Component | None = None,
+    weights: spec.Weights | None = None,
     own: spec.Own | None = None,
 ) -> spec.JobSpec:
     number, word, text, target = names
@@ -79,6 +80,7 @@ def job(
         loss=loss or spec.Component("mean_squared_error"),
         metrics=metrics,
         schedule=schedule,
+        weights=weights,
         own=own,
     )
 
@@ -108,6 +110,13 @@ JOBS = {
             "adam", {"learning_rate": 0.001, "beta_1": 0.8, "beta_2": 0.99, "clipnorm": 1.0}
         ),
         "schedule": spec.Component("cosine", {"warmup_steps": 100, "decay_steps": 1900, "end": 0.0}),
+    },
+    "weighted": {
+        "weights": spec.Weights('how "often"', 2.5),
+        "label": TWO,
+        "model": spec.Component("LinearClassifier"),
+        "loss": spec.Component("focal", {"gamma": 2.0, "class_weights": (0.55, 5.43)}),
+        "metrics": ("auc",),
     },
     "dates": {
         "inputs": {

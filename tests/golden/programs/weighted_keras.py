@@ -1,0 +1,45 @@
+"""LinearClassifier, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import by_class, concatenated, feature_inputs
+
+FEATURES = fc.Features(
+    fc.standardize("age", mean=38.58, std=13.64),
+    fc.one_hot(fc.vocabulary("department", ["engineering", "finance", "sales"])),
+    fc.embedding(fc.hash_bucket("address", 1000), dim=16),
+)
+LABEL = fc.class_label("left", [False, True])
+WEIGHTS = fc.weights('how "often"', mean=2.5)
+CLASS_WEIGHTS = [0.55, 5.43]
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    hidden = concatenated(FEATURES, inputs)
+    outputs = keras.layers.Dense(1)(hidden)  # logits
+    return keras.Model(inputs, outputs)
+
+
+def loss(labels, predictions):
+    losses = keras.losses.binary_focal_crossentropy(labels, predictions, gamma=2.0, from_logits=True)
+    return losses * by_class(labels, CLASS_WEIGHTS)
+
+
+def optimizer(lr=0.001):
+    return keras.optimizers.Adam(lr)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode), WEIGHTS.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # probabilities of the classes
+
+
+def eval_metrics_fn():
+    return {"auc": metrics.AUC()}
