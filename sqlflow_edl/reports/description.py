@@ -76,7 +76,9 @@ def _training(spec: JobSpec) -> Rows:
     yield "epochs", f"{training.epochs:,}"
     if training.max_steps:
         yield "max_steps", f"{training.max_steps:,}"
-    yield "shuffle", words.value(training.shuffle)
+    if spec.schedule is not None:
+        yield "schedule", component(spec.schedule)
+    yield from words.settings(training)
     yield "rows", f"{spec.rows.training:,} trained on, {spec.rows.validation:,} held out"
 
 

@@ -40,6 +40,7 @@ def training(planned: Planned) -> list[Row]:
         ("feature", _features(planned)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
         ("optimizer", _component(plan, "optimizer", spec.optimizer)),
+        ("schedule", _schedule(plan, spec.schedule)),
         ("loss", _component(plan, "loss", spec.loss)),
         ("metric", ((name, "", _origin(plan, "validation.metrics")) for name in spec.metrics)),
         ("rows", _rows(plan, spec)),
@@ -98,6 +99,13 @@ def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
     yield from _parameters(plan, kind, component)
 
 
+def _schedule(plan: TrainingPlan, schedule: Component | None) -> Rows:
+    """Of the learning rate; there is one only where it is written."""
+    if schedule is not None:
+        yield schedule.name, "", WRITTEN
+        yield from _parameters(plan, "schedule", schedule)
+
+
 def _parameters(plan: TrainingPlan, prefix: str, component: Component) -> Rows:
     for name, value in component.params.items():
         yield name, words.value(value), _origin(plan, f"{prefix}.{name}")
@@ -125,8 +133,8 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
         f"{min(steps, limit) if limit else steps:,}",
         f"train.max_steps = {limit:,}" if limit and limit < steps else f"{per_epoch:,} per epoch",
     )
-    yield "shuffle", words.value(training.shuffle), _origin(plan, "train.shuffle")
-    yield "seed", str(training.seed), _origin(plan, "train.seed")
+    for name, value in words.settings(training):
+        yield name, value, _origin(plan, f"train.{name}")
     strategy = spec.cluster.strategy
     yield "strategy", "local" if strategy == "auto" else strategy, "one worker trains in one process"
 

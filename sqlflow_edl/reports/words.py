@@ -48,6 +48,16 @@ def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
             yield feature, [f"in {name}"] if len(job.inputs) > 1 else []
 
 
+def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
+    """Name and value of each setting but those of which a report has more to say."""
+    for name, found in msgspec.structs.asdict(training).items():
+        if name not in _TOLD:
+            yield name, value(found)
+
+
+_TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
+
+
 def summary(found: ColumnSummary) -> str:
     """`1,080 rows, 2.5% NULL, 20 to 69, mean 44.5, std 14.431`."""
     parts = [f"{found.rows:,} rows", nulls(found)]

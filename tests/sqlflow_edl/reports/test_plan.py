@@ -90,6 +90,18 @@ def test_a_limit_of_steps_is_the_number_of_steps(people: Session) -> None:
     assert explained(people, text)["training", "steps"] == ("7", "train.max_steps = 7")
 
 
+def test_how_training_ends_and_how_the_rate_falls_are_shown(people: Session) -> None:
+    text = (
+        "SELECT age, income FROM people TO TRAIN LinearRegressor "
+        "WITH early_stopping = 3, optimizer.schedule = cosine, clipnorm = 1.5 LABEL income INTO m"
+    )
+    found = explained(people, text)
+    assert found["training", "early_stopping"] == ("3", "written")
+    assert found["training", "keep"] == ("best", "default")
+    assert found["schedule", "cosine"][1] == "written"
+    assert found["optimizer", "clipnorm"] == ("1.5", "written")
+
+
 def test_planning_leaves_nothing_behind(people: Session) -> None:
     before = people.source.tables()
     explained(people, "SELECT age, income FROM people TO TRAIN LinearRegressor LABEL income INTO m")
