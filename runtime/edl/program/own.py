@@ -11,7 +11,9 @@ prepares the process that does import it.
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
+import importlib.util
 import keyword
 import os
 import pkgutil
@@ -134,10 +136,20 @@ def _module(dotted: str) -> ModuleSpec | None:
         if path is None:
             return None
         name = f"{name}.{part}" if name else part
-        spec = PathFinder.find_spec(name, list(path))
+        spec = _found(name, path)
         if spec is None:
             return None
         path = list(spec.submodule_search_locations) if spec.submodule_search_locations else None
+    return spec
+
+
+def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
+    """Where a module is, by its folders; a package that is installed to be edited has a finder of its own instead."""
+    spec = PathFinder.find_spec(name, list(folders))
+    if spec is None and "." not in name:
+        with contextlib.suppress(ValueError):  # a module without a spec, such as __main__
+            spec = importlib.util.find_spec(name)
+        return spec if spec is not None and spec.has_location else None  # sys and its like have no source
     return spec
 
 
@@ -146,7 +158,7 @@ def _no_module(dotted: str) -> SemanticError:
     known, folders = "", _path()
     nearby: list[str] = search_path()
     for part in dotted.split("."):
-        spec = PathFinder.find_spec(f"{known}.{part}" if known else part, folders)
+        spec = _found(f"{known}.{part}" if known else part, folders)
         if spec is None:
             break
         known = f"{known}.{part}" if known else part
