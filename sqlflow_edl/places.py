@@ -20,6 +20,16 @@ def placed(within: Span | None) -> Iterator[None]:
 
 
 @contextmanager
+def instead(span: Span | None) -> Iterator[None]:
+    """Errors point into a text that stands in the program as a string: their place is the whole string."""
+    try:
+        yield
+    except SQLFlowError as error:
+        error.span = span
+        raise
+
+
+@contextmanager
 def at(span: Span | None) -> Iterator[None]:
     """Errors without a place are about this one."""
     try:

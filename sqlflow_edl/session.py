@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -21,21 +21,19 @@ import pyarrow as pa
 
 from edl import data, spec
 from edl.data import jobs
-from edl.data.pinned import open_reader
 from edl.data.results import ResultFolder
 from edl.errors import Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
-from edl.models.fitting import write_fitting
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
 from edl.worker.events import Figures
 from edl.worker.outcome import JobCancelledError, Outcome
 from sqlflow_edl.analysis import train, use
-from sqlflow_edl.analysis.decisions import fitting, summaries
+from sqlflow_edl.analysis.held_out import check_columns
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics import collect, distinct_values
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.explain import explain, not_there_yet
+from sqlflow_edl.fixing import fix, look
 from sqlflow_edl.observer import Observer, Silent
 from sqlflow_edl.places import at, placed
 from sqlflow_edl.reports import models
@@ -132,7 +130,7 @@ class Session:
         with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
-            pinned, fitted = self._fit(statement, plan, job)
+            pinned, fitted = fix(self.source, plan, job, self.observer)
             self._tell(plan.notes)
             try:
                 outcome = self._run(job, fitted, pinned)
@@ -154,25 +152,6 @@ class Session:
             model=f"{name}@{version}",
             stored_in=self.source.url,
         )
-
-    def _fit(
-        self, statement: Statement, plan: train.TrainingPlan, job: jobs.JobFolder
-    ) -> tuple[data.Pinned, spec.JobSpec]:
-        """Fix the rows, and fit the features to those that are trained on."""
-        self.observer.doing("fixing the rows")
-        with placed(statement.select_span):
-            pinned = self.source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
-        self.observer.doing("fitting the features")
-        reader = open_reader(pinned, job.rows)
-        held_out = plan.validation_rows(pinned.rows)
-        training = pinned.rows - held_out
-        wants = plan.wants()
-        statistics = collect(reader.read(0, training, list(wants)), wants, seed=plan.seed)
-        classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
-        rows = spec.Rows(True, pinned.rows, training, held_out, pinned.digest)
-        fitted = plan.fit(statistics, rows, classes)
-        write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features))
-        return pinned, fitted
 
     def _predict(self, statement: Statement) -> Result:
         return self._use(statement, "predict")
@@ -238,17 +217,7 @@ class Session:
 
     def planned(self, statement: Statement) -> Planned:
         """A TRAIN statement as far as it goes without fixing its rows: from a look at them."""
-        plan = self._plan(statement)
-        wants = plan.wants()
-        with placed(statement.select_span):
-            table = self.source.stream(statement.select)
-            statistics = collect(table, wants, seed=plan.seed)
-        total = statistics[plan.label].rows
-        counts = statistics[plan.label].counts
-        held_out = plan.validation_rows(total)
-        rows = spec.Rows(False, total, total - held_out, held_out)
-        fitted = plan.fit(statistics, rows, counts.classes if counts else None)
-        return Planned(plan, fitted, summaries(statistics, wants))
+        return look(self.source, self._plan(statement))
 
     def _plan(self, statement: Statement, *, warm: bool = False) -> train.TrainingPlan:
         """The statement checked against its query's columns; all that is wrong with it is raised together.
@@ -269,14 +238,26 @@ class Session:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
-        return train.plan(statement, query, schema)
+        return self._with_held_out(train.plan(statement, query, schema))
+
+    def _with_held_out(self, plan: train.TrainingPlan) -> train.TrainingPlan:
+        """The plan with the query of its held-out rows, if they have one, looked at."""
+        if not plan.held_out.query:
+            return plan
+        with plan.held_out.placed():
+            schema, query = self._look(plan.held_out.query)
+        raise_all(check_columns(plan.held_out, plan.schema, plan.wants(), schema))
+        return replace(plan, validation=query)
 
     def look(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """The columns of the statement's query, and the query as a JobSpec keeps it."""
         with placed(statement.select_span):
-            arrow = self.source.schema(statement.select)
+            return self._look(statement.select)
+
+    def _look(self, select: str) -> tuple[Schema, spec.Query]:
+        arrow = self.source.schema(select)
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
-        return Schema(arrow), spec.Query(statement.select, self.dialect, self.source.url, fields)
+        return Schema(arrow), spec.Query(select, self.dialect, self.source.url, fields)
 
     def _write(self, target: str, job: str, rows: pa.RecordBatchReader) -> int:
         """Make the rows the table `target`, in one step; whatever stops that leaves nothing staged."""

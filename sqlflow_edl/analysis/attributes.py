@@ -129,6 +129,12 @@ TRAIN = (
         aliases=("validation.split",),
     ),
     Attribute(
+        "validation.select",
+        "text",
+        "A query whose rows are held out and measured, instead of a share; also VALIDATE ON (query).",
+        aliases=("validation.query",),
+    ),
+    Attribute(
         "validation.metrics",
         "texts",
         "Metrics to report; by default those of the kind of label.",

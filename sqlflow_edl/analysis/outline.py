@@ -149,7 +149,8 @@ def effects(statement: Statement, dialect: str) -> Effects:
         return _sql_effects(statement.text, dialect)
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
-    query = _sql_effects(statement.select, dialect).uses if statement.select else ()
+    queries = [statement.select, (statement.validate and statement.validate.query) or ""]
+    query = [thing for each in queries if each for thing in _sql_effects(each, dialect).uses]
     used = _models(statement.using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))

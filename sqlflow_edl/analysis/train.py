@@ -18,6 +18,7 @@ from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
 from sqlflow_edl.analysis.functions import Draft, Statistics
+from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
@@ -60,6 +61,8 @@ class TrainingPlan:
     label_span: Span | None
     weight: str  # the column that weighs rows; empty without one
     drafts: tuple[Draft, ...]
+    held_out: HeldOut
+    validation: spec.Query | None = None  # the query of `held_out`, looked at
     notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # of `fit`, in the order of the features
 
@@ -70,15 +73,6 @@ class TrainingPlan:
     @property
     def shuffle(self) -> bool:
         return self.settings.get("train.shuffle") is not False
-
-    def validation_rows(self, total: int) -> int:
-        """How many of `total` rows are held out; never all."""
-        fraction = self.settings.get("validation.fraction")
-        if self.statement.validate is not None:
-            fraction = self.statement.validate.fraction
-        if fraction is None:
-            fraction = 0.1 if total >= 100 else 0.0
-        return min(round(total * float(fraction)), total - 1)  # type: ignore[arg-type]
 
     def wants(self) -> dict[str, Want]:
         """Column -> the statistics that `fit` needs of the training rows."""
@@ -101,7 +95,7 @@ class TrainingPlan:
         if class_weights := weights.of_classes(self.settings, label, statistics[self.label], errors):
             loss_parameters["class_weights"] = class_weights
         metrics = labels.metric_names(self, label, errors)
-        training = trainings.training(self.settings, rows, errors)
+        training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
         return spec.JobSpec(
@@ -119,6 +113,7 @@ class TrainingPlan:
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
             weights=row_weights,
             training=training,
+            validation=self.validation,
             own=own.stored(choice.own, _given(choice, self.settings.resolved)) if choice.own else None,
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
@@ -196,6 +191,7 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
         errors.append(error)
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
+    held_out = chosen(statement, settings.resolved, errors)
     reserved = {weight: "the weight of the rows", label: "the label"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
@@ -206,7 +202,9 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
         if column not in mentioned and column not in reserved:
             drafts += derive(column, schema, errors, notes, statement.select_span)
     raise_all(errors)
-    return TrainingPlan(statement, query, schema, settings, label, label_span, weight, tuple(drafts), notes)
+    return TrainingPlan(
+        statement, query, schema, settings, label, label_span, weight, tuple(drafts), held_out, notes=notes
+    )
 
 
 def checked_settings(statement: ast.Statement) -> Settings:
@@ -335,12 +333,6 @@ def _refuse_unbuilt(
 
     if statement.using is not None:
         refuse("TRAIN … USING", statement.using.span, "leave USING out: the model starts from new weights")
-    if statement.validate is not None and statement.validate.query is not None:
-        refuse(
-            "VALIDATE ON (query)",
-            statement.validate.span,
-            "write VALIDATE 0.2 to hold out a fifth of the rows",
-        )
     one = {"train.num_workers": 1, "train.num_ps": 0}
     for name, only in one.items():
         if name in resolved and resolved[name].value != only:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 PATIENCE = 8  # epochs, where no number of epochs or steps is written
 
 
-def training(settings: Settings, rows: spec.Rows, errors: list[SQLFlowError]) -> spec.Training:
-    """The training settings of a JobSpec; errors are appended."""
+def training(
+    settings: Settings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
+) -> spec.Training:
+    """The training settings of a JobSpec; errors are appended. own_query: of the held-out rows."""
 
     def get(name: str, default: Any) -> Any:
         value = settings.get(name)
@@ -29,6 +31,7 @@ def training(settings: Settings, rows: spec.Rows, errors: list[SQLFlowError]) ->
     batch_size = get("train.batch_size", default_batch_size(rows.training))
     length_is_written = settings.get("train.epoch") or settings.get("train.max_steps")
     held_out = rows.validation > 0
+    validation_fraction = rows.validation / rows.total if rows.total and not own_query else 0.0
     if not held_out:
         errors += _held_out_rows_needed(settings)
     return spec.Training(
@@ -37,7 +40,7 @@ def training(settings: Settings, rows: spec.Rows, errors: list[SQLFlowError]) ->
         shuffle=get("train.shuffle", True),
         seed=get("train.seed", 0),
         max_steps=get("train.max_steps", 0),
-        validation_fraction=rows.validation / rows.total if rows.total else 0.0,
+        validation_fraction=validation_fraction,
         early_stopping=get("train.early_stopping", PATIENCE if held_out and not length_is_written else 0),
         min_delta=get("train.min_delta", 0.0),
         keep=get("train.keep", "best" if held_out else "last"),

@@ -112,7 +112,13 @@ def _used(
         for name, features in trained.inputs.items()
     }
     return msgspec.structs.replace(
-        trained, kind=kind, statement=statement.text, query=query, inputs=inputs, trained_model=reference
+        trained,
+        kind=kind,
+        statement=statement.text,
+        query=query,
+        validation=None,
+        inputs=inputs,
+        trained_model=reference,
     )
 
 

@@ -68,6 +68,7 @@ def generate(spec: JobSpec) -> Program:
         database=spec.query.source.partition(":")[0],
         source=literal(spec.query.source),
         select=literal(spec.query.select),
+        held_out=literal(spec.validation.select) if spec.validation else "",
     )
     encoded = model.encode()
     return Program(

@@ -79,7 +79,11 @@ def _training(spec: JobSpec) -> Rows:
     if spec.schedule is not None:
         yield "schedule", component(spec.schedule)
     yield from words.settings(training)
+    if spec.weights is not None:
+        yield "weight_column", spec.weights.column
     yield "rows", f"{spec.rows.training:,} trained on, {spec.rows.validation:,} held out"
+    if spec.validation:
+        yield "held-out query", spec.validation.select
 
 
 def _curve(curve: Sequence[Figures]) -> Rows:
@@ -111,6 +115,8 @@ def _lineage(lineage: Lineage) -> Rows:
     yield "seed", str(lineage.seed)
     yield "started", f"{lineage.started[:19].replace('T', ' ')} UTC"
     yield "duration", words.duration(lineage.seconds)
+    if lineage.ending:
+        yield "ending", lineage.ending
     yield "versions", ", ".join(f"{name} {number}" for name, number in lineage.versions.items())
 
 

@@ -115,9 +115,9 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
     rows = spec.rows
     yield "total", f"{rows.total:,}", "counted now; they are fixed when training starts"
     yield "training", f"{rows.training:,}", ""
-    written = plan.statement.validate is not None or "validation.fraction" in plan.settings.resolved
     few = "none of fewer than 100 rows" if not rows.validation else "a tenth"
-    yield "held out", f"{rows.validation:,}", WRITTEN if written else f"{DEFAULT}: {few}"
+    written = "by a query of their own" if plan.held_out.query else WRITTEN
+    yield "held out", f"{rows.validation:,}", written if plan.held_out.span else f"{DEFAULT}: {few}"
 
 
 def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
@@ -135,6 +135,8 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
     )
     for name, value in words.settings(training):
         yield name, value, _origin(plan, f"train.{name}")
+    if spec.weights is not None:
+        yield "weight_column", spec.weights.column, WRITTEN
     strategy = spec.cluster.strategy
     yield "strategy", "local" if strategy == "auto" else strategy, "one worker trains in one process"
 

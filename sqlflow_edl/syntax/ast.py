@@ -129,6 +129,7 @@ class Validate:
     query: str | None
     fraction: float | None
     span: Span
+    query_span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,8 @@ class _Builder(Transformer[Token, Any]):
     def validate(self, meta: Meta, children: list[Any]) -> _Clause:
         how = children[0]
         if isinstance(how, Token):
-            return _Clause("validate", Validate(str(how), None, _span(meta)), _span(meta))
+            query_span = Span(how.start_pos or 0, how.end_pos or 0)
+            return _Clause("validate", Validate(str(how), None, _span(meta), query_span), _span(meta))
         return _Clause("validate", Validate(None, float(how.value), _span(meta)), _span(meta))
 
     def using(self, meta: Meta, children: list[Name]) -> _Clause:

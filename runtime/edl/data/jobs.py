@@ -61,6 +61,11 @@ class JobFolder:
         return self.path / "rows"
 
     @property
+    def held_out(self) -> Path:
+        """Where held-out rows of a query of their own are pinned."""
+        return self.rows / "held-out"
+
+    @property
     def results(self) -> Path:
         return self.path / "results"
 

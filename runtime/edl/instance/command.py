@@ -41,7 +41,7 @@ def run_command(options: argparse.Namespace) -> None:
     if options.kind == "predict":
         check_suffix(options.output)
     with _job(options.kind) as job:
-        pinned = _pin(folder, spec, job, shuffle=options.kind == "train" and spec.training.shuffle)
+        pinned = _pin(folder, spec, job, train=options.kind == "train")
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
@@ -62,7 +62,8 @@ def _job(kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
         job.remove()
 
 
-def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, shuffle: bool) -> Pinned:
+def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pinned:
+    shuffle = train and spec.training.shuffle
     module = load_reader(folder)
     try:
         if not hasattr(module, "pin"):
@@ -71,6 +72,8 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, shuffle: bool) -> 
             )
         with user_code(folder / READER_FILE, "pin()"):
             pinned: Pinned = module.pin(job.rows, seed=spec.training.seed, shuffle=shuffle)
+            if train and hasattr(module, "pin_held_out"):
+                write_pinned(job.held_out, module.pin_held_out(job.held_out))
     finally:
         unload(module)
     write_pinned(job.rows, pinned)

@@ -5,7 +5,8 @@
     edl predict  --program DIR --weights ARCHIVE [--output FILE]
     edl export   --program DIR --weights ARCHIVE --output FILE.keras|FOLDER|FILE.pt2|FILE.onnx
 
-The rows are fixed by the program's own reader.py, `pin(folder, *, seed, shuffle)`. Figures and predictions go to
+The rows are fixed by the program's own reader.py, `pin(folder, *, seed, shuffle)`, and held-out rows that have a query
+of their own by its `pin_held_out(folder)`. Figures and predictions go to
 standard output, progress and messages to standard error. Nothing heavy is imported before the arguments are right.
 """
 

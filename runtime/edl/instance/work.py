@@ -1,6 +1,7 @@
 """Running one job in this process: rows in, results or a model's archive out, all in the job folder.
 
     rows/pinned.json, rows/…   in: what was pinned, and the rows
+    rows/held-out/…            in: the same of held-out rows that have a query of their own
     results/                   out: the staged result of PREDICT and EVALUATE
     archive.zip                out: the model of TRAIN
 
@@ -22,6 +23,7 @@ import pyarrow as pa
 from edl import nn
 from edl.data import Pinned, Reader, open_reader
 from edl.data.jobs import JobFolder
+from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError, SpecError
@@ -59,6 +61,9 @@ def run(
     """Run the program's job in its folder. JobCancelledError: `cancelled` was set."""
     pinned = read_pinned(job.rows)
     reader = _open_rows(program, pinned, job.rows)
+    if program.spec.kind == "train" and job.held_out.is_dir():
+        held_out = _open_rows(program, read_pinned(job.held_out), job.held_out)
+        reader = JoinedReader(reader, held_out)
     results = ResultFolder(job.results)
     try:
         if program.spec.kind == "train":
@@ -82,7 +87,10 @@ def _train(
     cancelled: threading.Event,
 ) -> Outcome:
     started = datetime.now(UTC)
-    rows = split(program.spec.rows, reader.rows, program.spec.training.validation_fraction)
+    training = program.spec.training
+    rows = split(
+        program.spec.rows, reader.rows, training.validation_fraction, held_out=reader.rows - pinned.rows
+    )
     outcome, adapter = train(program, reader, rows, observer=observer, cancelled=cancelled)
     rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
     fitting = read_fitting(job.rows)

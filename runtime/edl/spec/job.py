@@ -138,6 +138,7 @@ class JobSpec(Struct, frozen=True):
     output: Output = Output()
     trained_model: str = ""  # PREDICT, EVALUATE: name@version of the model that is used
     batch_size: int = 8192  # PREDICT, EVALUATE: rows of one forward pass
+    validation: Query | None = None  # of the held-out rows, where they are not the last of the query's
     own: Own | None = None
     edited: bool = False  # model.py no longer is what the compiler wrote
     version: int = VERSION

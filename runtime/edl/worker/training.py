@@ -48,11 +48,14 @@ def train(
     return conductor.run(), adapter
 
 
-def split(rows: Rows, total: int, validation_fraction: float) -> Rows:
-    """Which of `total` rows are trained on: as the JobSpec says, where it was made from as many rows."""
+def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0) -> Rows:
+    """Which of `total` rows are trained on: as the JobSpec says, where it was made from as many rows.
+
+    held_out: how many of them, the last, come from a query of their own.
+    """
     if rows.pinned and rows.total == total:
         return rows
-    validation = int(total * validation_fraction)
+    validation = held_out or int(total * validation_fraction)
     return msgspec.structs.replace(rows, total=total, training=total - validation, validation=validation)
 
 

@@ -67,6 +67,20 @@ def test_a_program_is_trained_evaluated_and_used_by_hand(
     assert jobs.jobs() == []
 
 
+def test_held_out_rows_of_a_query_of_their_own_are_measured(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held_out = READER.partition("def pin")[2].replace("(folder, *, seed, shuffle)", "_held_out(folder)")
+    held_out = held_out.replace("seed=seed, shuffled=shuffle", "seed=0, shuffled=False").replace("400", "70")
+    held_out = held_out.replace("default_rng(0)", "default_rng(1)")
+    (folder / "reader.py").write_text(f"{READER}\n\ndef pin{held_out}")
+    model = tmp_path / "m.zip"
+    assert main(["train", "--program", str(folder), "--output", str(model)]) == exit_codes.OK
+    assert "measured on the validation rows" in capsys.readouterr().err
+    rows = read_archive(model).spec.rows
+    assert (rows.total, rows.training, rows.validation) == (470, 400, 70)
+
+
 def test_an_error_of_the_program_is_two_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "model.py").write_text((folder / "model.py").read_text() + "\n\n1 / 0\n")
     assert main(["train", "--program", str(folder)]) == exit_codes.FAILED

@@ -193,6 +193,14 @@ def test_a_reader_names_its_source_and_query(golden: Callable[[str, bytes], None
     golden("programs/reader_duckdb.py", generate(job()).files["reader.py"])
 
 
+def test_a_reader_names_the_query_of_held_out_rows(golden: Callable[[str, bytes], None]) -> None:
+    query = spec.Query("SELECT * FROM new_employees", "duckdb", "duckdb:///demo.duckdb")
+    golden(
+        "programs/reader_held_out.py",
+        generate(msgspec.structs.replace(job(), validation=query)).files["reader.py"],
+    )
+
+
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 def test_the_same_spec_gives_the_same_bytes(framework: spec.job.Framework) -> None:
     first, second = generate(job(framework)), generate(spec.from_json(spec.to_json(job(framework))))

@@ -1,0 +1,48 @@
+"""Two sets of pinned rows read as one: those of training, and behind them the held-out rows of another query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from edl.data.source import Reader
+from edl.errors import SourceError, did_you_mean
+
+
+class JoinedReader:
+    """The rows of `first`, then those of `second`, under the names that `first` gives to the columns.
+
+    Names match exactly, else without case; columns of the second that the first has not are never read. A range must
+    lie in one of the two, because their types may differ.
+    """
+
+    def __init__(self, first: Reader, second: Reader) -> None:
+        self._first = first
+        self._second = second
+        self.rows = first.rows + second.rows
+        self.schema = first.schema
+        self._names = {name.casefold(): name for name in reversed(second.schema.names)}
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [start, end) in order; SourceError: the rows that are read have no such column."""
+        border = self._first.rows
+        if end <= border:
+            return self._first.read(start, end, columns)
+        if start < border:
+            raise ValueError(f"rows [{start}, {end}) lie on both sides of {border}")
+        if columns is None:
+            columns = [name for name in self.schema.names if name.casefold() in self._names]
+        return self._renamed(start - border, end - border, list(columns))
+
+    def _renamed(self, start: int, end: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        names = [self._name(column) for column in columns]
+        for batch in self._second.read(start, end, names):
+            yield batch.rename_columns(columns)
+
+    def _name(self, column: str) -> str:
+        found = column if column in self._second.schema.names else self._names.get(column.casefold())
+        if found is None:
+            hint = did_you_mean(column, self._second.schema.names)
+            raise SourceError(f"the held-out rows have no column {column}", hint=hint)
+        return found

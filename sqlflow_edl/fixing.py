@@ -1,0 +1,73 @@
+"""Between the plan of a TRAIN statement and its JobSpec: the rows.
+
+`fix` pins them, fits the features to those that are trained on, and checks those that are held out; `look` does the
+same from a look at the queries, and fixes nothing.
+"""
+
+from __future__ import annotations
+
+from edl import data, spec
+from edl.data.jobs import JobFolder
+from edl.data.pinned import open_reader, write_pinned
+from edl.models.fitting import write_fitting
+from sqlflow_edl.analysis import held_out
+from sqlflow_edl.analysis.decisions import fitting, summaries
+from sqlflow_edl.analysis.statistics import ColumnStatistics, collect, distinct_values
+from sqlflow_edl.analysis.train import TrainingPlan
+from sqlflow_edl.observer import Observer
+from sqlflow_edl.places import placed
+from sqlflow_edl.reports.plan import Planned
+
+
+def fix(
+    source: data.Source, plan: TrainingPlan, job: JobFolder, observer: Observer
+) -> tuple[data.Pinned, spec.JobSpec]:
+    """Pin the rows of the plan in the job's folder; what was pinned, and the JobSpec."""
+    statement = plan.statement
+    observer.doing("fixing the rows")
+    with placed(statement.select_span):
+        pinned = source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
+    own = _pin_held_out(source, plan, job)
+    observer.doing("fitting the features")
+    reader = open_reader(pinned, job.rows)
+    rows = _split(plan, pinned.rows, own.rows, pinned.digest)
+    wants = plan.wants()
+    statistics = collect(reader.read(0, rows.training, list(wants)), wants, seed=plan.seed)
+    classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
+    fitted = plan.fit(statistics, rows, classes)
+    held_out.check_labels(plan.held_out, fitted.label, own)
+    write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features))
+    return pinned, fitted
+
+
+def look(source: data.Source, plan: TrainingPlan) -> Planned:
+    """The JobSpec as far as it can be told without fixing the rows."""
+    wants = plan.wants()
+    with placed(plan.statement.select_span):
+        statistics = collect(source.stream(plan.statement.select), wants, seed=plan.seed)
+    own = ColumnStatistics()
+    if plan.held_out.query:
+        with plan.held_out.placed():
+            own = held_out.labels(plan.label, source.stream(plan.held_out.query))
+    found = statistics[plan.label]
+    rows = _split(plan, found.rows, own.rows)
+    fitted = plan.fit(statistics, rows, found.counts.classes if found.counts else None)
+    held_out.check_labels(plan.held_out, fitted.label, own)
+    return Planned(plan, fitted, summaries(statistics, wants))
+
+
+def _pin_held_out(source: data.Source, plan: TrainingPlan, job: JobFolder) -> ColumnStatistics:
+    """Pin the held-out rows that have a query of their own, in its order; what their labels are."""
+    if not plan.held_out.query:
+        return ColumnStatistics()
+    with plan.held_out.placed():
+        pinned = source.pin(plan.held_out.query, job.held_out, seed=0, shuffle=False)
+    write_pinned(job.held_out, pinned)
+    reader = open_reader(pinned, job.held_out)
+    return held_out.labels(plan.label, reader.read(0, reader.rows))
+
+
+def _split(plan: TrainingPlan, total: int, own: int, digest: str = "") -> spec.Rows:
+    """The last rows are held out, or all of the other query."""
+    last = plan.held_out.rows(total)
+    return spec.Rows(bool(digest), total + own, total - last, last + own, digest)

@@ -1,0 +1,27 @@
+"""The table reader: duckdb. Generated from job.json; edit freely.
+
+`pin` fixes the rows of the job in a folder, `custom_data_reader` reads a range of them.
+"""
+
+from edl import data
+
+SOURCE = "duckdb:///demo.duckdb"  # without the password
+SELECT = "SELECT age, department, address, income FROM employee"
+HELD_OUT = "SELECT * FROM new_employees"
+
+
+def pin(folder, *, seed, shuffle):
+    """The query's rows as one Arrow file, in an order that only the rows and the seed decide."""
+    with data.connect(SOURCE) as source:
+        return source.pin(SELECT, folder, seed=seed, shuffle=shuffle)
+
+
+def pin_held_out(folder):
+    """The held-out rows as another such file, in the order of their query."""
+    with data.connect(SOURCE) as source:
+        return source.pin(HELD_OUT, folder, seed=0, shuffle=False)
+
+
+def custom_data_reader(pinned, folder):
+    """A reader of the shards [start, end) of the fixed rows, as record batches."""
+    return data.open_reader(pinned, folder)
