@@ -17,6 +17,7 @@ from pathlib import Path
 import jinja2
 
 from edl import metrics
+from edl.errors import SpecError
 from edl.program import DIGEST_FILE, digest_line
 from edl.spec import (
     Bucket,
@@ -40,6 +41,7 @@ from edl.spec import (
 )
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.codegen import frameworks
+from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.imports import imports
 from sqlflow_edl.codegen.own import own_model
 from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
@@ -61,7 +63,15 @@ class Program:
 
 
 def generate(spec: JobSpec) -> Program:
-    """The program of the JobSpec."""
+    """The program of the JobSpec. SpecError: it is not one that was compiled, but damaged or made by somebody."""
+    check_names(spec)
+    try:
+        return _program(spec)
+    except (LookupError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
+        raise SpecError(f"the JobSpec is damaged: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _program(spec: JobSpec) -> Program:
     stored: dict[str, bytes] = {}
     model = _template(f"model_{spec.framework}.py.jinja").render(_model_context(spec, stored)).rstrip() + "\n"
     reader = _template("reader.py.jinja").render(

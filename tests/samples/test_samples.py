@@ -61,6 +61,12 @@ def test_a_sample_program_runs(program: Path, url: str, capsys: pytest.CaptureFi
     assert main(["run", str(program), "--source", url]) == 0, capsys.readouterr().err
 
 
+def test_all_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:{tmp_path}/samples.sqlite"
+    assert main(["samples", "--source", url]) == 0
+    assert main(["run", *map(str, PROGRAMS), "--source", url]) == 0, capsys.readouterr().err
+
+
 def test_there_is_something_to_learn_from_each_program() -> None:
     for program in PROGRAMS:
         first = program.read_text(encoding="utf-8").splitlines()[0]

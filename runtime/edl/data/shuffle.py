@@ -19,7 +19,7 @@ import pyarrow as pa
 from duckdb import sqltypes
 
 from edl.data.columns import BATCH_ROWS, Watched, normalised
-from edl.data.duckdb_errors import while_reading
+from edl.data.duckdb_errors import raise_interrupt, while_reading
 from edl.data.names import free_name, quoted
 
 Column = tuple[str, sqltypes.DuckDBPyType]
@@ -66,6 +66,9 @@ def _run(
                 yield normalised(batch, schema)
     except (duckdb.Error, pa.ArrowException) as error:
         raise while_reading(error) from None
+    except RuntimeError as error:
+        raise_interrupt(error)
+        raise
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> list[Column]:

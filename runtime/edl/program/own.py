@@ -6,6 +6,9 @@ folder hides nothing.
 
 `find` reads the module's source and imports nothing, because a model's module loads a framework; `make_importable`
 prepares the process that does import it.
+
+A TRAIN statement may name whatever its user likes. A stored model was perhaps made by somebody else, who could name
+`subprocess.Popen`: `with_digest` lets it use the user's own folders, model classes and zoos, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import keyword
 import os
 import pkgutil
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
@@ -25,13 +29,16 @@ from pathlib import Path
 
 import msgspec
 
-from edl.errors import JobError, SemanticError, did_you_mean
+from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.program.digest import digest
 from edl.spec import JobSpec
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
 ZOO_FUNCTION = "custom_model"
 _INSTALLED = ("site-packages", "dist-packages")
+_ZOOS = ("keras.applications", "timm.models", "torchvision.models")  # functions that make models
+_FRAMEWORKS = frozenset(("keras", "tensorflow", "tf_keras", "torch"))
+_MODEL_CLASSES = ("Module", "Model", "Layer", "Sequential")
 _MOST_HOPS = 8  # from a name to where it is defined, over `from … import …` and base classes
 
 _added: list[str] = []  # folders that this process put on its path
@@ -63,6 +70,7 @@ class OwnModel:
     digest: str
     signature: Signature
     framework: str | None  # that the source imports, None when that does not tell
+    is_model: bool  # a class of modules, models or layers of a framework
 
 
 def find(dotted: str) -> OwnModel:
@@ -85,17 +93,38 @@ def find(dotted: str) -> OwnModel:
 def with_digest(spec: JobSpec) -> JobSpec:
     """The JobSpec with the digest of its own model's source as it is now.
 
-    JobError: the spec uses a trained model, and the source is not what it was in training.
+    JobError: the spec uses a trained model, and the source is not what it was in training, or nothing that a stored
+    model may use. SpecError: its parts do not fit together.
     """
     if spec.own is None:
         return spec
     found = find(spec.model.name)
+    if (found.module, found.attribute) != (spec.own.module, spec.own.attribute):
+        raise SpecError(
+            f"the JobSpec is damaged: {spec.model.name} is not {spec.own.module}.{spec.own.attribute}"
+        )
+    if spec.kind != "train" and not _may_be_used(found):
+        raise JobError(
+            f"{spec.model.name} is no model class, and not in a folder of yours: a stored model may not use it",
+            hint=f"train with a function in a module of your own, in a folder of {PATH_VARIABLE}",
+        )
     if spec.kind != "train" and found.digest != spec.own.digest:
         raise JobError(
             f"{spec.model.name} has changed since the model was trained",
             hint=f"restore {found.file}, or train the model again",
         )
     return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=found.digest))
+
+
+def _may_be_used(found: OwnModel) -> bool:
+    """Whether a model that somebody may have put into a database can have this made, with arguments of its choice."""
+    own = any(found.file.is_relative_to(folder) for folder in search_path()) and not _is_installed(found.file)
+    zoo = any(f"{found.module}.".startswith(f"{name}.") for name in _ZOOS)
+    return own or zoo or found.is_model
+
+
+def _is_installed(file: Path) -> bool:
+    return file.is_relative_to(sysconfig.get_path("stdlib")) or any(part in _INSTALLED for part in file.parts)
 
 
 def make_importable(dotted: str) -> None:
@@ -217,7 +246,8 @@ def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
         raise SemanticError(f"{module} defines no class or function {attribute}", hint=hint)
     definition, at = _definition(source, attribute, _MOST_HOPS)
     signature = _signature(definition, at, _MOST_HOPS) if definition else Signature(anything=True)
-    return OwnModel(module, attribute, at.file, digest(at.text), signature, _framework(at.tree))
+    is_model = isinstance(definition, ast.ClassDef) and _derives(definition, at, _MOST_HOPS)
+    return OwnModel(module, attribute, at.file, digest(at.text), signature, _framework(at.tree), is_model)
 
 
 def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | None, _Source]:
@@ -260,15 +290,32 @@ def _parameters(function: ast.FunctionDef, skip: int) -> Signature:
     return Signature(tuple(required), tuple(optional), given.kwarg is not None)
 
 
+def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool:
+    """Whether the class derives from one of a framework, as far as sources show."""
+    for base in definition.bases:
+        if isinstance(base, ast.Name) and hops:
+            found, at = _definition(source, base.id, hops - 1)
+            if isinstance(found, ast.ClassDef) and found is not definition and _derives(found, at, hops - 1):
+                return True
+        if ast.unparse(base).rpartition(".")[2] in _MODEL_CLASSES and _imported(source.tree) & _FRAMEWORKS:
+            return True
+    return False
+
+
 def _framework(tree: ast.Module) -> str | None:
     """The one framework that the module imports."""
-    tops = {
+    tops = _imported(tree)
+    torch, keras = "torch" in tops, bool(tops & {"keras", "tensorflow", "tf_keras"})
+    if torch == keras:
+        return None
+    return "torch" if torch else "keras"
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The packages that the module imports."""
+    return {
         alias.name.partition(".")[0]
         for node in ast.walk(tree)
         if isinstance(node, ast.Import)
         for alias in node.names
     } | {(node.module or "").partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    torch, keras = "torch" in tops, bool(tops & {"keras", "tensorflow", "tf_keras"})
-    if torch == keras:
-        return None
-    return "torch" if torch else "keras"

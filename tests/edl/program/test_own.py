@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from edl.errors import SemanticError
-from edl.program.own import PATH_VARIABLE, find, make_importable, search_path
+from edl.errors import JobError, SemanticError, SpecError
+from edl.program.own import PATH_VARIABLE, find, make_importable, search_path, with_digest
+from edl.spec import Component, JobSpec, Own, Query, RegressionLabel, Rows
 
 MODELS = Path(__file__).parents[2] / "fixtures" / "models"
 
@@ -142,3 +143,58 @@ def test_without_a_path_models_are_in_the_current_folder(
     monkeypatch.setenv(PATH_VARIABLE, "")
     monkeypatch.chdir(tmp_path)
     assert search_path() == [str(tmp_path)]
+
+
+def used(name: str, own: Own) -> JobSpec:
+    """A prediction with a stored model of that name."""
+    return JobSpec(
+        kind="predict",
+        statement="SELECT x FROM t TO PREDICT USING m",
+        query=Query(select="SELECT x FROM t", dialect="duckdb", source="duckdb:"),
+        rows=Rows(pinned=True, total=1, training=0),
+        framework="torch",
+        model=Component(name),
+        inputs={},
+        label=RegressionLabel("y"),
+        optimizer=Component("adam"),
+        loss=Component("mean_squared_error"),
+        metrics=(),
+        own=own,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("torch_nets.Model", True),
+        ("torch_nets.custom_model", True),
+        ("nets.joined", True),
+        ("torch.nn.modules.linear.Linear", True),
+        ("keras.layers.Dense", True),
+        ("keras.applications.MobileNet", True),
+        ("subprocess.Popen", False),
+        ("shutil.rmtree", False),
+        ("torch.hub.load", False),
+        ("torch.utils.cpp_extension.load", False),
+        ("keras.utils.get_file", False),
+        ("keras.models.load_model", False),
+        ("webbrowser.open", False),
+    ],
+)
+def test_a25_a_stored_model_uses_folders_of_the_user_model_classes_and_zoos(
+    name: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PATH_VARIABLE, f"{MODELS}:/")  # even where a folder of the user's holds everything
+    found = find(name)
+    job = used(name, Own(found.module, found.attribute, found.digest))
+    if allowed:
+        assert with_digest(job) == job
+        return
+    with pytest.raises(JobError, match="a stored model may not use it"):
+        with_digest(job)
+
+
+def test_a25_a_stored_models_parts_are_those_of_its_name() -> None:
+    found = find("torch_nets.Model")
+    with pytest.raises(SpecError, match=r"torch_nets\.Model is not os\.system"):
+        with_digest(used("torch_nets.Model", Own("os", "system", found.digest)))

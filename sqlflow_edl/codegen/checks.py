@@ -1,0 +1,43 @@
+"""What a JobSpec must be before a program is made of it, because one from an archive may be anybody's.
+
+Most of a JobSpec enters a program as literals, or chooses from tables. What stands in a program as a name is checked
+here: a text that is none would become code.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+
+from edl.errors import SpecError
+from edl.spec import JobSpec
+
+_DOTTED = ("a model", "a module")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*|")
+
+
+def check_names(spec: JobSpec) -> None:
+    """SpecError: a text that a program would have as a name is none."""
+    for what, name in _names(spec):
+        parts = name.split(".") if what in _DOTTED else [name]
+        if not all(map(_is_name, parts)):
+            raise SpecError(f"the JobSpec is damaged: {name[:60]!r} is no name of {what}")
+    if not _SCHEME.fullmatch(spec.query.source.partition(":")[0]):
+        raise SpecError("the JobSpec is damaged: its data source has no URL")
+
+
+def _is_name(part: str) -> bool:
+    return part.isidentifier() and not keyword.iskeyword(part) and not part.startswith("__")
+
+
+def _names(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """What each is a name of, and the name."""
+    yield "a model", spec.model.name
+    yield from (("an input", name) for name in spec.inputs)
+    if activation := spec.model.params.get("activation"):
+        yield "an activation", str(activation)
+    if spec.own is not None:
+        yield "a module", spec.own.module
+        yield "a class or function", spec.own.attribute
+        yield from (("a parameter", name) for name in (*spec.own.passes, *spec.model.params))

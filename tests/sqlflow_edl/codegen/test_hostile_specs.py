@@ -1,0 +1,88 @@
+"""FAULTS A25: whatever text a JobSpec holds, its program names nothing that the program of a good one does not."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from edl.errors import SQLFlowError
+from edl.spec import from_json, to_json
+from sqlflow_edl.codegen import Program, generate
+from tests.sqlflow_edl.codegen.test_program import JOBS, job
+
+CODE = "__import__('evil').run()"
+FILE = re.compile(r"model\.py|reader\.py|job\.json|\.?[\w.]+|vocabulary/\w+\.json")
+SHAPES = (
+    *("{}", '"); {} #', "'); {} #", '"""\n{}\n"""', "\r{}\r", "\u2028{}"),
+    *("x={}, y", "a\nimport evil", "../../evil", "evil.run", "__class__"),
+)
+ALIKE = ("dnn_regressor", "linear_classifier", "deepfm_regressor")  # to others that are tried
+
+
+def places(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Where a text stands, as a value or as a key."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield "key", (*path, key)
+            yield from places(value, (*path, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from places(value, (*path, index))
+    elif isinstance(node, str):
+        yield "value", path
+
+
+def changed(encoded: bytes, kind: str, path: tuple[str | int, ...], text: str) -> bytes:
+    """The JobSpec with another text there."""
+    root = node = json.loads(encoded)
+    *parents, last = path
+    for part in parents:
+        node = node[part]
+    if kind == "value":
+        node[last] = text
+    else:
+        items = [(text if key == last else key, value) for key, value in node.items()]
+        node.clear()
+        node.update(items)
+    return json.dumps(root).encode()
+
+
+def named(program: Program) -> set[str]:
+    """All that the program's Python names: variables, attributes, keywords, imports."""
+    found: set[str] = set()
+    for name, content in program.files.items():
+        if not name.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(content)):
+            for attribute in ("id", "attr", "arg", "module", "name", "asname"):
+                if isinstance(value := getattr(node, attribute, None), str):
+                    found.add(value)
+    return found
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("name", [name for name in JOBS if name not in ALIKE])
+def test_a25_no_text_of_a_jobspec_becomes_code(name: str, framework: str) -> None:
+    encoded = to_json(job(framework, **JOBS[name]))  # type: ignore[arg-type]
+    good = named(generate(from_json(encoded)))
+    made = refused = 0
+    for kind, path in places(json.loads(encoded)):
+        for shape in SHAPES:
+            try:
+                program = generate(from_json(changed(encoded, kind, path, shape.format(CODE))))
+                new = named(program) - good
+            except (SQLFlowError, SyntaxError):  # a program that is none is an error when it is loaded
+                refused += 1
+                continue
+            made += 1
+            assert not any("(" in each or "__" in each for each in new), (path, shape, new)
+            # The name of a user's own model is looked up, and compared with its archive, before it is imported.
+            assert "evil" not in new or path[0] in ("own", "model", "inputs"), (path, shape, new)
+            assert all(FILE.fullmatch(file) for file in program.files), (path, shape, program.files)
+    assert made > 50
+    assert refused > 50

@@ -1,0 +1,39 @@
+"""Results: rows as Arrow and as data frames."""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+import pytest
+
+import sqlflow_edl
+from edl.errors import SQLFlowError
+
+ROWS = "SELECT 1 AS a, 'x' AS k, DATE '2024-01-02' AS d UNION ALL SELECT NULL, NULL, NULL ORDER BY a"
+
+
+def test_rows_become_a_data_frame() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        [result] = session.run(ROWS)
+        found = result.to_pandas()
+    assert isinstance(found, pd.DataFrame)
+    assert list(found.columns) == ["a", "k", "d"]
+    assert found["k"].isna().tolist() == [False, True]
+    assert len(found) == 2
+
+
+def test_a_statement_without_rows_is_an_empty_data_frame() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        [result] = session.run("CREATE TABLE t (a INTEGER)")
+        assert result.to_pandas().empty
+
+
+def test_without_pandas_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with sqlflow_edl.connect("duckdb:") as session:
+        [result] = session.run(ROWS)
+        with pytest.raises(SQLFlowError, match="pandas is not installed") as raised:
+            result.to_pandas()
+        assert "to_arrow()" in str(raised.value.hint)
+        assert result.to_arrow().num_rows == 2

@@ -1,0 +1,105 @@
+"""Statements all the way on every source: the same rows and the same statement give the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import datasets
+
+import sqlflow_edl
+from edl.errors import SourceError
+from edl.models.archive import read_archive
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.session import Session
+
+TRAIN = """
+SELECT x0, x1, x2, x3, kind FROM iris WHERE id % 3 > 0
+TO TRAIN DNNClassifier WITH model.framework = torch, model.hidden_units = [8], train.epoch = 5, seed = 3
+LABEL kind INTO flowers.small;
+"""
+URLS = ("duckdb", "sqlite", "csv")
+
+
+def write_iris(path: Path) -> None:
+    data = datasets.load_iris()
+    lines = (
+        ",".join(map(str, [i, *row, data.target_names[kind]]))
+        for i, (row, kind) in enumerate(zip(data.data, data.target, strict=True))
+    )
+    path.write_text("\n".join(["id,x0,x1,x2,x3,kind", *lines, ""]), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Session]]:
+    """The same table in each source, and the same statement run on it."""
+    folder = tmp_path_factory.mktemp("sources")
+    write_iris(folder / "iris.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        opened = {
+            scheme: sqlflow_edl.connect(f"{scheme}:{folder}/iris.{scheme}", create=True) for scheme in URLS
+        }
+        rows = opened["csv"].source.stream("SELECT * FROM iris").read_all()
+        for scheme in ("duckdb", "sqlite"):
+            opened[scheme].source.stage("iris", "given", 0, 0, rows.to_reader())
+            opened[scheme].source.commit("iris", "given", 1)
+        for session in opened.values():
+            list(session.run(TRAIN))
+        yield opened
+        for session in opened.values():
+            session.close()
+
+
+def test_the_same_statement_gives_the_same_weights(sessions: dict[str, Session], tmp_path: Path) -> None:
+    weights = []
+    for session in sessions.values():
+        session.registry.load("flowers.small", tmp_path / "model.zip")
+        weights.append(read_archive(tmp_path / "model.zip").weights())
+    assert weights[0]
+    for other in weights[1:]:
+        assert all(np.array_equal(weights[0][name], other[name]) for name in weights[0])
+
+
+@pytest.mark.parametrize("scheme", URLS)
+def test_a_model_predicts_into_a_table_and_is_measured(sessions: dict[str, Session], scheme: str) -> None:
+    session = sessions[scheme]
+    *_, table = session.run(
+        "SELECT * FROM iris WHERE id % 3 = 0 ORDER BY id TO PREDICT guesses.guess USING flowers.small;"
+        "SELECT id, kind, guess, guess_prob FROM guesses"
+    )
+    found = table.to_pandas()
+    assert found["id"].tolist() == list(range(0, 150, 3))
+    assert found["guess_prob"].between(1 / 3, 1).all()
+    [measured] = session.run("SELECT * FROM iris WHERE id % 3 = 0 TO EVALUATE flowers.small")
+    assert measured.figures is not None
+    assert measured.figures["accuracy"] == pytest.approx((found["kind"] == found["guess"]).mean())
+
+
+@pytest.mark.parametrize("scheme", URLS)
+def test_statements_of_the_database_pass_through(
+    scheme: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"{scheme}:{tmp_path}/iris.{scheme}"
+    write_iris(tmp_path / "iris.csv")
+    program = (
+        "CREATE TABLE t (a INTEGER, b VARCHAR(9)); INSERT INTO t VALUES (1, 'x;'), (2, NULL); UPDATE t SET a = a + 1;"
+        "DELETE FROM t WHERE a = 3; BEGIN; INSERT INTO t VALUES (9, 'gone'); ROLLBACK; SELECT * FROM t"
+    )
+    assert main(["run", "-e", program, "--source", url, "--create", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "a,b\n2,x;\n"
+
+
+@pytest.mark.parametrize("scheme", URLS)
+def test_an_error_of_the_database_points_into_the_statement(
+    sessions: dict[str, Session], scheme: str
+) -> None:
+    text = "SELECT 1;\nSELECT * FROM irs TO TRAIN DNNClassifier LABEL kind INTO x"
+    with pytest.raises(SourceError) as raised:
+        list(sessions[scheme].run(text))
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == "irs"
+    assert raised.value.hint == "did you mean iris?"
