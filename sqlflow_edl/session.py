@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Literal
 
@@ -31,6 +32,7 @@ from edl.worker.outcome import JobCancelledError, Outcome
 from sqlflow_edl.analysis import train, use
 from sqlflow_edl.analysis.held_out import check_columns
 from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.explain import explain, not_there_yet
 from sqlflow_edl.fixing import fix, look
@@ -132,8 +134,11 @@ class Session:
         with self._job(statement, "train") as job:
             pinned, fitted = fix(self.source, plan, job, self.observer)
             self._tell(plan.notes)
+            start = job.path / "parent.zip" if fitted.trained_model else None
+            if start:
+                self.registry.load(fitted.trained_model, start)
             try:
-                outcome = self._run(job, fitted, pinned)
+                outcome = self._run(job, fitted, pinned, start)
             except SQLFlowError as error:
                 if not isinstance(error, JobCancelledError):
                     self.registry.record_failure(name, _record(fitted, {}), error.message)
@@ -225,8 +230,9 @@ class Session:
         warm: start the training process, which imports its framework while we read rows.
         """
         wrong: list[SQLFlowError] = []
+        parent = self._parent(statement)
         try:
-            settings = train.checked_settings(statement)
+            settings = train.checked_settings(statement, parent)
             if warm:
                 self._submitter.warm(settings.framework)
         except SQLFlowError as error:
@@ -238,7 +244,17 @@ class Session:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
-        return self._with_held_out(train.plan(statement, query, schema))
+        return self._with_held_out(train.plan(statement, query, schema, parent))
+
+    def _parent(self, statement: Statement) -> Parent | None:
+        """The model that the statement starts from."""
+        if statement.using is None:
+            return None
+        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            archive = Path(folder) / "model.zip"
+            with at(statement.using.span):
+                model = self.registry.load(str(statement.using), archive)
+                return Parent(model.reference, read_archive(archive).spec, statement.using.span)
 
     def _with_held_out(self, plan: train.TrainingPlan) -> train.TrainingPlan:
         """The plan with the query of its held-out rows, if they have one, looked at."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, own, steps, weights
+from sqlflow_edl.analysis import catalog, labels, own, steps, warm_start, weights
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
@@ -62,6 +62,8 @@ class TrainingPlan:
     weight: str  # the column that weighs rows; empty without one
     drafts: tuple[Draft, ...]
     held_out: HeldOut
+    parent: warm_start.Parent | None = None  # the model that training starts from
+    kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
     validation: spec.Query | None = None  # the query of `held_out`, looked at
     notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # of `fit`, in the order of the features
@@ -80,6 +82,8 @@ class TrainingPlan:
         for draft in self.drafts:
             for column in draft.columns:
                 wants[column] = wants.get(column, Want.NONE) | draft.wants
+        for column, want in warm_start.wants(self.kept).items():
+            wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
         return wants
@@ -89,6 +93,8 @@ class TrainingPlan:
         errors: list[SQLFlowError] = []
         choice = self.settings.choice
         model, label = labels.choose(self, statistics[self.label], classes)
+        if self.parent:
+            label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
         loss = self._loss(model, errors)
         loss_parameters = self._parameters(loss)
@@ -115,6 +121,7 @@ class TrainingPlan:
             training=training,
             validation=self.validation,
             own=own.stored(choice.own, _given(choice, self.settings.resolved)) if choice.own else None,
+            trained_model=self.parent.reference if self.parent else "",
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
 
@@ -124,7 +131,8 @@ class TrainingPlan:
     def _model_parameters(self, model: catalog.Entry) -> dict[str, spec.job.Parameter]:
         """Without the number of classes of a built-in model: the label says it."""
         hidden = () if self.settings.choice.own else ("n_classes",)
-        return {name: value for name, value in self._parameters(model).items() if name not in hidden}
+        found = {name: value for name, value in self._parameters(model).items() if name not in hidden}
+        return warm_start.parameters(self.parent, found, self.settings.resolved) if self.parent else found
 
     def _loss(self, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
         default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
@@ -143,6 +151,8 @@ class TrainingPlan:
     def _inputs(
         self, statistics: Statistics, model: catalog.Entry, label: spec.Label, errors: list[SQLFlowError]
     ) -> ModelInputs:
+        if self.parent:
+            return self._kept(self.parent, statistics, errors)
         fitted = self._fitted(statistics, errors)
         if not fitted and not errors:
             errors.append(
@@ -160,6 +170,20 @@ class TrainingPlan:
         except SQLFlowError as error:
             errors.append(error)
             return {}
+
+    def _kept(
+        self, parent: warm_start.Parent, statistics: Statistics, errors: list[SQLFlowError]
+    ) -> ModelInputs:
+        """The parent's features; what COLUMN writes must be among them."""
+        errors += warm_start.check_written(parent, self.drafts, self.kept, statistics)
+        self.notes.extend(warm_start.notes(parent, self.kept, statistics))
+        for features in self.kept.values():
+            whose = (
+                Decision(tuple(spec.source_columns(each)), f"of {parent.reference}", each)
+                for each in features
+            )
+            self.decisions.extend(whose)
+        return self.kept
 
     def _fitted(self, statistics: Statistics, errors: list[SQLFlowError]) -> list[Placed]:
         fitted: list[Placed] = []
@@ -180,11 +204,16 @@ class TrainingPlan:
         return fitted
 
 
-def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> TrainingPlan:
-    """Check the statement against the query's columns; raises all its errors together."""
+def plan(
+    statement: ast.Statement, query: spec.Query, schema: Schema, parent: warm_start.Parent | None = None
+) -> TrainingPlan:
+    """Check the statement against the query's columns; raises all its errors together.
+
+    parent: the model that TRAIN … USING starts from.
+    """
     errors: list[SQLFlowError] = []
     notes: list[str] = list(statement.warnings)
-    settings = check_settings(statement, errors, notes)
+    settings = check_settings(statement, errors, notes, parent)
     label, label_span = _label(statement, schema, errors)
     if label and (error := labels.check_type(schema, label, settings.model)):
         error.span = error.span or label_span
@@ -198,26 +227,45 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> Trainin
         name = named(clause, settings.choice.example.architecture, errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
-    for column in schema.names:
+    for column in schema.names if not parent else ():
         if column not in mentioned and column not in reserved:
             drafts += derive(column, schema, errors, notes, statement.select_span)
+    kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     return TrainingPlan(
-        statement, query, schema, settings, label, label_span, weight, tuple(drafts), held_out, notes=notes
+        statement,
+        query,
+        schema,
+        settings,
+        label,
+        label_span,
+        weight,
+        tuple(drafts),
+        held_out,
+        parent,
+        kept,
+        notes=notes,
     )
 
 
-def checked_settings(statement: ast.Statement) -> Settings:
+def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> Settings:
     """The settings, before the database is asked; raises all their errors together."""
     errors: list[SQLFlowError] = []
-    settings = check_settings(statement, errors, [])
+    settings = check_settings(statement, errors, [], parent)
     raise_all(errors)
     return settings
 
 
-def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: list[str]) -> Settings:
+def check_settings(
+    statement: ast.Statement,
+    errors: list[SQLFlowError],
+    notes: list[str],
+    parent: warm_start.Parent | None = None,
+) -> Settings:
     """Model, optimizer, loss and attributes: all that can be known before the database is asked."""
     choice = choose(statement, errors)
+    if parent:
+        choice = warm_start.choice(parent, choice, statement, errors)
     shared = Dictionary(TRAIN)
     optimizer = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
     optimizer = optimizer or catalog.OPTIMIZERS.entries["adam"]
@@ -228,7 +276,9 @@ def check_settings(statement: ast.Statement, errors: list[SQLFlowError], notes: 
     dictionary = Dictionary((*TRAIN, *rows), catalog.elsewhere(chosen))
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)
-    framework = _framework(choice, resolved, errors)
+    framework = parent.spec.framework if parent else _framework(choice, resolved, errors)
+    if parent:
+        warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:
         own.check(choice.own, _given(choice, resolved), statement.model.span, errors)
     if framework not in optimizer.frameworks:
@@ -331,8 +381,6 @@ def _refuse_unbuilt(
     def refuse(what: str, span: Span | None, hint: str) -> None:
         errors.append(SemanticError(f"{what} is not there yet", span=span, hint=hint))
 
-    if statement.using is not None:
-        refuse("TRAIN … USING", statement.using.span, "leave USING out: the model starts from new weights")
     one = {"train.num_workers": 1, "train.num_ps": 0}
     for name, only in one.items():
         if name in resolved and resolved[name].value != only:

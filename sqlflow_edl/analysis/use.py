@@ -38,7 +38,7 @@ def prediction(
     """The JobSpec of a PREDICT statement, but for its rows."""
     _, attributes = check_prediction(statement)
     errors: list[SQLFlowError] = []
-    renamed = _columns(statement, schema, _read(trained), errors)
+    renamed = columns(statement, schema, read_columns(trained), errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column)
     keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
@@ -68,7 +68,7 @@ def evaluation(
     except SQLFlowError as error:
         errors.append(error)
         column = ""
-    renamed = _columns(statement, schema, _read(trained), errors)
+    renamed = columns(statement, schema, read_columns(trained), errors)
     names = trained.metrics
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
@@ -107,29 +107,33 @@ def _used(
     query: spec.Query,
     renamed: Mapping[str, str],
 ) -> spec.JobSpec:
-    inputs = {
-        name: tuple(spec.with_columns(feature, renamed) for feature in features)
-        for name, features in trained.inputs.items()
-    }
     return msgspec.structs.replace(
         trained,
         kind=kind,
         statement=statement.text,
         query=query,
         validation=None,
-        inputs=inputs,
+        inputs=renamed_inputs(trained, renamed),
         trained_model=reference,
     )
 
 
-def _read(trained: spec.JobSpec) -> list[str]:
+def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[str, tuple[spec.Feature, ...]]:
+    """The model's features over the columns of another query."""
+    return {
+        name: tuple(spec.with_columns(feature, renamed) for feature in features)
+        for name, features in trained.inputs.items()
+    }
+
+
+def read_columns(trained: spec.JobSpec) -> list[str]:
     """The columns that the model reads, each once, in order."""
     return list(
         dict.fromkeys(column for feature in trained.features for column in spec.source_columns(feature))
     )
 
 
-def _columns(
+def columns(
     statement: ast.Statement, schema: Schema, wanted: list[str], errors: list[SQLFlowError]
 ) -> dict[str, str]:
     """The model's column -> the query's; an error for those that the query does not give."""

@@ -112,6 +112,8 @@ def _lineage(lineage: Lineage) -> Rows:
     yield "rows", f"{lineage.rows:,}, of which {lineage.training_rows:,} were trained on"
     yield "data digest", lineage.data_digest
     yield "schema digest", lineage.schema_digest
+    if lineage.parent:
+        yield "started from", lineage.parent
     yield "seed", str(lineage.seed)
     yield "started", f"{lineage.started[:19].replace('T', ' ')} UTC"
     yield "duration", words.duration(lineage.seconds)

@@ -154,4 +154,6 @@ def _size(spec: JobSpec) -> Rows:
 
 
 def _origin(plan: TrainingPlan, attribute: str, default: str = DEFAULT) -> str:
+    if plan.parent and attribute.startswith("model."):
+        default = f"of {plan.parent.reference}"
     return WRITTEN if attribute in plan.settings.resolved else default

@@ -89,6 +89,7 @@ def _lineage(spec: JobSpec, pinned: Pinned, outcome: Outcome, started: datetime)
         started=started.isoformat(timespec="seconds"),
         seconds=outcome.seconds,
         ending=outcome.ending,
+        parent=spec.trained_model,
     )
 
 

@@ -76,7 +76,7 @@ class TrainingProcess:
     def run(self, program: Path, job: Path, on_event: OnEvent, *, weights: Path | None = None) -> Outcome:
         """Run the program's job in the job folder, and wait for its end.
 
-        weights: PREDICT and EVALUATE: a model's archive, or its weights.safetensors. An error of the job is raised as
+        weights: a model's archive, or its weights.safetensors; see `Run`. An error of the job is raised as
         it was there; JobCancelledError after `cancel`; JobError when the process dies, naming how, and the log. What
         else ends the wait (a KeyboardInterrupt, an error of `on_event`) cancels the job and is raised when that has
         ended; a second interrupt kills the process.

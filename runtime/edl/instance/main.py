@@ -54,6 +54,12 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--output", type=Path, default=Path("model.zip"), help="the archive (default: %(default)s)"
     )
+    train.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="start from these: a model's archive, or its weights.safetensors",
+    )
     train.add_argument("--epochs", type=_positive, help="instead of the number in job.json")
     train.add_argument(
         "--batch-size", type=_positive, help="rows of an optimizer step, instead of those in job.json"

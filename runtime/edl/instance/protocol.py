@@ -20,7 +20,7 @@ LOG = "logs/worker-0.log"  # in the job folder
 class Run(msgspec.Struct, frozen=True, tag="run"):
     """Run the program's job on the rows that are pinned in the job folder.
 
-    weights: PREDICT and EVALUATE: a model's archive, or its weights.safetensors.
+    weights: a model's archive, or its weights.safetensors: PREDICT's and EVALUATE's, and what TRAIN starts from.
     """
 
     number: int

@@ -67,7 +67,8 @@ def run(
     results = ResultFolder(job.results)
     try:
         if program.spec.kind == "train":
-            outcome = _train(program, job, pinned, reader, observer=observer, cancelled=cancelled)
+            start = _start(program, weights)
+            outcome = _train(program, job, pinned, reader, start, observer=observer, cancelled=cancelled)
         else:
             do = predict if program.spec.kind == "predict" else evaluate
             outcome = do(program, reader, _weights(weights), results, observer=observer, cancelled=cancelled)
@@ -82,6 +83,7 @@ def _train(
     job: JobFolder,
     pinned: Pinned,
     reader: Reader,
+    start: Mapping[str, Array] | None,
     *,
     observer: Observer,
     cancelled: threading.Event,
@@ -91,7 +93,7 @@ def _train(
     rows = split(
         program.spec.rows, reader.rows, training.validation_fraction, held_out=reader.rows - pinned.rows
     )
-    outcome, adapter = train(program, reader, rows, observer=observer, cancelled=cancelled)
+    outcome, adapter = train(program, reader, rows, weights=start, observer=observer, cancelled=cancelled)
     rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
     fitting = read_fitting(job.rows)
     save(job.path / ARCHIVE, program, pinned, rows, adapter, outcome, started, fitting)
@@ -113,6 +115,16 @@ def export(program: Program, weights: Path, path: Path) -> str:
     adapter = nn.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(_weights(weights))
     return write(adapter.framework, adapter.model, features, path)
+
+
+def _start(program: Program, weights: Path | None) -> Mapping[str, Array] | None:
+    """The weights that training starts from; None for new ones. JobError: the job needs some, and none were given."""
+    if weights is None and program.spec.trained_model:
+        raise JobError(
+            f"this program starts from the weights of {program.spec.trained_model}, and none were given",
+            hint="add --weights with the archive of that model",
+        )
+    return _weights(weights) if weights is not None else None
 
 
 def _weights(file: Path | None) -> Mapping[str, Array]:

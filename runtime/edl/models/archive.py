@@ -55,7 +55,8 @@ MAX_EXPANDED_BYTES = 1 << 30  # of all of them
 class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a model comes from. Times are UTC in ISO 8601; seconds is the time that training took.
 
-    ending: how training ended where it did not take all its epochs, or went back to an earlier one.
+    ending: how training ended where it did not take all its epochs, or went back to an earlier one. parent: the model
+    whose weights it started from, name@version; empty for new weights.
     """
 
     statement: str
@@ -68,6 +69,7 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     started: str
     seconds: float
     ending: str = ""
+    parent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

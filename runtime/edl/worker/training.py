@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from edl.callbacks import Callback
 from edl.data import Reader
 from edl.errors import JobError
 from edl.nn import Adapter, create
+from edl.nn.structure import Array
 from edl.program import Program, user_code
 from edl.spec import Rows
 from edl.worker.best import BestEpoch
@@ -28,14 +29,25 @@ from edl.worker.tasks import LocalTasks, Report
 
 
 def train(
-    program: Program, reader: Reader, rows: Rows, *, observer: Observer, cancelled: threading.Event
+    program: Program,
+    reader: Reader,
+    rows: Rows,
+    *,
+    weights: Mapping[str, Array] | None = None,
+    observer: Observer,
+    cancelled: threading.Event,
 ) -> tuple[Outcome, Adapter]:
-    """Train the program's model on the pinned rows, which `rows` splits; what it came to, and the model."""
+    """Train the program's model on the pinned rows, which `rows` splits; what it came to, and the model.
+
+    weights: to start from; None starts from new ones. JobError: they do not fit the model.
+    """
     if not rows.training:
         raise JobError("there are no rows to train on")
     blocks = Blocks(program, reader)
     example = blocks.read(0, min(2, rows.training), "train").arrays
     adapter = create(program, example.features, example.labels, seed=program.spec.training.seed)
+    if weights is not None:
+        adapter.set_weights(weights)
     conductor = _Conductor(program, adapter, rows, observer)
     conductor.worker = Worker(
         blocks,

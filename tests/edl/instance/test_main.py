@@ -6,13 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edl.data import jobs
 from edl.instance import exit_codes
 from edl.instance.main import main
 from edl.models.archive import read_archive
-from edl.spec import ClassLabel, Rows
+from edl.program import read_spec
+from edl.spec import ClassLabel, Rows, to_json
 from tests.edl.programs import simple
 
 READER = """
@@ -79,6 +81,22 @@ def test_held_out_rows_of_a_query_of_their_own_are_measured(
     assert "measured on the validation rows" in capsys.readouterr().err
     rows = read_archive(model).spec.rows
     assert (rows.total, rows.training, rows.validation) == (470, 400, 70)
+
+
+def test_training_goes_on_from_given_weights(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = msgspec.structs.replace(read_spec(folder), trained_model="m@1")
+    model, again = tmp_path / "m.zip", tmp_path / "again.zip"
+    command = ["train", "--program", str(folder), "--output"]
+    assert main([*command, str(model)]) == exit_codes.OK
+    (folder / "job.json").write_bytes(to_json(spec))
+    assert main([*command, str(again)]) == exit_codes.FAILED
+    assert "starts from the weights of m@1, and none were given" in capsys.readouterr().err
+    assert main([*command, str(again), "--weights", str(model), "--epochs", "1"]) == exit_codes.OK
+    first, more = read_archive(model), read_archive(again)
+    assert (more.curve[0]["loss"] or 9) < (first.curve[0]["loss"] or 0) / 2
+    assert more.lineage.parent == "m@1"
 
 
 def test_an_error_of_the_program_is_two_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

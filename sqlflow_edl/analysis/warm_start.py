@@ -1,0 +1,211 @@
+"""TRAIN … USING m: training goes on from the weights of a model, so what they mean must stay what it was.
+
+Features with their vocabularies and statistics, classes, and the shape of the model are those of m, whatever the new
+rows would have given; optimizer, loss, settings and rows are the statement's. What would change the meaning of a
+weight is an error that says what differs; how far the new rows are from those of m is noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis import catalog, use
+from sqlflow_edl.analysis.attributes import Resolved
+from sqlflow_edl.analysis.functions import Draft, Fitted, Statistics
+from sqlflow_edl.analysis.inputs import ModelInputs
+from sqlflow_edl.analysis.models import Choice
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.syntax import ast
+
+WITHOUT_WEIGHTS = ("activation", "dropout")  # parameters of built-in models that change no weight's shape
+FAR = 1.0  # deviations between two means that are noted
+MANY = 0.05  # share of rows with an unknown value that is noted
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The model that training starts from: `name@version`, its JobSpec, and where the statement names it."""
+
+    reference: str
+    spec: spec.JobSpec
+    span: Span
+
+    def refuse(self, message: str, span: Span | None, hint: str) -> SemanticError:
+        return SemanticError(message, span=span or self.span, hint=hint)
+
+
+def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
+    """The model of the parent; an error when the statement names another."""
+    name = parent.spec.model.name
+    if parent.spec.edited:
+        errors.append(
+            parent.refuse(
+                f"{parent.reference} was trained by an edited program, which is not known here",
+                None,
+                "run that program: edl train --weights",
+            )
+        )
+    entry = catalog.MODELS.find(name)
+    same = written.entry.name == name if written.entry else name.startswith(written.family)
+    if statement.model is not None and not same:
+        errors.append(
+            parent.refuse(
+                f"{parent.reference} is a {name}, not a {statement.model.text}",
+                statement.model.span,
+                f"write TRAIN {name}, or leave USING out",
+            )
+        )
+    if entry is None and statement.model is None:
+        errors.append(parent.refuse(f"{parent.reference} is a {name}", None, f"write TO TRAIN {name}"))
+    return Choice(entry) if entry else written
+
+
+def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
+    """Errors for what is written and would change the shape of a weight."""
+    theirs = {f"model.{name}": value for name, value in parent.spec.model.params.items()}
+    theirs["model.framework"] = parent.spec.framework
+    for name, there in theirs.items():
+        free = parent.spec.own is None and name.removeprefix("model.") in WITHOUT_WEIGHTS
+        if name not in resolved or free:
+            continue
+        if _plain(resolved[name].value) != _plain(there):
+            span = resolved[name].written.value.span
+            message = f"{name} is {_plain(there)} in {parent.reference}, and its weights fit no other"
+            errors.append(parent.refuse(message, span, f"leave {name} out"))
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def parameters(
+    parent: Parent, written: Mapping[str, spec.job.Parameter], resolved: Mapping[str, Resolved]
+) -> dict[str, spec.job.Parameter]:
+    """The parameters of the model: the parent's, but for those that are written."""
+    kept = {name: value for name, value in written.items() if f"model.{name}" in resolved}
+    return {**parent.spec.model.params, **kept}
+
+
+def inputs(
+    parent: Parent, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
+) -> ModelInputs:
+    """The parent's features, of the columns that this query gives."""
+    renamed = use.columns(statement, schema, use.read_columns(parent.spec), errors)
+    return use.renamed_inputs(parent.spec, renamed)
+
+
+def wants(features: ModelInputs) -> dict[str, Want]:
+    """The statistics by which the new rows are compared."""
+    found: dict[str, Want] = {}
+    for feature in _each(features):
+        column = _category(feature)
+        if isinstance(column, spec.Standardize):
+            found[column.column] = found.get(column.column, Want.NONE) | Want.MOMENTS
+        elif isinstance(column, spec.Vocabulary):
+            found[column.column] = found.get(column.column, Want.NONE) | Want.COUNTS
+    return found
+
+
+def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
+    """The parent's label in this query's column. SemanticError: it has classes that the parent does not know."""
+    theirs = parent.spec.label
+    if isinstance(theirs, spec.ClassLabel) and isinstance(found, spec.ClassLabel):
+        unknown = [value for value in found.classes if value not in theirs.classes]
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
+            known = [str(value) for value in theirs.classes]
+            hint = did_you_mean(str(unknown[0]), known, list_up_to=20)
+            message = f"{found.column} has classes that {parent.reference} does not know: {shown}"
+            raise parent.refuse(message, span, hint or "leave USING out: the model starts from new weights")
+    return msgspec.structs.replace(theirs, column=found.column)
+
+
+def check_written(
+    parent: Parent, drafts: Iterable[Draft], features: ModelInputs, statistics: Statistics
+) -> list[SQLFlowError]:
+    """Errors for what COLUMN makes and the parent has not; sizes that come from the rows do not count."""
+    errors: list[SQLFlowError] = []
+    theirs = {name for feature in _each(features) for name in _signatures(feature)}
+    shown = ", ".join(dict.fromkeys(_described(_category(feature)) for feature in _each(features)))
+    for draft in drafts:
+        try:
+            signature = _signature(draft.fit(statistics))
+        except SQLFlowError as error:
+            errors.append(error)
+            continue
+        if signature not in theirs:
+            message = f"{parent.reference} has no feature {signature}"
+            hint = f"leave COLUMN out: its features are {shown}"
+            errors.append(parent.refuse(message, draft.span, hint))
+    return errors
+
+
+def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
+    """Whose features these are, and where the new rows are far from its rows."""
+    said = [f"features, vocabularies and statistics are those of {parent.reference}"]
+    for feature in dict.fromkeys(map(_category, _each(features))):
+        if isinstance(feature, spec.Standardize):
+            found = statistics[feature.column]
+            if found.rows > found.nulls and abs(found.mean - feature.mean) > FAR * feature.std:
+                now = f"{feature.column} is {found.mean:.5g} on average"
+                said.append(f"{now}, and was {feature.mean:.5g} for {parent.reference}")
+        elif isinstance(feature, spec.Vocabulary) and (share := _unknown(feature, statistics)) > MANY:
+            said.append(
+                f"{feature.column} holds values that {parent.reference} does not know in {share:.0%} of the rows"
+            )
+    return said
+
+
+def _unknown(feature: spec.Vocabulary, statistics: Statistics) -> float:
+    """The share of rows whose value is not in the vocabulary; all where there are too many values to count."""
+    found: ColumnStatistics = statistics[feature.column]
+    if not found.rows or found.nulls == found.rows:
+        return 0.0
+    if found.counts is None:
+        return 1.0
+    known = {str(word) for word in feature.values}
+    counts = zip(found.counts.vocabulary(), found.counts.counts, strict=True)
+    return sum(count for word, count in counts if str(word) not in known) / found.rows
+
+
+def _each(features: ModelInputs) -> Iterable[spec.Feature]:
+    return (feature for each in features.values() for feature in each)
+
+
+def _category(column: Fitted) -> Fitted:
+    return column.category if isinstance(column, spec.OneHot | spec.Embedding) else column
+
+
+def _signatures(feature: spec.Feature) -> set[str]:
+    """By what names a feature of the parent may be written: its form, its dimension, may be left out."""
+    inner = _described(_category(feature))
+    if isinstance(feature, spec.Embedding):
+        return {inner, f"embedding({inner})", f"embedding({inner}, {feature.dim})"}
+    return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
+
+
+def _signature(column: Fitted) -> str:
+    """What a written column is, without what was fitted: `embedding(hash_bucket(city, 100), 8)`."""
+    inner = _described(_category(column))
+    if isinstance(column, spec.OneHot):
+        return f"one_hot({inner})"
+    if not isinstance(column, spec.Embedding):
+        return inner
+    fitted = isinstance(column.category, spec.Vocabulary)  # its size, and so the dimension, are of the rows
+    return f"embedding({inner})" if fitted else f"embedding({inner}, {column.dim})"
+
+
+def _described(column: Fitted) -> str:
+    """`hash_bucket(city, 100)`; of what is fitted to rows the column alone."""
+    more = ""
+    if isinstance(column, spec.HashBucket | spec.CategoryId | spec.Cross):
+        more = f", {column.size}"
+    elif isinstance(column, spec.DatePart):
+        more = f", {column.part}"
+    return f"{type(column).__struct_config__.tag}({', '.join(spec.source_columns(column))}{more})"

@@ -1,0 +1,133 @@
+"""TRAIN … USING: going on from the weights of a model, in both frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sqlflow_edl
+from edl import spec
+from edl.errors import ErrorList, SQLFlowError
+from edl.models.archive import Archive, read_archive
+from sqlflow_edl.results import Result
+from sqlflow_edl.session import Session
+
+TABLES = Path(__file__).parent / "tables.sql"
+OLD = "SELECT age, city, member, team FROM people WHERE age < 50 AND city <> 'oslo'"
+NEW = "SELECT city AS City, 1 AS more, member, age, team AS side FROM people WHERE age >= 50"
+
+
+def run(session: Session, text: str) -> list[Result]:
+    return list(session.run(text))
+
+
+def archive(session: Session, name: str, tmp_path: Path) -> Archive:
+    path = tmp_path / "model.zip"
+    session.registry.load(name, path)
+    return read_archive(path)
+
+
+@pytest.fixture(scope="module", params=["keras", "torch"])
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        with sqlflow_edl.connect("duckdb:") as opened:
+            run(opened, TABLES.read_text(encoding="utf-8"))
+            run(
+                opened,
+                f"{OLD} TO TRAIN DNNClassifier WITH epochs = 2, hidden_units = [8], model.framework = {request.param} "
+                "COLUMN age, hash(city, 20), vocabularize(city) LABEL team INTO teams",
+            )
+            yield opened
+
+
+def test_a_step_of_no_size_leaves_the_weights_of_the_model(session: Session, tmp_path: Path) -> None:
+    [result] = run(session, f"{NEW} TO TRAIN DNN WITH epochs = 1, lr = 0 LABEL side USING teams@1 INTO still")
+    parent, child = archive(session, "teams@1", tmp_path), archive(session, "still", tmp_path)
+    weights, same = parent.weights(), child.weights()
+    assert weights.keys() == same.keys()
+    assert all(np.array_equal(weights[name], same[name]) for name in weights)
+    assert child.lineage.parent == "teams@1"
+    assert child.spec.label == spec.ClassLabel("side", ("blue", "green", "red"))
+    assert [type(each) for each in child.spec.features] == [type(each) for each in parent.spec.features]
+    assert list(spec.source_columns(child.spec.features[1])) == ["City"]
+    assert result.notes[0] == "features, vocabularies and statistics are those of teams@1"
+
+
+def test_training_goes_on_and_makes_a_version_of_its_own(session: Session, tmp_path: Path) -> None:
+    [result] = run(
+        session,
+        f"{NEW} TO TRAIN DNNClassifier WITH epochs = 3, model.dropout = 0.1 LABEL side USING teams@1 INTO teams",
+    )
+    assert result.model == "teams@2"
+    child = archive(session, "teams@2", tmp_path)
+    assert child.spec.framework == archive(session, "teams@1", tmp_path).spec.framework
+    assert child.spec.model.params["hidden_units"] == (8,)
+    assert child.spec.model.params["dropout"] == 0.1
+    assert len(child.curve) == 3
+    [measured] = run(session, "SELECT * FROM people TO EVALUATE teams@2 LABEL team")
+    assert measured.figures is not None
+    [described] = run(session, "DESCRIBE MODEL teams@2")
+    assert "teams@1" in described.to_arrow()["value"].to_pylist()
+
+
+def test_rows_that_are_far_from_those_of_the_model_are_noted(session: Session) -> None:
+    [compiled] = session.compile(f"{NEW} TO TRAIN DNNClassifier LABEL side USING teams@1 INTO m")
+    assert compiled.notes[1:] == (
+        "age is 59.5 on average, and was 34.79 for teams@1",
+        "City holds values that teams@1 does not know in 25% of the rows",
+    )
+
+
+def test_written_columns_are_those_of_the_model(session: Session) -> None:
+    [compiled] = session.compile(
+        f"{OLD} TO TRAIN DNNClassifier COLUMN hash(city, 20), age LABEL team USING teams@1 INTO m"
+    )
+    assert len(compiled.spec.features) == len(compiled.spec.inputs["features"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("LinearClassifier LABEL team", "teams@1 is a DNNClassifier, not a LinearClassifier", "TRAIN DNNClassifier"),
+        ("DNNRegressor LABEL age", "teams@1 is a DNNClassifier, not a DNNRegressor", "TRAIN DNNClassifier"),
+        ("DNN WITH hidden_units = 9 LABEL team", r"hidden_units is \[8\] in teams@1", "leave model.hidden_units out"),
+        ("DNN COLUMN hash(city, 21) LABEL team", r"no feature hash_bucket\(city, 21\)", "hash_bucket(city, 20)"),
+        ("DNN COLUMN embedding(hash(city, 20), 3) LABEL team", "teams@1 has no feature embedding", "standardize(age)"),
+        ("DNN LABEL city", "city has classes that teams@1 does not know: 'bonn'", "known: blue"),
+    ],
+)  # fmt: skip
+def test_what_would_change_the_meaning_of_a_weight_is_named(
+    session: Session, text: str, message: str, hint: str
+) -> None:
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        session.compile(f"SELECT * FROM people TO TRAIN {text} USING teams@1 INTO m")
+    assert not isinstance(raised.value, ErrorList)
+    assert hint in (raised.value.hint or "")
+    assert raised.value.span is not None
+
+
+@pytest.mark.parametrize(("name", "hint"), [("temas", "did you mean teams?"), ("teams@7", "")])
+def test_a_model_that_is_not_there_is_named(session: Session, name: str, hint: str) -> None:
+    text = f"{OLD} TO TRAIN DNN LABEL team USING {name} INTO m"
+    with pytest.raises(SQLFlowError) as raised:
+        session.compile(text)
+    assert hint in (raised.value.hint or "")
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == name
+
+
+def test_another_framework_has_other_weights(session: Session, tmp_path: Path) -> None:
+    own = archive(session, "teams@1", tmp_path).spec.framework
+    other = {"keras": "torch", "torch": "keras"}[own]
+    with pytest.raises(SQLFlowError, match=f"model.framework is {own} in teams@1"):
+        session.compile(f"{OLD} TO TRAIN DNN WITH model.framework = {other} LABEL team USING teams@1 INTO m")
+
+
+def test_a_query_without_a_column_of_the_model_says_so(session: Session) -> None:
+    with pytest.raises(SQLFlowError, match="the query lacks the column age that the model reads"):
+        session.compile("SELECT city, member, team FROM people TO TRAIN DNN LABEL team USING teams@1 INTO m")
