@@ -21,7 +21,7 @@ from edl.data.jobs import JobFolder
 from edl.instance import work
 from edl.instance.client import available_cores
 from edl.program import read_spec
-from edl.worker.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from edl.worker.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress
 from sqlflow_edl.syntax import Statement
 
 

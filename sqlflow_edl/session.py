@@ -27,8 +27,8 @@ from edl.errors import Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
-from edl.worker.events import Figures
-from edl.worker.outcome import JobCancelledError, Outcome
+from edl.tasks.events import Figures
+from edl.tasks.outcome import JobCancelledError, Outcome
 from sqlflow_edl.analysis import train, use
 from sqlflow_edl.analysis.held_out import check_columns
 from sqlflow_edl.analysis.schema import Schema

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from edl.worker.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress
 from sqlflow_edl.cli import progress
 from sqlflow_edl.cli.final_report import final_report
 from sqlflow_edl.results import Result

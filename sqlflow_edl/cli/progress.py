@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from edl.worker.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress
 from sqlflow_edl.reports.words import figures, number
 
 BAR = 10  # cells

@@ -13,8 +13,8 @@ from edl.data.jobs import JobFolder
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.instance.client import TrainingProcess
-from edl.worker.events import EpochEnd, Progress
-from edl.worker.outcome import Outcome
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.outcome import Outcome
 
 
 class LocalSubmitter:

@@ -27,8 +27,8 @@ from edl.spec import (
     Training,
     to_json,
 )
-from edl.worker.events import EpochEnd, Progress
-from edl.worker.outcome import Outcome
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.outcome import Outcome
 from edl.worker.training import split, train
 
 KERAS = """\

@@ -18,9 +18,9 @@ from edl.models.fitting import Fitting
 from edl.nn import Adapter
 from edl.program import Program
 from edl.spec import JobSpec, Rows
+from edl.tasks.events import EpochEnd, Figures
+from edl.tasks.outcome import Outcome
 from edl.version import VERSION
-from edl.worker.events import EpochEnd, Figures
-from edl.worker.outcome import Outcome
 
 _PACKAGES = {"keras": ("keras", "tensorflow-cpu", "tensorflow"), "torch": ("torch",)}
 

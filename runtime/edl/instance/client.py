@@ -15,8 +15,8 @@ from typing import IO, cast
 
 from edl.errors import JobError
 from edl.instance.protocol import LOG, Cancel, Failed, Ready, Request, Run, to_error, to_event, to_line
-from edl.worker.events import EpochEnd, Progress
-from edl.worker.outcome import Outcome
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.outcome import Outcome
 
 END_SECONDS = 10.0  # from the end of its input until a training process is killed
 

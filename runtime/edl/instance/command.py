@@ -22,8 +22,8 @@ from edl.instance.client import available_cores
 from edl.instance.output import check_suffix, write_rows
 from edl.program import READER_FILE, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec
-from edl.worker.events import EpochEnd, Figures, Progress
-from edl.worker.outcome import Outcome
+from edl.tasks.events import EpochEnd, Figures, Progress
+from edl.tasks.outcome import Outcome
 
 if TYPE_CHECKING:
     from edl.data import Pinned

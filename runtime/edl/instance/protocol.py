@@ -11,8 +11,8 @@ import msgspec
 
 from edl.errors import ClusterError, JobError, SemanticError, SourceError, SpecError, SQLFlowError
 from edl.program.user_code import UserCodeError
-from edl.worker.events import EpochEnd, Progress
-from edl.worker.outcome import JobCancelledError, Outcome
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.outcome import JobCancelledError, Outcome
 
 LOG = "logs/worker-0.log"  # in the job folder
 

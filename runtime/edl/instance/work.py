@@ -34,9 +34,9 @@ from edl.models.fitting import read_fitting
 from edl.nn.structure import Array, checked_features
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.spec import JobSpec, source_columns
-from edl.worker.events import Observer
+from edl.tasks.events import Observer
+from edl.tasks.outcome import Outcome
 from edl.worker.inference import evaluate, predict
-from edl.worker.outcome import Outcome
 from edl.worker.training import split, train
 
 ARCHIVE = "archive.zip"

@@ -9,7 +9,7 @@ import msgspec
 
 from edl.nn.structure import Array
 from edl.spec import Training
-from edl.worker.events import Figures
+from edl.tasks.events import Figures
 
 Weights = Mapping[str, Array]
 

@@ -24,7 +24,7 @@ from edl.nn.structure import (
 )
 from edl.program import Mode, Program
 from edl.spec import source_columns
-from edl.worker.tasks import LEAST_ROWS, Task, generator
+from edl.tasks.task import LEAST_ROWS, Task, generator
 
 if TYPE_CHECKING:
     import pyarrow as pa

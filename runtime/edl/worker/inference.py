@@ -16,15 +16,15 @@ from edl.metrics import AUC, Metric
 from edl.nn import create
 from edl.nn.structure import Array
 from edl.program import Mode, Program
+from edl.tasks.events import Figures, Observer, figures
+from edl.tasks.outcome import Outcome
+from edl.tasks.task import LocalTasks, Report
 from edl.worker.blocks import Blocks
-from edl.worker.events import Figures, Observer, figures
 from edl.worker.loop import Worker
 from edl.worker.measuring import measured, program_metrics
 from edl.worker.meter import Meter
-from edl.worker.outcome import Outcome
 from edl.worker.prediction import Results, results
 from edl.worker.scoring import Scorer
-from edl.worker.tasks import LocalTasks, Report
 
 
 def predict(

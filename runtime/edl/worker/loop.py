@@ -22,18 +22,18 @@ from edl.nn import Minibatches
 from edl.nn.adapter import Floats
 from edl.program import Mode
 from edl.spec import Training
+from edl.tasks.events import Observer
+from edl.tasks.outcome import JobCancelledError
+from edl.tasks.task import LEAST_ROWS, Report, Task, TaskSource
 from edl.worker.blocks import Arrays, Block, Blocks
-from edl.worker.events import Observer
 from edl.worker.measuring import measure
 from edl.worker.meter import Meter
-from edl.worker.outcome import JobCancelledError
 from edl.worker.pace import Pace
 from edl.worker.prediction import Results
 from edl.worker.prefetch import Prefetch
 from edl.worker.rates import Rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Strategy
-from edl.worker.tasks import LEAST_ROWS, Report, Task, TaskSource
 
 AHEAD = 2  # blocks that are read in front of the steps
 

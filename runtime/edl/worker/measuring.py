@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from edl.errors import JobError
 from edl.metrics import Metric
 from edl.program import Program
+from edl.tasks.task import Report, Task
 from edl.worker.blocks import Block
 from edl.worker.scoring import Scorer
-from edl.worker.tasks import Report, Task
 
 LOSS = "loss"
 

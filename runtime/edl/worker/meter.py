@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from edl.worker.events import Observer, Phase, Progress, finite
+from edl.tasks.events import Observer, Phase, Progress, finite
 
 INTERVAL = 0.2  # seconds between two events
 

@@ -10,8 +10,8 @@ from edl.errors import JobError
 from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program
+from edl.tasks.task import partition
 from edl.worker.blocks import Block
-from edl.worker.tasks import partition
 
 
 @dataclass(frozen=True)

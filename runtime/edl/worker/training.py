@@ -16,16 +16,16 @@ from edl.nn import Adapter, create
 from edl.nn.structure import Array
 from edl.program import Program, user_code
 from edl.spec import Rows
+from edl.tasks.events import EpochEnd, Figures, Observer, figures, finite
+from edl.tasks.outcome import Outcome
+from edl.tasks.task import LocalTasks, Report
 from edl.worker.best import BestEpoch
 from edl.worker.blocks import Blocks
-from edl.worker.events import EpochEnd, Figures, Observer, figures, finite
 from edl.worker.loop import Worker
 from edl.worker.measuring import LOSS, mean_loss, measured, program_metrics
-from edl.worker.outcome import Outcome
 from edl.worker.rates import program_rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local
-from edl.worker.tasks import LocalTasks, Report
 
 
 def train(

@@ -8,7 +8,7 @@ from edl.features import Features
 from edl.instance.archive import curve_row, trained_spec
 from edl.program import load
 from edl.spec import ClassLabel, Log, Numeric, RegressionLabel, Rows, Standardize
-from edl.worker.events import EpochEnd
+from edl.tasks.events import EpochEnd
 from tests.edl.programs import simple
 
 ROWS = Rows(True, 10, 8, 2, "digest")

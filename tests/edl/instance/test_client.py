@@ -23,8 +23,8 @@ from edl.models.archive import read_archive
 from edl.models.weights import save
 from edl.program import UserCodeError
 from edl.spec import Output, Rows, from_json, to_json
-from edl.worker.events import Progress
-from edl.worker.outcome import JobCancelledError
+from edl.tasks.events import Progress
+from edl.tasks.outcome import JobCancelledError
 from tests.edl.instance.conftest import contents, line, log, new_job
 from tests.edl.programs import Events, simple
 

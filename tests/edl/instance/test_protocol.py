@@ -19,8 +19,8 @@ from edl.instance.protocol import (
     to_request,
 )
 from edl.program import UserCodeError
-from edl.worker.events import EpochEnd, Progress
-from edl.worker.outcome import JobCancelledError, Outcome
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.outcome import JobCancelledError, Outcome
 
 EPOCH = EpochEnd(1, 10, 0.5, {"auc": None, "loss": 0.25}, 1.5)
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from edl.spec import Rows
+from edl.tasks.events import Figures
 from edl.worker import loop, training
-from edl.worker.events import Figures
 from edl.worker.pace import Pace
 from tests.edl.programs import Events, loaded, rows_of, simple
 

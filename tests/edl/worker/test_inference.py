@@ -16,9 +16,9 @@ from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Output, RegressionLabel, Rows
+from edl.tasks.outcome import JobCancelledError
+from edl.tasks.task import STREAMED_ROWS
 from edl.worker.inference import evaluate, predict
-from edl.worker.outcome import JobCancelledError
-from edl.worker.tasks import STREAMED_ROWS
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 
 LABEL = ClassLabel("y", ("down", "up"))

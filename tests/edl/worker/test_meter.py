@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edl.worker.events import Progress
+from edl.tasks.events import Progress
 from edl.worker.meter import INTERVAL, Meter
 from tests.edl.worker.test_pace import Clock
 

@@ -14,8 +14,8 @@ import pytest
 from edl.errors import JobError, SemanticError
 from edl.program import UserCodeError
 from edl.spec import ClassLabel, Rows
-from edl.worker.events import EpochEnd, Progress
-from edl.worker.outcome import JobCancelledError
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.outcome import JobCancelledError
 from edl.worker.training import split, train
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 

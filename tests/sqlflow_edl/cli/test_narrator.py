@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from edl.worker.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress
 from sqlflow_edl.cli.narrator import SILENCE, Narrator, Step
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import parse

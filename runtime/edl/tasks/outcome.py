@@ -8,7 +8,7 @@ import msgspec
 
 from edl.errors import JobError
 from edl.spec.job import Kind
-from edl.worker.events import EpochEnd, Figures
+from edl.tasks.events import EpochEnd, Figures
 
 
 class JobCancelledError(JobError):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.spec import Training
-from edl.worker.tasks import LEAST_ROWS, LocalTasks, Report, Task, task_rows
+from edl.tasks.task import LEAST_ROWS, LocalTasks, Report, Task, task_rows
 
 
 def drained(tasks: LocalTasks, kind: Any = "train") -> list[Task]:
