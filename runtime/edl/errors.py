@@ -63,6 +63,12 @@ class JobError(SQLFlowError):
     code = "runtime"
 
 
+class UserCodeError(JobError):
+    """A function of the program raised; the cause is in `__cause__`, its traceback belongs into the log."""
+
+    code = "program"
+
+
 class ClusterError(SQLFlowError):
     """Instances of a job cannot be started, reached or kept."""
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from edl.errors import JobError
-from edl.instance.protocol import LOG, Cancel, Failed, Ready, Request, Run, to_error, to_event, to_line
+from edl.instance.protocol import LOG, Cancel, Ready, Request, Run, to_event, to_line
 from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.failed import Failed, to_error
 from edl.tasks.outcome import Outcome
 
 END_SECONDS = 10.0  # from the end of its input until a training process is killed

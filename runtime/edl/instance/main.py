@@ -17,8 +17,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from edl import exit_codes
 from edl.errors import SQLFlowError
-from edl.instance import exit_codes
 from edl.version import VERSION
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import msgspec
 
-from edl.errors import ClusterError, JobError, SemanticError, SourceError, SpecError, SQLFlowError
-from edl.program.user_code import UserCodeError
+from edl.errors import SpecError
 from edl.tasks.events import EpochEnd, Progress
-from edl.tasks.outcome import JobCancelledError, Outcome
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import Outcome
 
 LOG = "logs/worker-0.log"  # in the job folder
 
@@ -39,21 +39,9 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     seconds: float
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The job failed or was cancelled; the traceback is in its log."""
-
-    code: str
-    message: str
-    hint: str | None = None
-
-
 Request = Run | Cancel
 Event = Ready | Progress | EpochEnd | Outcome | Failed
 
-_ERRORS: dict[str, type[SQLFlowError]] = {
-    kind.code: kind
-    for kind in (SemanticError, SourceError, ClusterError, SpecError, UserCodeError, JobCancelledError)
-}
 _requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -76,17 +64,3 @@ def to_event(line: bytes) -> Event:
         return _events.decode(line)
     except msgspec.MsgspecError as error:
         raise SpecError(f"not an event of a training process: {error}") from None
-
-
-def to_failed(error: BaseException, log: str) -> Failed:
-    """What a client is told of an error. One that is nobody's fault but ours is named by type, and the log."""
-    if isinstance(error, SQLFlowError):
-        return Failed(error.code, error.message, error.hint)
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return Failed(
-        JobError.code, f"{type(error).__name__}: {first}".rstrip(":. "), f"the traceback is in {log}"
-    )
-
-
-def to_error(failed: Failed) -> SQLFlowError:
-    return _ERRORS.get(failed.code, JobError)(failed.message, hint=failed.hint)

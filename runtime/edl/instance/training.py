@@ -19,10 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from edl import exit_codes
 from edl.data.jobs import JobFolder
 from edl.errors import SQLFlowError
-from edl.instance import exit_codes
-from edl.instance.protocol import LOG, Cancel, Event, Ready, Request, Run, to_failed, to_line, to_request
+from edl.instance.protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
+from edl.tasks.failed import to_failed
 
 GRACE = 5.0  # seconds that a job has to stop once its parent is gone
 

@@ -8,6 +8,7 @@ The compiler notes the digest of the `model.py` that it wrote in `model.py.sha25
 *edited*.
 """
 
+from edl.errors import UserCodeError
 from edl.program.contract import FUNCTIONS, Mode
 from edl.program.digest import DIGEST_FILE, digest, digest_line, is_edited
 from edl.program.loader import (
@@ -20,7 +21,7 @@ from edl.program.loader import (
     read_spec,
     unload,
 )
-from edl.program.user_code import UserCodeError, user_code
+from edl.program.user_code import user_code
 
 __all__ = [
     "DIGEST_FILE", "FUNCTIONS", "MODEL_FILE", "READER_FILE", "SPEC_FILE", "Mode", "Program", "UserCodeError",

@@ -8,15 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-from edl.errors import JobError, SQLFlowError
+from edl.errors import SQLFlowError, UserCodeError
 
 _LONGEST = 500
-
-
-class UserCodeError(JobError):
-    """A function of the program raised; the cause is in `__cause__`, its traceback belongs into the log."""
-
-    code = "program"
 
 
 @contextlib.contextmanager

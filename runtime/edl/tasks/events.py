@@ -35,6 +35,19 @@ class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
     seconds: float  # since training began
 
 
+class Tally(msgspec.Struct, frozen=True, tag="tally"):
+    """Where the tasks and the instances of a distributed job stand; told at changes, at most about five a second.
+
+    relaunches: instances that were started again, the master among them.
+    """
+
+    todo: int
+    doing: int
+    done: int
+    instances: int = 0  # that run
+    relaunches: int = 0
+
+
 class Observer(Protocol):
     """Who is told. Called from the loop's own thread, so it must not take long."""
 

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from edl import exit_codes
 from edl.data.results import ResultFolder
 from edl.errors import JobError, SemanticError
-from edl.instance import exit_codes
 from edl.instance.client import TrainingProcess
 from edl.models.archive import read_archive
 from edl.models.weights import save

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from edl import exit_codes
 from edl.data import jobs
-from edl.instance import exit_codes
 from edl.instance.main import main
 from edl.models.archive import read_archive
 from edl.program import read_spec

@@ -6,21 +6,11 @@ from typing import Any
 
 import pytest
 
-from edl.errors import JobError, SemanticError, SourceError, SpecError
-from edl.instance.protocol import (
-    Cancel,
-    Failed,
-    Ready,
-    Run,
-    to_error,
-    to_event,
-    to_failed,
-    to_line,
-    to_request,
-)
-from edl.program import UserCodeError
+from edl.errors import SpecError
+from edl.instance.protocol import Cancel, Ready, Run, to_event, to_line, to_request
 from edl.tasks.events import EpochEnd, Progress
-from edl.tasks.outcome import JobCancelledError, Outcome
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import Outcome
 
 EPOCH = EpochEnd(1, 10, 0.5, {"auc": None, "loss": 0.25}, 1.5)
 
@@ -56,27 +46,3 @@ def test_another_line_is_refused(line: bytes) -> None:
         to_request(line)
     with pytest.raises(SpecError):
         to_event(line)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        SemanticError("m", hint="h"),
-        SourceError("m"),
-        SpecError("m"),
-        JobError("m", hint="h"),
-        UserCodeError("m", hint="h"),
-        JobCancelledError(),
-    ],
-)
-def test_an_error_arrives_as_what_it_was(error: Any) -> None:
-    arrived = to_error(to_failed(error, "log"))
-    assert type(arrived) is type(error)
-    assert (arrived.message, arrived.hint) == (error.message, error.hint)
-
-
-def test_an_error_of_ours_is_named_by_type_and_first_line_with_the_log() -> None:
-    failed = to_failed(OSError(28, "No space left on device"), "/job/logs/worker-0.log")
-    assert failed.message == "OSError: [Errno 28] No space left on device"
-    assert failed.hint == "the traceback is in /job/logs/worker-0.log"
-    assert to_failed(MemoryError(), "log").message == "MemoryError"

@@ -1,0 +1,75 @@
+"""The figures of a running job: `cluster/snapshot.json`, replaced by the master at changes, at most once a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from edl.cluster.folder import replace_file
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Tasks of one kind."""
+
+    todo: int = 0
+    doing: int = 0
+    done: int = 0
+
+
+class Row(msgspec.Struct, frozen=True):
+    """An instance. state: that of `edl.cluster.Change`, or what the master knows better, such as `draining`.
+
+    address: where its own server listens, for those that have one. relaunches: starts of its name after the first.
+    task: in words, what it does.
+    """
+
+    name: str
+    role: str
+    incarnation: int
+    state: str
+    place: str = ""
+    address: str = ""
+    relaunches: int = 0
+    task: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What the master knows. Times are UTC in ISO 8601. rows: done, in this epoch. epoch: counted from 1, 0 without.
+
+    tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger.
+    """
+
+    started: str
+    updated: str
+    tasks: dict[str, Counts] = {}
+    epoch: int = 0
+    epochs: int = 0
+    rows: int = 0
+    instances: tuple[Row, ...] = ()
+    generation: int = 0
+    master: str = ""  # its place, such as `pid 1234`
+    address: str = ""
+    master_relaunches: int = 0
+
+    def write(self, path: Path) -> None:
+        """Replace the file in one step."""
+        replace_file(path, msgspec.json.encode(self))
+
+    @property
+    def relaunches(self) -> int:
+        """Of all instances, the master's apart."""
+        return sum(row.relaunches for row in self.instances)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Grows with the work that is done: the epoch, and the tasks that are done."""
+        return self.epoch, sum(counts.done for counts in self.tasks.values())
+
+
+def read_snapshot(path: Path) -> Snapshot | None:
+    """None: there is none yet, or it cannot be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,20 @@
+"""The exit codes of `edl` and of instances, one table for the code, the help page and the documentation."""
+
+OK = 0
+FAILED = 1
+USAGE = 2
+ABANDONED = 3
+PREEMPTED = 4
+JOB_FAILED = 5
+INTERRUPTED = 130
+
+MEANING = {
+    OK: "the job succeeded; an instance was told to end",
+    FAILED: "the job failed, and the message says why; an instance broke, and is replaced",
+    USAGE: "the command line is wrong",
+    ABANDONED: "an instance lost who had started it",
+    PREEMPTED: "a worker was told to leave, and gave back what it had",
+    JOB_FAILED: "a master ended its job as failed: starting it again would not help",
+    INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
+}
+HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())

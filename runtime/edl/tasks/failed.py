@@ -1,0 +1,44 @@
+"""How a job that failed is told to another process, and raised there as the error that it was."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.errors import (
+    ClusterError,
+    JobError,
+    SemanticError,
+    SourceError,
+    SpecError,
+    SQLFlowError,
+    UserCodeError,
+)
+from edl.tasks.outcome import JobCancelledError
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The job failed or was cancelled; the traceback is in its log."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
+_ERRORS: dict[str, type[SQLFlowError]] = {
+    kind.code: kind
+    for kind in (SemanticError, SourceError, ClusterError, SpecError, UserCodeError, JobCancelledError)
+}
+
+
+def to_failed(error: BaseException, log: str) -> Failed:
+    """What a client is told of an error. One that is nobody's fault but ours is named by type, and the log."""
+    if isinstance(error, SQLFlowError):
+        return Failed(error.code, error.message, error.hint)
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return Failed(
+        JobError.code, f"{type(error).__name__}: {first}".rstrip(":. "), f"the traceback is in {log}"
+    )
+
+
+def to_error(failed: Failed) -> SQLFlowError:
+    return _ERRORS.get(failed.code, JobError)(failed.message, hint=failed.hint)
