@@ -93,11 +93,17 @@ def _train(
     rows = split(
         program.spec.rows, reader.rows, training.validation_fraction, held_out=reader.rows - pinned.rows
     )
-    outcome, adapter = train(program, reader, rows, weights=start, observer=observer, cancelled=cancelled)
-    rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
-    fitting = read_fitting(job.rows)
-    save(job.path / ARCHIVE, program, pinned, rows, adapter, outcome, started, fitting)
-    return msgspec.structs.replace(outcome, archive=ARCHIVE)
+    kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+
+    def write(outcome: Outcome, adapter: nn.Adapter) -> Outcome:
+        fitting = read_fitting(job.rows)
+        save(job.path / ARCHIVE, program, pinned, kept, adapter, outcome, started, fitting)
+        return msgspec.structs.replace(outcome, archive=ARCHIVE)
+
+    outcome, _ = train(
+        program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
+    )
+    return outcome
 
 
 def export(program: Program, weights: Path, path: Path) -> str:

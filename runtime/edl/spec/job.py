@@ -93,6 +93,19 @@ class Training(Struct, frozen=True):
     keep: Literal["best", "last"] = "last"
 
 
+class Evaluation(Struct, frozen=True):
+    """When the held-out rows are measured in the middle of an epoch, besides at its end; 0: not.
+
+    steps: after so many optimizer steps. secs: after so many seconds, the first time `start_delay_secs` after
+    the start. throttle_secs: not sooner than this after the last time.
+    """
+
+    steps: int = 0
+    secs: float = 0.0
+    start_delay_secs: float = 0.0
+    throttle_secs: float = 0.0
+
+
 class Weights(Struct, frozen=True):
     """How much each row counts: `column` of the query, divided by `mean`, that of the training rows."""
 
@@ -134,6 +147,7 @@ class JobSpec(Struct, frozen=True):
     schedule: Component | None = None  # of the learning rate; None: it stays
     weights: Weights | None = None  # None: each row counts once
     training: Training = Training()
+    evaluation: Evaluation = Evaluation()
     cluster: Cluster = Cluster()
     output: Output = Output()
     trained_model: str = ""  # name@version: of the model that is used; TRAIN: whose weights it starts from

@@ -26,13 +26,17 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
-    """A row of the learning curve. metrics: of the validation rows, `loss` among them; empty without such rows."""
+    """A row of the learning curve. metrics: of the validation rows, `loss` among them; empty without such rows.
+
+    final: the epoch has ended; else its rows so far count.
+    """
 
     epoch: int
     step: int
     loss: float | None  # mean over the epoch's training rows
     metrics: Figures
     seconds: float  # since training began
+    final: bool = True
 
 
 class Tally(msgspec.Struct, frozen=True, tag="tally"):

@@ -10,6 +10,8 @@ from edl.errors import JobError
 from edl.spec.job import Kind
 from edl.tasks.events import EpochEnd, Figures
 
+MeasuredOn = Literal["", "validation", "training", "all"]
+
 
 class JobCancelledError(JobError):
     """The job was told to stop."""
@@ -31,7 +33,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     rows: int
     seconds: float
     figures: Figures = {}
-    measured_on: Literal["", "validation", "training", "all"] = ""
+    measured_on: MeasuredOn = ""
     tasks: int = 0
     steps: int = 0
     epochs: int = 0  # that were finished

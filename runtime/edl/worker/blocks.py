@@ -24,7 +24,8 @@ from edl.nn.structure import (
 )
 from edl.program import Mode, Program
 from edl.spec import source_columns
-from edl.tasks.task import LEAST_ROWS, Task, generator
+from edl.tasks.ranges import LEAST_ROWS, generator
+from edl.tasks.task import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +77,7 @@ class Blocks:
         block = self.read(task.start, task.end, "train")
         if seed is None:
             return block
-        order = generator(seed, task.epoch, task.start).permutation(block.rows)
+        order = generator(seed, task.number, task.start).permutation(block.rows)
         features, labels, weights = block.arrays
         permuted = Arrays(
             map_arrays(lambda array: array.take(order, axis=0), features),

@@ -16,9 +16,12 @@ from edl.metrics import AUC, Metric
 from edl.nn import create
 from edl.nn.structure import Array
 from edl.program import Mode, Program
-from edl.tasks.events import Figures, Observer, figures
+from edl.tasks.events import Figures, Observer
+from edl.tasks.job import Plan
+from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import LocalTasks, Report
+from edl.tasks.ranges import STREAMED_ROWS, partition
+from edl.tasks.task import Conclusion, Course, Round, TaskSource
 from edl.worker.blocks import Blocks
 from edl.worker.loop import Worker
 from edl.worker.measuring import measured, program_metrics
@@ -38,15 +41,16 @@ def predict(
 ) -> Outcome:
     """Predict the pinned rows, in their order, into `folder`."""
     began = time.monotonic()
+    tasks = LocalTasks(Plan("predict", reader.rows))
     wanted = results(program)
     if not reader.rows:
         folder.stage(0, 0, [_no_rows(wanted, reader.schema)])
         return Outcome("predict", 0, time.monotonic() - began, tasks=1)
-    tasks = LocalTasks(0, program.spec.training)
-    files = tasks.queue("predict", 0, reader.rows)
-    worker = _worker(program, reader, weights, "predict", tasks, observer, cancelled)
+    worker = scoring_worker(program, reader, weights, "predict", tasks, observer, cancelled)
     worker.predict(wanted, folder, Meter(observer, "prediction", reader.rows))
-    return Outcome("predict", reader.rows, time.monotonic() - began, tasks=files)
+    return Outcome(
+        "predict", reader.rows, time.monotonic() - began, tasks=len(partition(0, reader.rows, STREAMED_ROWS))
+    )
 
 
 def evaluate(
@@ -59,48 +63,56 @@ def evaluate(
     cancelled: threading.Event,
 ) -> Outcome:
     """Measure the model on the pinned rows; the figures go into `folder` as a table of one row too."""
-    began = time.monotonic()
     if not reader.rows:
         raise JobError("there are no rows to evaluate on")
-    metrics = {name: _exact(metric) for name, metric in program_metrics(program).items()}
-    rounds = _Round()
-    tasks = LocalTasks(0, program.spec.training, rounds)
-    tasks.queue("evaluate", 0, reader.rows)
-    worker = _worker(program, reader, weights, "evaluate", tasks, observer, cancelled)
-    worker.evaluate(metrics, Meter(observer, "evaluation", reader.rows))
-    found = figures(measured(rounds.reports, metrics))
-    folder.stage(0, 0, [_one_row(found)])
-    seconds = time.monotonic() - began
-    return Outcome("evaluate", reader.rows, seconds, figures=found, measured_on="all", tasks=1)
+    tasks = LocalTasks(Plan("evaluate", reader.rows))
+    worker = scoring_worker(program, reader, weights, "evaluate", tasks, observer, cancelled)
+    worker.finish(Measuring(worker.metrics, folder), Meter(observer, "evaluation", reader.rows))
+    outcome = tasks.job.state.outcome
+    if outcome is None:
+        raise RuntimeError("an evaluation that is over has figures")
+    return outcome
 
 
-class _Round:
-    """Keeps the reports of the one round of an evaluation job."""
+class Measuring:
+    """The end of an evaluation: its figures, as a table of one row in `folder` too."""
 
-    reports: list[Report]
+    def __init__(self, metrics: Mapping[str, Metric], folder: ResultFolder) -> None:
+        self._metrics = metrics
+        self._folder = folder
 
-    def epoch_done(self, epoch: int, reports: list[Report]) -> None:
-        """There is no training."""
+    def conclude(self, found: Round) -> Conclusion:
+        raise RuntimeError("an evaluation has one round, which the export ends")
 
-    def round_done(self, epoch: int, reports: list[Report]) -> None:
-        self.reports = reports
+    def export(self, found: Round) -> Conclusion:
+        course = found.course or Course()
+        values = measured(found.measured, self._metrics)
+        self._folder.stage(0, 0, [_one_row(values)])
+        rows = found.measured.rows
+        outcome = Outcome("evaluate", rows, course.seconds, figures=values, measured_on="all", tasks=1)
+        return Conclusion(values, outcome=outcome)
 
 
-def _worker(
+def scoring_worker(
     program: Program,
     reader: Reader,
     weights: Mapping[str, Array],
     mode: Mode,
-    tasks: LocalTasks,
+    tasks: TaskSource,
     observer: Observer,
     cancelled: threading.Event,
 ) -> Worker:
+    """A worker with the model's weights; its metrics are exact."""
     blocks = Blocks(program, reader)
     example = blocks.read(0, min(2, reader.rows), mode)
     labels = None if mode == "predict" else example.arrays.labels
     adapter = create(program, example.arrays.features, labels, seed=program.spec.training.seed)
     adapter.set_weights(weights)
-    return Worker(blocks, Scorer(program, adapter, program.spec.batch_size), tasks, observer, cancelled)
+    metrics = {} if mode == "predict" else program_metrics(program)
+    exact = {name: _exact(metric) for name, metric in metrics.items()}
+    return Worker(
+        blocks, Scorer(program, adapter, program.spec.batch_size), tasks, observer, exact, cancelled
+    )
 
 
 def _exact(metric: Metric) -> Metric:

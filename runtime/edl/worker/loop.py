@@ -2,16 +2,19 @@
 
 There is one loop, for every kind of job, strategy and framework. What varies is composed into it: the task source
 (in process, or a master), the adapter (Keras, PyTorch) and the strategy (local, parameter servers, all-reduce).
-Reading and transforming run in a thread of their own, ahead of the steps; an evaluation that is asked for goes
+Reading and transforming run in a thread of their own, ahead of the steps; evaluations and what follows from them go
 between two training tasks.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -24,7 +27,8 @@ from edl.program import Mode
 from edl.spec import Training
 from edl.tasks.events import Observer
 from edl.tasks.outcome import JobCancelledError
-from edl.tasks.task import LEAST_ROWS, Report, Task, TaskSource
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import ASIDE, Conclusion, Report, Round, Task, TaskSource
 from edl.worker.blocks import Arrays, Block, Blocks
 from edl.worker.measuring import measure
 from edl.worker.meter import Meter
@@ -38,10 +42,31 @@ from edl.worker.strategy import Strategy
 AHEAD = 2  # blocks that are read in front of the steps
 
 
+class DivergedError(JobError):
+    """The loss is no number any more; doing it again gives the same."""
+
+
+class _DrainedError(Exception):
+    """The worker has to go in the middle of a task."""
+
+    def __init__(self, part: Report) -> None:
+        super().__init__("drained")
+        self.part = part
+
+
+class Endings(Protocol):
+    """Does the tasks that need the program, and no rows."""
+
+    def conclude(self, found: Round) -> Conclusion: ...
+
+    def export(self, found: Round) -> Conclusion: ...
+
+
 @dataclass
 class Worker:
     """Does the tasks of `source`. `cancelled`, set from any thread, stops it between two calls of the model.
 
+    draining: set from any thread when this worker has to go; what it has begun is given back, and nobody's loss.
     rates: of the steps, where a program has them; None leaves the rate to the optimizer.
     """
 
@@ -49,81 +74,153 @@ class Worker:
     scorer: Scorer
     source: TaskSource
     observer: Observer
+    metrics: Mapping[str, Metric]
     cancelled: threading.Event = field(default_factory=threading.Event)
+    draining: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = None
     step: int = 0
     _pace: Pace = field(default_factory=Pace)
+    _leaving: bool = False
 
-    def train(
-        self, training: Training, strategy: Strategy, metrics: Mapping[str, Metric], total: int
-    ) -> None:
-        """Do training tasks until there are none, and the evaluations that are asked for between them.
+    def train(self, training: Training, strategy: Strategy, endings: Endings, total: int) -> None:
+        """Do the tasks of a training job until there are none.
 
-        total: rows of all epochs together, for the progress. JobCancelledError: `cancelled` was set. JobError: the
+        total: rows of all epochs together, for the progress. JobCancelledError: `cancelled` was set. DivergedError: the
         loss is no number any more.
         """
         meter = Meter(self.observer, "training", total, epochs=training.epochs)
-        with Prefetch(self._training_blocks(training), AHEAD) as blocks:
-            for task, block in blocks:
-                self.source.report(self._train(task, block, training.batch_size, strategy, meter))
+        with Prefetch(self._training_blocks(training), AHEAD) as blocks, self._waking():
+            for item in blocks:
+                if item is not None:
+                    self._attempt(item[0], partial(self._train, *item, training, strategy, meter))
                 began = time.monotonic()
-                while self.source.evaluation_pending:
-                    self.evaluate(metrics)
+                while self.source.pending and (task := self.source.next(*ASIDE)):
+                    self._aside(task, endings, None)
                 meter.pause(time.monotonic() - began)
-                if self.source.stopped:
+                if self.source.stopped or self.draining.is_set():
                     break
         meter.tell()
+        self.finish(endings)
 
-    def evaluate(self, metrics: Mapping[str, Metric], meter: Meter | None = None) -> None:
-        """Do the evaluation tasks that wait."""
-        self._stream("evaluate", lambda task, blocks: measure(task, blocks, self.scorer, metrics), meter)
+    def finish(self, endings: Endings, meter: Meter | None = None) -> None:
+        """Do evaluations and what follows from them until the job is over."""
+        while not (self.source.over("export") or self.draining.is_set()):
+            self._check_cancelled()
+            if task := self.source.next(*ASIDE):
+                self._aside(task, endings, meter)
 
     def predict(self, results: Results, folder: ResultFolder, meter: Meter) -> None:
         """Do the prediction tasks, each into a file of `folder`."""
 
-        def stage(task: Task, blocks: Iterable[Block]) -> Report:
-            batches = (results.batch(block.batch, self.scorer.predict(block)) for block in blocks)
-            folder.stage(task.id, task.attempt, batches)
-            return Report(task)
+        def stage(task: Task) -> Report:
+            with self._stream(task, "predict", meter) as blocks:
+                batches = (results.batch(block.batch, self.scorer.predict(block)) for block in blocks)
+                folder.stage(task.id, task.attempt, batches)
+            return Report(task, task.rows)
 
-        self._stream("predict", stage, meter)
-
-    def _training_blocks(self, training: Training) -> Iterator[tuple[Task, Block]]:
-        seed = training.seed if training.shuffle else None
-        while (task := self.source.next("train")) is not None:
-            yield task, self.blocks.whole(task, seed=seed)
-
-    def _train(self, task: Task, block: Block, size: int, strategy: Strategy, meter: Meter) -> Report:
-        loss, steps = 0.0, 0
-        for first, last in self._pace.pieces(block.rows, size):
+        while not (self.source.over("predict") or self.draining.is_set()):
             self._check_cancelled()
-            losses = strategy.train(self._minibatches(block.part(first, last), size))
-            self._check_finite(losses, task.epoch)
+            if task := self.source.next("predict"):
+                self._attempt(task, partial(stage, task))
+
+    # Tasks --------------------------------------------------------------------------------------------------
+
+    def _attempt(self, task: Task, do: Callable[[], Report]) -> None:
+        """Do the task and report it; what it raises is raised unless the source has somebody do it again."""
+        try:
+            report = do()
+        except JobCancelledError:
+            raise
+        except _DrainedError as drained:
+            self.source.give_back(drained.part)
+        except Exception as error:
+            if not self.source.failed(task, error):
+                raise
+        else:
+            self.source.report(report)
+
+    def _aside(self, task: Task, endings: Endings, meter: Meter | None) -> None:
+        def do() -> Report:
+            if task.type == "evaluate":
+                with self._stream(task, "evaluate", meter) as blocks:
+                    return measure(task, blocks, self.scorer, self.metrics)
+            end = endings.conclude if task.type == "conclude" else endings.export
+            return Report(task, conclusion=end(task.round or Round()))
+
+        self._attempt(task, do)
+
+    def _training_blocks(self, training: Training) -> Iterator[tuple[Task, Block | Exception] | None]:
+        """Blocks ahead of the steps; None where the loop is to turn to what else waits."""
+        seed = training.seed if training.shuffle else None
+        while not self._leaving and not self.source.over("train"):
+            task = self.source.next("train")
+            if task is None:
+                yield None
+                continue
+            try:
+                yield task, self.blocks.whole(task, seed=seed)
+            except Exception as error:
+                yield task, error
+
+    def _train(
+        self, task: Task, block: Block | Exception, training: Training, strategy: Strategy, meter: Meter
+    ) -> Report:
+        if isinstance(block, Exception):
+            raise block
+        done = Report(task)
+        size = training.batch_size
+        for first, last in self._pace.pieces(task.skip, block.rows, size):
+            self._check_cancelled()
+            if self.draining.is_set():
+                raise _DrainedError(done)
+            part = block.part(first, last)
+            losses = strategy.train(self._minibatches(part, size))
+            self._check_finite(losses, task.number)
             piece = _sum(losses, last - first, size)
-            loss += piece
-            steps += len(losses)
             self.step += len(losses)
-            meter.add(last - first, steps=len(losses), epoch=task.epoch, loss=piece / (last - first))
-        return Report(task, steps, loss, block.arrays.weight)
+            done = Report(
+                task,
+                done.rows + last - first,
+                done.steps + len(losses),
+                done.loss + piece,
+                done.weight + part.weight,
+            )
+            meter.add(last - first, steps=len(losses), epoch=task.number, loss=piece / (last - first))
+            self.source.progress(task, done.rows)
+        return done
 
     def _minibatches(self, rows: Arrays, size: int) -> Minibatches:
         steps = -(-len(rows.labels) // size)
         rates = self.rates(self.step, steps) if self.rates else None
         return Minibatches(rows.features, rows.labels, size, rows.weights, rates)
 
-    def _stream(self, kind: Mode, do: Callable[[Task, Iterable[Block]], Report], meter: Meter | None) -> None:
-        """Do all tasks of a kind that streams its rows; the next task is read while this one is done."""
+    @contextlib.contextmanager
+    def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
+        """The blocks of a task that streams its rows; they are read ahead."""
         rows = -(-LEAST_ROWS // self.scorer.rows) * self.scorer.rows
-        while (task := self.source.next(kind)) is not None:
-            with Prefetch(self.blocks.stream(task, kind, rows), AHEAD) as blocks:
-                self.source.report(do(task, self._counted(blocks, meter)))
+        with Prefetch(self.blocks.stream(task, kind, rows), AHEAD) as blocks:
+            yield self._counted(task, blocks, meter)
 
-    def _counted(self, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:
+    def _counted(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:
+        done = 0
         for block in blocks:
             self._check_cancelled()
+            if self.draining.is_set():
+                raise _DrainedError(Report(task))
             yield block
+            done += block.rows
+            self.source.progress(task, done)
             if meter is not None:
                 meter.add(block.rows)
+
+    @contextlib.contextmanager
+    def _waking(self) -> Iterator[None]:
+        """Whatever ends the steps, the thread that reads ahead waits for no task any more."""
+        try:
+            yield
+        finally:
+            self._leaving = True
+            self.source.wake()
 
     def _check_cancelled(self) -> None:
         if self.cancelled.is_set():
@@ -134,7 +231,7 @@ class Worker:
         if finite.all():
             return
         first = int(np.argmin(finite))
-        raise JobError(
+        raise DivergedError(
             f"the loss became {losses[first]} at step {self.step + first + 1:,}, in epoch {epoch}",
             hint="try a smaller learning rate (optimizer.learning_rate), or standardise features that are very large",
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 from edl.errors import JobError
 from edl.metrics import Metric
 from edl.program import Program
-from edl.tasks.task import Report, Task
+from edl.tasks.events import Figures, finite
+from edl.tasks.task import Report, Summary, Task
 from edl.worker.blocks import Block
 from edl.worker.scoring import Scorer
 
@@ -43,23 +43,15 @@ def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mappin
             name: metrics[name].update(state, block.arrays.labels, scores, block.arrays.weights)
             for name, state in states.items()
         }
-    return Report(task, loss=loss, weight=weight, states=states)
+    return Report(task, task.rows, loss=loss, weight=weight, states=states)
 
 
-def measured(reports: Iterable[Report], metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """Loss and metrics over the rows of all reports; NaN where there is nothing to measure."""
-    reports = list(reports)
-    results = {LOSS: mean_loss(reports)}
+def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
+    """Loss and metrics over the rows that were measured; None where there is nothing to measure."""
+    results = {LOSS: found.mean_loss}
     for name, metric in metrics.items():
         state = metric.zero()
-        for report in reports:
-            state = metric.merge(state, report.states[name])
-        results[name] = metric.result(state)
+        for states in found.states:
+            state = metric.merge(state, states[name])
+        results[name] = finite(metric.result(state))
     return results
-
-
-def mean_loss(reports: Iterable[Report]) -> float:
-    """The weighted mean loss over the rows of all reports."""
-    reports = list(reports)
-    weight = sum(report.weight for report in reports)
-    return sum(report.loss for report in reports) / weight if weight else math.nan

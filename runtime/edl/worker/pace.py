@@ -15,9 +15,8 @@ class Pace:
         self._clock = clock
         self._steps = 1
 
-    def pieces(self, rows: int, size: int) -> Iterator[tuple[int, int]]:
-        """[0, rows) cut at minibatch borders; the time until the next piece is asked for is what a call took."""
-        first = 0
+    def pieces(self, first: int, rows: int, size: int) -> Iterator[tuple[int, int]]:
+        """[first, rows) cut at minibatch borders; the time until the next piece is asked for is what a call took."""
         while first < rows:
             last = min(first + self._steps * size, rows)
             began = self._clock()

@@ -10,7 +10,7 @@ from edl.errors import JobError
 from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program
-from edl.tasks.task import partition
+from edl.tasks.ranges import partition
 from edl.worker.blocks import Block
 
 

@@ -1,10 +1,9 @@
-"""A training job in one process: epochs, learning curve, callbacks and final figures around the worker loop."""
+"""Training a model that one worker holds: callbacks, the best epoch and the export around the worker loop."""
 
 from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -15,17 +14,21 @@ from edl.errors import JobError
 from edl.nn import Adapter, create
 from edl.nn.structure import Array
 from edl.program import Program, user_code
-from edl.spec import Rows
-from edl.tasks.events import EpochEnd, Figures, Observer, figures, finite
+from edl.spec import JobSpec, Rows
+from edl.tasks.events import Figures, Observer
+from edl.tasks.job import Plan
+from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import LocalTasks, Report
+from edl.tasks.task import Conclusion, Course, Round, TaskSource
 from edl.worker.best import BestEpoch
 from edl.worker.blocks import Blocks
 from edl.worker.loop import Worker
-from edl.worker.measuring import LOSS, mean_loss, measured, program_metrics
+from edl.worker.measuring import LOSS, measured, program_metrics
 from edl.worker.rates import program_rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local
+
+Export = Callable[[Outcome, Adapter], Outcome]  # writes what was trained; the outcome with where it is
 
 
 def train(
@@ -36,6 +39,7 @@ def train(
     weights: Mapping[str, Array] | None = None,
     observer: Observer,
     cancelled: threading.Event,
+    export: Export = lambda outcome, adapter: outcome,
 ) -> tuple[Outcome, Adapter]:
     """Train the program's model on the pinned rows, which `rows` splits; what it came to, and the model.
 
@@ -43,21 +47,18 @@ def train(
     """
     if not rows.training:
         raise JobError("there are no rows to train on")
-    blocks = Blocks(program, reader)
-    example = blocks.read(0, min(2, rows.training), "train").arrays
-    adapter = create(program, example.features, example.labels, seed=program.spec.training.seed)
-    if weights is not None:
-        adapter.set_weights(weights)
-    conductor = _Conductor(program, adapter, rows, observer)
-    conductor.worker = Worker(
-        blocks,
-        Scorer(program, adapter, program.spec.batch_size),
-        conductor.tasks,
-        observer,
-        cancelled,
-        program_rates(program),
-    )
-    return conductor.run(), adapter
+    tasks = LocalTasks(plan(program.spec, rows), observer)
+    trainer = Trainer(program, reader, rows, tasks, observer, export, cancelled=cancelled, weights=weights)
+    trainer.run()
+    outcome = tasks.job.state.outcome
+    if outcome is None:
+        raise RuntimeError("a job that is over has exported its model")
+    return outcome, trainer.adapter
+
+
+def plan(spec: JobSpec, rows: Rows) -> Plan:
+    """What a training job is to do."""
+    return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
 
 
 def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0) -> Rows:
@@ -71,94 +72,97 @@ def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0)
     return msgspec.structs.replace(rows, total=total, training=total - validation, validation=validation)
 
 
-class _Conductor:
-    """Hears of epochs and rounds, keeps the curve, and lets callbacks steer."""
+class Trainer:
+    """Trains one model: the worker loop, what the program makes of epochs, callbacks, and the export at the end."""
 
-    worker: Worker
-
-    def __init__(self, program: Program, adapter: Adapter, rows: Rows, observer: Observer) -> None:
+    def __init__(
+        self,
+        program: Program,
+        reader: Reader,
+        rows: Rows,
+        tasks: TaskSource,
+        observer: Observer,
+        export: Export,
+        *,
+        cancelled: threading.Event,
+        weights: Mapping[str, Array] | None = None,
+    ) -> None:
         self._program = program
-        self._training = program.spec.training
-        self._adapter = adapter
         self._rows = rows
-        self._observer = observer
-        self._metrics = program_metrics(program)
+        self._export = export
+        blocks = Blocks(program, reader)
+        example = blocks.read(0, min(2, rows.training), "train").arrays
+        seed = program.spec.training.seed
+        self.adapter = create(program, example.features, example.labels, seed=seed)
+        if weights is not None:
+            self.adapter.set_weights(weights)
         self._callbacks = _callbacks(program)
-        self._curve: list[EpochEnd] = []
-        self._trained_rows = 0
-        self._epoch_loss = math.nan
-        self._final: Figures = {}
-        self._stopped = ""
-        self._best = BestEpoch(self._training, adapter.get_weights)
-        self._began = time.monotonic()
-        self.tasks = LocalTasks(rows.training, self._training, self)
-
-    def run(self) -> Outcome:
-        self._tell_callbacks(lambda callback: callback.on_train_begin(self))
-        size = self._training.batch_size
-        total = self._rows.training * self._training.epochs
-        limit = self._training.max_steps * size or total
-        self.worker.train(self._training, Local(self._adapter), self._metrics, min(total, limit))
-        seconds = time.monotonic() - self._began
-        if not self._rows.validation:
-            self.tasks.queue("evaluate", 0, self._rows.training)
-            self.worker.evaluate(self._metrics)
-        kept = self._keep_best()
-        self._tell_callbacks(lambda callback: callback.on_train_end(_known(self._final)))
-        return Outcome(
-            kind="train",
-            rows=self._trained_rows,
-            seconds=seconds,
-            steps=self.worker.step,
-            epochs=len(self._curve),
-            kept_epoch=kept,
-            loss=finite(self._epoch_loss),
-            figures=self._final,
-            measured_on="validation" if self._rows.validation else "training",
-            curve=tuple(self._curve),
-            stopped=self._stopped,
+        self._best = BestEpoch(program.spec.training, self.adapter.get_weights)
+        self._stop = ""
+        self.worker = Worker(
+            blocks,
+            Scorer(program, self.adapter, program.spec.batch_size),
+            tasks,
+            observer,
+            program_metrics(program),
+            cancelled,
+            rates=program_rates(program),
         )
 
-    def _keep_best(self) -> int:
-        """Go back to the best epoch where that is wanted; its number, 0 when the last step's weights stay."""
-        standing = self._best.standing
-        if self._best.kept is None or standing.best == len(self._curve):
-            return 0
-        self._adapter.set_weights(self._best.kept)
-        self._final = standing.figures
-        return standing.best
+    def run(self) -> None:
+        """Train until the job is over."""
+        training = self._program.spec.training
+        self._tell_callbacks(lambda callback: callback.on_train_begin(self))
+        total = self._rows.training * training.epochs
+        limit = training.max_steps * training.batch_size or total
+        self.worker.train(training, Local(self.adapter), self, min(total, limit))
 
-    # Listener of the tasks -------------------------------------------------------------------------------
+    # Endings ------------------------------------------------------------------------------------------------
 
-    def epoch_done(self, epoch: int, reports: list[Report]) -> None:
-        self._epoch_loss = mean_loss(reports)
-        self._trained_rows += sum(report.task.rows for report in reports)
-        if self._rows.validation:
-            self.tasks.queue(
-                "evaluate", self._rows.training, self._rows.training + self._rows.validation, epoch
-            )
+    def conclude(self, found: Round) -> Conclusion:
+        """The figures of a round, and whether training is to end."""
+        measured_on = found.measured_on
+        values = measured(found.measured, self.worker.metrics) if measured_on else {}
+        if found.epoch and found.final:
+            self._end_epoch(found, values)
+        return Conclusion(values, self._stop)
+
+    def export(self, found: Round) -> Conclusion:
+        """Write the model, of the best epoch where that is wanted."""
+        course = found.course or Course()
+        kept = self._best.standing.best if self._best.kept is not None else 0
+        values = course.figures
+        if self._best.kept is not None and kept != len(course.curve):
+            self.adapter.set_weights(self._best.kept)
+            values = self._best.standing.figures
         else:
-            self._end_epoch(epoch, {})
+            kept = 0
+        self._tell_callbacks(lambda callback: callback.on_train_end(_known(values)))
+        outcome = Outcome(
+            kind="train",
+            rows=course.rows,
+            seconds=course.seconds,
+            steps=course.steps,
+            epochs=course.epochs,
+            kept_epoch=kept,
+            loss=course.curve[-1].loss if course.curve else None,
+            figures=values,
+            measured_on=course.measured_on,
+            curve=course.curve,
+            stopped=course.stopped,
+        )
+        return Conclusion(values, outcome=self._export(outcome, self.adapter))
 
-    def round_done(self, epoch: int, reports: list[Report]) -> None:
-        self._final = figures(measured(reports, self._metrics))
-        if epoch:
-            self._end_epoch(epoch, self._final)
-
-    def _end_epoch(self, epoch: int, validation: Figures) -> None:
-        seconds = time.monotonic() - self._began
-        row = EpochEnd(epoch, self.worker.step, finite(self._epoch_loss), validation, seconds)
-        self._curve.append(row)
-        self._observer(row)
-        if validation:
-            self._best.heard(epoch, validation)
+    def _end_epoch(self, found: Round, values: Figures) -> None:
+        if values:
+            self._best.heard(found.epoch, values)
             if self._best.exhausted:
                 self.stop_training(f"no lower held-out loss in {self._best.standing.since} epochs")
-        known = {
-            ("validation_loss" if name == LOSS else name): value for name, value in _known(validation).items()
+        renamed = {
+            ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
         }
-        told = {LOSS: self._epoch_loss, **known}
-        self._tell_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
+        told = {**_known({LOSS: found.trained.mean_loss}), **renamed}
+        self._tell_callbacks(lambda callback: callback.on_epoch_end(found.epoch, told, self))
 
     def _tell_callbacks(self, tell: Callable[[Callback], None]) -> None:
         with user_code(self._program.file, "a callback"):
@@ -168,12 +172,11 @@ class _Conductor:
     # Control of the callbacks ----------------------------------------------------------------------------
 
     def stop_training(self, reason: str) -> None:
-        self._stopped = self._stopped or reason
-        self.tasks.stop()
+        self._stop = self._stop or reason
 
     def set_learning_rate(self, rate: float) -> None:
         self.worker.rates = None
-        self._adapter.set_learning_rate(rate)
+        self.adapter.set_learning_rate(rate)
 
 
 def _known(values: Figures) -> dict[str, float]:

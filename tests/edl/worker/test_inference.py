@@ -17,7 +17,7 @@ from edl.errors import JobError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Output, RegressionLabel, Rows
 from edl.tasks.outcome import JobCancelledError
-from edl.tasks.task import STREAMED_ROWS
+from edl.tasks.ranges import STREAMED_ROWS
 from edl.worker.inference import evaluate, predict
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 

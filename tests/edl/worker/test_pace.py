@@ -17,7 +17,7 @@ class Clock:
 
 def pieces(pace: Pace, clock: Clock, seconds_per_step: float, rows: int, size: int) -> list[tuple[int, int]]:
     found = []
-    for first, last in pace.pieces(rows, size):
+    for first, last in pace.pieces(0, rows, size):
         clock.now += seconds_per_step * -(-(last - first) // size)
         found.append((first, last))
     return found

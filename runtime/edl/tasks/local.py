@@ -1,0 +1,57 @@
+"""The task source of a job in one process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from edl.tasks.events import EpochEnd
+from edl.tasks.job import Job, Plan
+from edl.tasks.task import ASIDE, Report, Task, TaskType
+
+
+class LocalTasks:
+    """Hands out the tasks of a job whose every task is done here. listener: hears of each row of the learning curve."""
+
+    def __init__(self, plan: Plan, listener: Callable[[EpochEnd], None] = lambda row: None) -> None:
+        self.job = Job(plan, began=time.monotonic())
+        self._listener = listener
+        self._lock = threading.Lock()
+
+    @property
+    def pending(self) -> bool:
+        return any(map(self.job.waits, ASIDE))
+
+    @property
+    def stopped(self) -> bool:
+        return self.job.stopped
+
+    def next(self, *types: TaskType) -> Task | None:
+        with self._lock:
+            return next((task for kind in types if (task := self.job.take(kind))), None)
+
+    def over(self, kind: TaskType) -> bool:
+        with self._lock:
+            return self.job.over(kind)
+
+    def progress(self, task: Task, rows: int) -> None:
+        with self._lock:
+            self.job.tick(time.monotonic())
+
+    def report(self, report: Report) -> None:
+        with self._lock:
+            rows = self.job.done(report, time.monotonic())
+        for row in rows:
+            self._listener(row)
+
+    def failed(self, task: Task, error: Exception) -> bool:
+        """Nobody else can do it."""
+        return False
+
+    def give_back(self, part: Report) -> None:
+        with self._lock:
+            self.job.give_back(part.task, part)
+
+    def wake(self) -> None:
+        """Nobody waits."""

@@ -1,0 +1,75 @@
+"""How rows are cut into tasks, and in which order an epoch takes them. All of it is a function of the job alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.spec import Training
+
+LEAST_ROWS = 8192  # of a block that `feed` is called on, where there are as many
+STREAMED_ROWS = 65_536  # of a task that is streamed in blocks
+
+
+def generator(*seeds: int) -> np.random.Generator:
+    """Random numbers that are a function of `seeds` alone, in every process."""
+    return np.random.default_rng([seed % 2**64 for seed in seeds])
+
+
+def task_rows(batch_size: int) -> int:
+    """Rows of a training task: whole minibatches, at least `LEAST_ROWS`."""
+    return -(-LEAST_ROWS // batch_size) * batch_size
+
+
+def partition(start: int, end: int, rows: int) -> list[tuple[int, int]]:
+    """[start, end) cut into ranges of `rows`; the last may be shorter."""
+    return [(first, min(first + rows, end)) for first in range(start, end, rows)]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """[start, end) cut into ranges of `rows`, taken in `order`; nothing is made for a range until it is asked for.
+
+    order: positions of the ranges; None is their own order. last_rows: of the last range that is taken, where a limit
+    of steps falls into it.
+    """
+
+    start: int
+    end: int
+    rows: int
+    order: npt.NDArray[np.int64] | None = None
+    last_rows: int = 0
+
+    def __len__(self) -> int:
+        return len(self.order) if self.order is not None else max(1, -(-(self.end - self.start) // self.rows))
+
+    def __getitem__(self, position: int) -> tuple[int, int]:
+        index = position if self.order is None else int(self.order[position])
+        first = self.start + index * self.rows
+        last = min(first + self.rows, self.end)
+        if self.last_rows and position == len(self) - 1:
+            last = min(last, first + self.last_rows)
+        return first, last
+
+
+def epoch_ranges(training: Training, rows: int, epoch: int) -> Ranges:
+    """The ranges of an epoch, shuffled by (seed, epoch), as far as the limit of steps reaches."""
+    size = task_rows(training.batch_size)
+    count = max(1, -(-rows // size))
+    order = generator(training.seed, epoch).permutation(count) if training.shuffle else np.arange(count)
+    if not training.max_steps:
+        return Ranges(0, rows, size, order)
+    steps = np.full(count, size // training.batch_size)
+    steps[order == count - 1] = -(-(rows - (count - 1) * size) // training.batch_size)
+    before = np.cumsum(steps) - steps  # steps of this epoch before each of its ranges
+    left = training.max_steps - (epoch - 1) * epoch_steps(training, rows)  # earlier epochs were whole
+    kept = int((before < left).sum())
+    last_steps = min(left - int(before[kept - 1]), int(steps[kept - 1])) if kept else 0
+    return Ranges(0, rows, size, order[:kept], last_steps * training.batch_size)
+
+
+def epoch_steps(training: Training, rows: int) -> int:
+    """Optimizer steps of an epoch that no limit cuts short."""
+    return -(-rows // training.batch_size)
