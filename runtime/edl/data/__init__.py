@@ -12,6 +12,7 @@ __all__ = ["ConflictError", "Pinned", "Reader", "Source", "connect", "open_reade
 
 def open_reader(pinned: Pinned, folder: Path) -> Reader:
     """A reader of the rows that were pinned in `folder`. SourceError: they are not there, or damaged."""
-    from edl.data.pinned import open_reader as open_file
+    from edl.data import pinned as pinned_rows
+    from edl.data import ranges
 
-    return open_file(pinned, folder)
+    return (ranges.open_files if pinned.file == ranges.FILE else pinned_rows.open_reader)(pinned, folder)

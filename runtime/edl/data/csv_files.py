@@ -14,6 +14,7 @@ import csv
 import gzip
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 
@@ -41,6 +42,7 @@ _ENCODINGS = {
     "utf-16": ("utf-16", "utf-16"),
     "latin-1": ("latin-1", "latin-1"),
 }
+FIRST_ROWS = 10_000  # that are looked at before all rows are
 _ENCODING_HINT = "if it is not UTF-8, add ?encoding=latin-1 or ?encoding=utf-16 to the URL"
 # part of DuckDB's report -> our words, and a hint
 _DAMAGES = (
@@ -62,18 +64,33 @@ _DATA = re.compile(rf"\s*({_FRACTION}|{_DAY}.*)\s*")
 
 def select(connection: duckdb.DuckDBPyConnection, files: Sequence[str], options: Mapping[str, str]) -> str:
     """A query of all rows of the files, each column of its type. SourceError: they cannot be read."""
-    settings = _settled(files[0], options)
+    settings = settled(files[0], options)
     headers = [_header(file, settings, certain="header" in options) for file in files]
-    _check_same(files, headers)
+    check_same(files, headers)
     texts = _texts(files, headers, settings)
     try:
-        facts = [fact for name in headers[0] for fact in _facts(quoted(name))]
-        found = iter(connection.execute(f"SELECT {', '.join(facts)} FROM ({texts})").fetchall()[0])
+        found = types(connection, f"SELECT * FROM ({texts}) LIMIT {FIRST_ROWS}", texts, headers[0])
     except duckdb.Error as error:
         raise _damaged(error) from None
-    types = {name: _type([next(found) for _ in _facts("x")]) for name in headers[0]}
-    columns = ", ".join(_typed(quoted(name), kind) for name, kind in types.items())
+    columns = ", ".join(_typed(quoted(name), kind) for name, kind in found.items())
     return f"SELECT {columns} FROM ({texts})"
+
+
+def types(
+    connection: duckdb.DuckDBPyConnection, first: str, rows: str, names: Sequence[str]
+) -> dict[str, str]:
+    """The type of each column by all its texts; `first` and `rows` are queries of the first of them and of all.
+
+    Patterns are slow: only the types that the first rows allow are looked for in all of them.
+    """
+    allowed = _looked_at(connection, first, dict.fromkeys(names, tuple(_TYPES)))
+    possible = {name: [kind for kind in _TYPES if kind in facts.fits] for name, facts in allowed.items()}
+    return {name: facts.type for name, facts in _looked_at(connection, rows, possible).items()}
+
+
+def column_names(file: str, options: Mapping[str, str]) -> list[str]:
+    """The names of a file's columns, in its order. SourceError: it cannot be read, or has none."""
+    return _header(file, settled(file, options), certain="header" in options)
 
 
 def text(value: str) -> str:
@@ -81,7 +98,7 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
+def settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
     """The options with their defaults. SourceError: a value that is none."""
     separator = "\t" if re.search(r"\.tsv(\.gz)?$", file, re.IGNORECASE) else ","
     settled = {
@@ -103,6 +120,18 @@ def _settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
         if len(settled[option]) != 1:
             raise SourceError(f"the option {option} is one character, not {settled[option]!r}")
     return settled
+
+
+def _looked_at(
+    connection: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, Sequence[str]]
+) -> dict[str, _Facts]:
+    """What the rows say of each column, with these types in question."""
+    wanted = [fact for name, each in kinds.items() for fact in _facts(quoted(name), each)]
+    values = iter(connection.execute(f"SELECT {', '.join(wanted)} FROM ({rows})").fetchall()[0])
+    return {
+        name: _Facts(next(values), next(values), next(values), [kind for kind in each if next(values)])
+        for name, each in kinds.items()
+    }
 
 
 def _texts(files: Sequence[str], headers: Sequence[list[str]], settings: Mapping[str, str]) -> str:
@@ -179,7 +208,7 @@ def _first_record(file: str, settings: Mapping[str, str]) -> list[str]:
     return first
 
 
-def _check_same(files: Sequence[str], headers: Sequence[list[str]]) -> None:
+def check_same(files: Sequence[str], headers: Sequence[list[str]]) -> None:
     for file, header in zip(files, headers, strict=True):
         if sorted(header) != sorted(headers[0]):
             raise SourceError(
@@ -200,26 +229,35 @@ def _damaged(error: duckdb.Error) -> SourceError:
     return SourceError(f"{file[1]}: {report.splitlines()[0]}" if file else report.splitlines()[0])
 
 
-def _facts(column: str) -> list[str]:
-    """Aggregates: how many values there are, whether one has a digit, whether one has something that a whole number
-    has not, and for each type whether all values are of it."""
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Of a column: how many values it has, whether one has a digit, whether one has something that a whole number has
+    not, and the types that all values are of."""
+
+    count: int
+    digit: bool
+    fraction: bool
+    fits: Sequence[str]
+
+    @property
+    def type(self) -> str:
+        """The narrowest; text that looks like a number only because it says `nan` stays text."""
+        numbers = self.digit and self.fraction
+        fitting = (kind for kind in self.fits if self.count and (kind != "DOUBLE" or numbers))
+        return next(fitting, "VARCHAR")
+
+
+def _facts(column: str, kinds: Sequence[str]) -> list[str]:
+    """The aggregates that `_Facts` are made of."""
     value = f"nullif(trim({column}), '')"
-    facts = [
-        f"count({value})",
-        *(f"coalesce(bool_or(regexp_matches({value}, '{part}')), false)" for part in (r"\d", "[.a-zA-Z]")),
-    ]
-    for kind, pattern in _TYPES.items():
-        fits = f"regexp_full_match({value}, {text(pattern)}) AND TRY_CAST({value} AS {kind}) IS NOT NULL"
+    facts = [f"count({value})"]
+    for part in (r"\d", "[.a-zA-Z]"):
+        has = f"coalesce(bool_or(regexp_matches({value}, '{part}')), false)"
+        facts.append(has if "DOUBLE" in kinds else "false")
+    for kind in kinds:
+        fits = f"regexp_full_match({value}, {text(_TYPES[kind])}) AND TRY_CAST({value} AS {kind}) IS NOT NULL"
         facts.append(f"coalesce(bool_and({fits}) FILTER (WHERE {value} IS NOT NULL), true)")
     return facts
-
-
-def _type(facts: Sequence[int]) -> str:
-    count, digit, fraction, *fits = facts
-    for kind, fit in zip(_TYPES, fits, strict=True):
-        if count and fit and (kind != "DOUBLE" or (digit and fraction)):
-            return kind
-    return "VARCHAR"
 
 
 def _typed(column: str, kind: str) -> str:

@@ -32,6 +32,7 @@ SOURCES = {
     "parquet": ("edl.data.files", "ParquetSource"),
 }
 PLANNED = ("mysql", "maxcompute", "recordio")
+FILES = ("csv", "parquet", "recordio")  # that a model-zoo job can read directly, by row range
 DATABASES = ("duckdb", "sqlite")  # of which a new one can be made, in a file or in memory
 
 # what a path without a scheme ends in -> its scheme
@@ -84,6 +85,27 @@ def parse(url: str) -> SourceURL:
         raise SourceError(
             f"{redacted(url)} names no file", hint=f"write it as {scheme}:///path/to/file.{scheme}"
         )
+    return SourceURL(scheme, location, options)
+
+
+def parse_files(written: str) -> SourceURL:
+    """The parts of a path or URL of files that are read directly; the scheme is empty where none is written.
+
+    SourceError: a scheme that is none of files.
+    """
+    match = _SCHEME.match(written)
+    if not match:
+        return SourceURL("", written)
+    scheme = match[1].lower()
+    if scheme not in FILES:
+        near = nearest(scheme, FILES)
+        known = f"known schemes of files: {', '.join(FILES)}"
+        hint = f"did you mean {near}? {known}" if near else known
+        raise SourceError(f"{scheme} is not a scheme of files: {redacted(written)}", hint=hint)
+    rest, options = _split_options(written[match.end() :])
+    location = _location(written, rest)
+    if location == MEMORY:
+        raise SourceError(f"{written} names no file", hint=f"write it as {scheme}:///path/to/file")
     return SourceURL(scheme, location, options)
 
 
