@@ -5,6 +5,8 @@ Between master and supervisor: JSON lines over a pair of connected sockets. Each
 
 Between supervisor and zygote: one JSON object a packet, over a pair of sockets that keep packets apart, so that the
 zygote and every process that it forks may write to the same one.
+
+Between client and supervisor: `DETACH` at the most; the end of the pipe says that the client is gone.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
 class Changed(msgspec.Struct, frozen=True, tag="changed"):
     change: Change
 
+
+DETACH = b"detach\n"  # a client to its supervisor: the job goes on without it
 
 Request = Start | Stop | List
 Reply = Hello | Answer | Changed

@@ -3,13 +3,19 @@
 They live in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by
 the user alone. An id sorts by the time it was made. Pinned rows are removed when a job ends, and by `sweep` when the
 job's process died before it could.
+
+A job that runs apart from its client is `finished` when what it made lies in its folder, and `done` when that is in
+the data source. A detached one waits there for the next process that opens its source: see `unclaimed` and `claim`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +27,7 @@ from edl.data.process import start_time
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
-State = Literal["running", "done", "failed", "cancelled", "died"]
+State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +45,16 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def alive(self) -> bool:
         """Whether the process that runs the job is there."""
-        return self.state == "running" and start_time(self.pid) == self.started_as
+        return self.state == "running" and self._owner_runs
+
+    @property
+    def unclaimed(self) -> bool:
+        """Whether what the job made waits in its folder, and nobody is there to take it."""
+        return self.state == "finished" and not self._owner_runs
+
+    @property
+    def _owner_runs(self) -> bool:
+        return start_time(self.pid) == self.started_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +102,17 @@ class JobFolder:
     def owned_by(self, pid: int) -> Status:
         """The job is run by this process from now on, for example because it was detached."""
         return self.update(pid=pid, started_as=start_time(pid) or "")
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[bool]:
+        """Whether the job is unclaimed, and ours as long as this lasts; who has done its part ends the job in it."""
+        with (self.path / "claim.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield self.status().unclaimed
 
     def end(self, state: State, error: str = "") -> Status:
         """The job is over: say how, and remove its pinned rows; of one that was cancelled all but its log."""
@@ -174,6 +200,16 @@ def find(job_id: str) -> JobFolder:
             f"{len(matches)} jobs are named {job_id}…", hint=f"known: {', '.join(matches[:12])}"
         )
     raise SemanticError(f"there is no job {job_id}", hint=did_you_mean(job_id, known))
+
+
+def unclaimed() -> list[JobFolder]:
+    """Jobs that finished when their client had left, the oldest first; `claim` one before touching it."""
+    found = []
+    for job in jobs():
+        with contextlib.suppress(SpecError):
+            if job.status().unclaimed:
+                found.append(job)
+    return found
 
 
 def sweep() -> list[JobFolder]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
+from edl.cluster.environment import environment
 from edl.errors import JobError
 from edl.instance.protocol import LOG, Cancel, Ready, Request, Run, to_event, to_line
 from edl.tasks.events import EpochEnd, Progress
@@ -56,7 +57,7 @@ class TrainingProcess:
                 stderr=output,
                 pass_fds=(writing,),
                 start_new_session=True,
-                env=_environment(threads),
+                env=environment(threads),
             )
         except BaseException:
             os.close(reading)
@@ -210,17 +211,6 @@ def _command(framework: str, threads: int, events: int) -> list[str]:
     """-P: a keras.py or a torch.py in the user's folder is not the framework."""
     module = [sys.executable, "-P", "-m", "edl.instance.training"]
     return [*module, "--framework", framework, "--threads", str(threads), "--events", str(events)]
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """What must be set before libraries load."""
-    return {
-        **os.environ,
-        "KERAS_BACKEND": "tensorflow",
-        "OMP_NUM_THREADS": str(threads),
-        "PYTHONHASHSEED": "0",
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 def _signal_name(number: int) -> str:

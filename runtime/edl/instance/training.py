@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from edl import exit_codes
+from edl.cluster.logs import log_to
 from edl.data.jobs import JobFolder
 from edl.errors import SQLFlowError
 from edl.instance.protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
@@ -110,7 +111,7 @@ class Server:
         """Run one job; every end of it is told."""
         job = JobFolder(Path(request.job))
         log = job.path / LOG
-        _log_to(log)
+        log_to(log)
         try:
             self.tell(self._run(request, job, cancelled))
         except Exception as error:
@@ -125,17 +126,6 @@ class Server:
         weights = Path(request.weights) if request.weights else None
         with work.loaded(folder, read_spec(folder), threads=self._threads) as program:
             return work.run(program, job, weights, observer=self.tell, cancelled=cancelled)
-
-
-def _log_to(file: Path) -> None:
-    """Append standard output and error, of Python and of native code, to the file."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,23 @@ def test_a_job_can_be_handed_to_another_process() -> None:
     assert jobs.sweep() == [job]
 
 
+def test_a_job_that_finished_without_its_client_is_claimed_by_one_at_a_time() -> None:
+    mine, theirs, running = (jobs.create("predict") for _ in range(3))
+    mine.update(state="finished")
+    theirs.update(state="finished", pid=dead_pid())
+    assert jobs.sweep() == []
+    assert jobs.unclaimed() == [theirs]
+    with theirs.claim() as ours:
+        assert ours
+        with theirs.claim() as ours_too:
+            assert not ours_too
+        theirs.end("done")
+    with theirs.claim() as ours:
+        assert not ours
+    assert jobs.unclaimed() == []
+    assert running.status().state == "running"
+
+
 def test_a_job_is_found_by_its_id_or_an_unmistakable_part() -> None:
     first, second = jobs.create("train"), jobs.create("train")
     assert jobs.find(first.id) == first

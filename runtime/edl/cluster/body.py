@@ -1,0 +1,62 @@
+"""What every worker and server does, forked or fresh: its own session and log, the lifeline, then its work.
+
+A fresh one is `python -P -m edl.cluster.body JOB_FOLDER INSTANCE LIFELINE`, with the instance as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn, cast
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.cluster.folder import ClusterFolder
+from edl.cluster.lifeline import follow
+from edl.cluster.logs import log_to
+from edl.cluster.messages import instances
+
+Entry = Callable[[Path, Instance], int | None]
+
+
+def main(arguments: list[str]) -> NoReturn:
+    job, text, lifeline = arguments
+    live(Path(job), instances.decode(text), int(lifeline))
+
+
+def live(job: Path, instance: Instance, lifeline: int) -> NoReturn:
+    """Be the instance; ends the process with its exit code. The process is the first of its session."""
+    code = exit_codes.FAILED
+    try:
+        folder = ClusterFolder(job)
+        log_to(folder.log(instance.name))
+        follow(lifeline)
+        code = _run(entry(folder.spec().worker), job, instance)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        # What the zygote had registered for its own end is not ours to do, and threads of ours may never end.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def entry(name: str) -> Entry:
+    """The function that is named as `module:function`."""
+    module, _, function = name.partition(":")
+    return cast(Entry, getattr(import_module(module), function))
+
+
+def _run(work: Entry, job: Path, instance: Instance) -> int:
+    try:
+        return work(job, instance) or exit_codes.OK
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else exit_codes.FAILED if end.code else exit_codes.OK
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

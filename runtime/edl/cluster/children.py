@@ -1,0 +1,102 @@
+"""The processes of a supervisor: it starts them or adopts them, and sees every end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from edl.cluster.logs import open_log
+
+OnEnd = Callable[[int], None]  # called with the exit code, negative for the signal that ended the process
+
+
+class Children:
+    """Who is told when which process ends.
+
+    before_stranger: called when a process ended that nobody watches; it may watch it by then.
+    """
+
+    def __init__(self) -> None:
+        self._watched: dict[int, OnEnd] = {}
+        self.before_stranger: Callable[[], None] = lambda: None
+
+    def watch(self, pid: int, on_end: OnEnd) -> None:
+        self._watched[pid] = on_end
+
+    def reap(self) -> None:
+        """See the ends of all processes that ended, and end what is left of their groups."""
+        if not hasattr(os, "waitid"):
+            self._reap_each()
+            return
+        for pid in _ended():
+            if pid not in self._watched:
+                self.before_stranger()
+            # While it is not reaped, its number is its own, and that of its group.
+            if pid in self._watched:
+                kill_group(pid)
+            self._ended(*os.waitpid(pid, 0))
+
+    def _reap_each(self) -> None:
+        """Where an end cannot be seen before it is reaped (macOS), all children are watched: none are adopted."""
+        for pid in [*self._watched]:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                kill_group(pid)
+                self._ended(pid, status)
+
+    def _ended(self, pid: int, status: int) -> None:
+        if on_end := self._watched.pop(pid, None):
+            on_end(os.waitstatus_to_exitcode(status))
+
+
+def spawn(
+    command: Sequence[str], *, environment: Mapping[str, str], log: Path, descriptors: Sequence[int] = ()
+) -> int:
+    """Start a process in a session of its own, its output appended to `log`; its id. Who calls reaps it."""
+    output = open_log(log)
+    try:
+        process = subprocess.Popen(  # noqa: S603 (our own modules, in a list)
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=descriptors,
+            start_new_session=True,
+            env=environment,
+        )
+    finally:
+        os.close(output)
+    process.returncode = 0  # or subprocess would wait for it too
+    return process.pid
+
+
+def kill_group(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Signal the process and its group; nothing when it is not there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def kill(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def end_strangers() -> None:
+    """Kill and reap every child there still is: what instances started in sessions of their own, and left behind."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while children.exists() and (pids := children.read_text().split()):
+        for pid in map(int, pids):
+            kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _ended() -> Iterator[int]:
+    """Processes that ended and wait to be reaped, which the caller does with each."""
+    with contextlib.suppress(ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            yield ended.si_pid

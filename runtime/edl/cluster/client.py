@@ -1,0 +1,178 @@
+"""The client's side of a job that a supervisor runs: start one, follow it, leave it, cancel it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import IO
+
+from edl.cluster.events import EventReader
+from edl.cluster.folder import ClusterFolder, Process, Spec
+from edl.cluster.logs import open_log
+from edl.cluster.messages import DETACH
+from edl.data.jobs import JobFolder
+from edl.errors import ClusterError, JobError
+from edl.tasks.events import EpochEnd, Progress, Tally
+from edl.tasks.failed import Failed, to_error
+from edl.tasks.outcome import JobCancelledError, Outcome
+
+POLL = 0.05  # seconds between two looks at the events
+END_SECONDS = 15.0  # that a supervisor has to end its job, until it is killed
+
+_left: list[subprocess.Popen[bytes]] = []  # supervisors of detached jobs: our children, to be reaped one day
+
+OnEvent = Callable[[Progress | EpochEnd | Tally], None]
+
+
+class SupervisedJob:
+    """A job of ours with its supervisor, our child: it ends when we do, unless it is detached.
+
+    `follow` from one thread; `cancel` and `detach` from any.
+    """
+
+    def __init__(self, job: JobFolder, process: subprocess.Popen[bytes]) -> None:
+        self.job = job
+        self._process = process
+        self._lifeline: IO[bytes] | None = process.stdin
+
+    @classmethod
+    def start(cls, job: JobFolder, spec: Spec) -> SupervisedJob:
+        """Start the supervisor, which starts the master; returns at once. The program and the rows are in place."""
+        ClusterFolder(job.path).write_spec(spec)
+        command = [sys.executable, "-P", "-m", "edl.cluster.supervisor", str(job.path)]
+        log = open_log(ClusterFolder(job.path).log("supervisor"))
+        try:
+            process = subprocess.Popen(  # noqa: S603 (our own module, in a list)
+                command,
+                stdin=subprocess.DEVNULL if spec.detached else subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+        return cls(job, process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def follow(self, on_event: OnEvent) -> Outcome:
+        """Tell of the job's events until it has ended, with nothing of it left; what it came to.
+
+        An error of the job is raised as it was there; JobCancelledError: it was cancelled; ClusterError: its
+        supervisor died. What else ends the wait (a KeyboardInterrupt, an error of `on_event`) cancels the job and is
+        raised when that has ended; a second interrupt kills it. Of a detached job, it ends the wait only.
+        """
+        try:
+            return follow(self.job, on_event, runs=self._runs)
+        except BaseException:
+            if self._lifeline is not None:
+                self.cancel()
+                self._wait()
+            raise
+
+    def cancel(self) -> None:
+        """Have the job end; `follow` raises JobCancelledError when it has."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def detach(self) -> None:
+        """Leave the job running when this process ends. Safe to repeat; nothing when it has ended."""
+        if self._lifeline is not None:
+            with contextlib.suppress(OSError):
+                self._lifeline.write(DETACH)
+            with contextlib.suppress(OSError):
+                self._lifeline.close()
+            self._lifeline = None
+
+    def close(self) -> None:
+        """End the job, unless it was detached or has ended, and wait for that."""
+        if self._lifeline is not None:
+            with contextlib.suppress(OSError):
+                self._lifeline.close()
+            self._lifeline = None
+            self._wait()
+        _left.append(self._process)
+        _left[:] = [process for process in _left if process.poll() is None]
+
+    def __enter__(self) -> SupervisedJob:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _runs(self) -> bool:
+        return self._process.poll() is None
+
+    def _wait(self) -> None:
+        """For the end of the supervisor; when it takes too long, or we are interrupted, it is killed."""
+        try:
+            self._process.wait(END_SECONDS)
+        except BaseException as error:
+            self._process.kill()
+            self._process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+
+
+def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
+    """Follow a job that somebody else started, from its start to its end; see `SupervisedJob.follow`.
+
+    What ends the wait leaves the job as it is. ClusterError: the job is not run by a supervisor.
+    """
+    return follow(job, on_event, runs=lambda: _supervisor(job).runs)
+
+
+def cancel(job: JobFolder) -> bool:
+    """Have the job end; whether it was running. ClusterError: the job is not run by a supervisor."""
+    supervisor = _supervisor(job)
+    if not supervisor.runs:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(supervisor.pid, signal.SIGTERM)
+    return True
+
+
+def follow(job: JobFolder, on_event: OnEvent, *, runs: Callable[[], bool]) -> Outcome:
+    """Tell of the job's events until its supervisor has ended; what the job came to. runs: whether it has not."""
+    end: Outcome | Failed | None = None
+    with EventReader(ClusterFolder(job.path).events) as events:
+        running = True
+        while running:
+            running = runs()  # before the last look, or what comes between them is missed
+            for event in events.read():
+                if isinstance(event, Outcome | Failed):
+                    end = end or event
+                elif end is None:
+                    on_event(event)
+            if running:
+                time.sleep(POLL)
+    if end is None:
+        raise _death(job)
+    if isinstance(end, Failed):
+        raise to_error(end)
+    return end
+
+
+def _death(job: JobFolder) -> JobError | ClusterError:
+    """Why a job has ended whose events do not say so."""
+    status = job.status()
+    if status.state == "cancelled":
+        return JobCancelledError()
+    log = ClusterFolder(job.path).log("supervisor")
+    if status.error:
+        return ClusterError(status.error)
+    return ClusterError("the job's supervisor died, and the job with it", hint=f"its log is {log}")
+
+
+def _supervisor(job: JobFolder) -> Process:
+    found = ClusterFolder(job.path).supervisor()
+    if found is None:
+        raise ClusterError(f"job {job.id} is not run by a supervisor", hint="its own client runs it")
+    return found

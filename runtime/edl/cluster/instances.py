@@ -1,0 +1,125 @@
+"""The instances of a job on this machine: what was started, what runs, how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edl.cluster import Change, Instance, Reason
+from edl.cluster.children import Children, kill, kill_group
+from edl.cluster.endings import Memory, in_words, why
+from edl.cluster.launch import Key, Launcher
+from edl.errors import ClusterError
+
+
+@dataclass(slots=True)
+class _Record:
+    change: Change
+    pid: int = 0  # 0: not born
+    asked: bool = False  # to stop
+    grace: float = 0.0
+    killer: asyncio.TimerHandle | None = None
+
+
+class Instances:
+    """Starts, stops and watches. Not for threads: every call comes from the loop's.
+
+    tell: is told of every change. launcher: is set by who makes both, before the first start.
+    """
+
+    launcher: Launcher
+
+    def __init__(self, children: Children, memory: Memory, tell: Callable[[Change], None]) -> None:
+        self._children = children
+        self._memory = memory
+        self._tell = tell
+        self._records: dict[Key, _Record] = {}
+        self._newest: dict[str, int] = {}
+        self._all_ended = asyncio.Event()
+        self._all_ended.set()
+
+    def start(self, instance: Instance) -> None:
+        """ClusterError: a later incarnation was started."""
+        newest = self._newest.get(instance.name, -1)
+        if instance.key in self._records:
+            return
+        if instance.incarnation <= newest:
+            raise ClusterError(f"{instance.name} is in its incarnation {newest}, past {instance.incarnation}")
+        self._forget_ended(instance.name)
+        self._newest[instance.name] = instance.incarnation
+        self._all_ended.clear()
+        self._records[instance.key] = _Record(Change(instance, "pending"))
+        self._tell(self._records[instance.key].change)
+        self.launcher.launch(instance)
+
+    def stop(self, name: str, incarnation: int, grace: float) -> None:
+        record = self._records.get((name, incarnation))
+        if record is None or record.change.state == "ended":
+            return
+        again = record.asked
+        record.grace = min(grace, record.grace) if again else grace
+        record.asked = True
+        if record.pid:
+            self._terminate(record)
+        elif not again and self.launcher.forget((name, incarnation)):
+            self._end(record, "stopped", None, "before it had begun")
+
+    def list(self) -> list[Change]:
+        return [record.change for record in self._records.values()]
+
+    async def end_all(self, grace: float) -> None:
+        """Launch no more, stop every instance, and wait for their ends."""
+        for name, incarnation in [*self._records]:
+            self.stop(name, incarnation, grace)
+        self.launcher.close()
+        await self._all_ended.wait()
+
+    # What the launcher and the children tell ---------------------------------------------------------------
+
+    def born(self, key: Key, pid: int) -> None:
+        record = self._records[key]
+        record.pid = pid
+        self._children.watch(pid, lambda code: self._ended(record, code))
+        self._change(record, Change(record.change.instance, "running", f"pid {pid}"))
+        if record.asked:
+            self._terminate(record)
+
+    def refused(self, key: Key, why: str) -> None:
+        record = self._records[key]
+        self._end(record, "stopped" if record.asked else "failed", None, why)
+
+    def _ended(self, record: _Record, code: int) -> None:
+        starved = code == -signal.SIGKILL and self._memory.ran_out()
+        self._end(record, why(code, asked=record.asked, starved=starved), code, in_words(code))
+
+    def _end(self, record: _Record, reason: Reason, code: int | None, detail: str) -> None:
+        if record.killer is not None:
+            record.killer.cancel()
+        was = record.change
+        self._change(record, Change(was.instance, "ended", was.place, reason, code, detail))
+        if all(each.change.state == "ended" for each in self._records.values()):
+            self._all_ended.set()
+
+    # -----------------------------------------------------------------------------------------------------
+
+    def _change(self, record: _Record, change: Change) -> None:
+        record.change = change
+        self._tell(change)
+
+    def _terminate(self, record: _Record) -> None:
+        """Tell it to leave, and kill its group later; at once without a grace."""
+        if record.killer is not None:
+            record.killer.cancel()
+        if record.grace <= 0:
+            kill_group(record.pid)
+            return
+        kill(record.pid, signal.SIGTERM)
+        record.killer = asyncio.get_running_loop().call_later(record.grace, kill_group, record.pid)
+
+    def _forget_ended(self, name: str) -> None:
+        """Of a name that is started again only what still runs is kept."""
+        for key in [key for key in self._records if key[0] == name]:
+            if self._records[key].change.state == "ended":
+                del self._records[key]

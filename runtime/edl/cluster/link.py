@@ -1,0 +1,56 @@
+"""The supervisor's side of its connection to the master."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+
+from edl.cluster import Change
+from edl.cluster.instances import Instances
+from edl.cluster.messages import Answer, Changed, Hello, List, Reply, Request, Start, requests, to_line
+from edl.errors import ClusterError
+
+
+class Link:
+    """Answers one master after another; between two of them, changes are told to nobody: the next one lists."""
+
+    def __init__(self) -> None:
+        self._writer: asyncio.StreamWriter | None = None
+
+    def tell(self, change: Change) -> None:
+        self._send(Changed(change))
+
+    async def serve(self, connection: socket.socket, instances: Instances, relaunches: int) -> None:
+        """Greet and answer until the connection ends."""
+        reader, self._writer = await asyncio.open_unix_connection(sock=connection)
+        writer = self._writer
+        self._send(Hello(relaunches))
+        try:
+            while line := await reader.readline():
+                self._send(_answer(line, instances))
+        except (ConnectionError, msgspec.MsgspecError, ValueError):
+            pass  # a master that died in the middle of a line, or speaks another language: its end follows
+        finally:
+            if self._writer is writer:
+                self._writer = None
+            writer.close()
+
+    def _send(self, reply: Reply) -> None:
+        if self._writer is not None:
+            self._writer.write(to_line(reply))
+
+
+def _answer(line: bytes, instances: Instances) -> Answer:
+    request: Request = requests.decode(line)
+    if isinstance(request, List):
+        return Answer(request.number, changes=tuple(instances.list()))
+    try:
+        if isinstance(request, Start):
+            instances.start(request.instance)
+        else:
+            instances.stop(request.name, request.incarnation, request.grace)
+    except ClusterError as error:
+        return Answer(request.number, refused=error.message)
+    return Answer(request.number)

@@ -1,0 +1,128 @@
+"""A job's master: one after another, until one ends the job, or there is no sense in another.
+
+A master that dies is started again at once; one that dies again before anything got done, after a pause that grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from dataclasses import dataclass
+from typing import Literal
+
+from edl import exit_codes
+from edl.cluster.children import kill, kill_group
+from edl.cluster.endings import in_words
+from edl.cluster.events import read_end
+from edl.cluster.instances import Instances
+from edl.cluster.launch import Setting
+from edl.cluster.link import Link
+from edl.cluster.snapshot import read_snapshot
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import Outcome
+
+DEATHS = 5  # in a row, with nothing done in between, until the job has failed
+PAUSES = (0.0, 0.2, 0.5, 1.0)  # seconds before the next master, after each death in a row
+CANCEL_SECONDS = 5.0  # that a master has to end its job when it is cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the job ended, in the words of its status."""
+
+    state: Literal["finished", "failed", "cancelled", "died"]
+    error: str = ""
+
+
+class Masters:
+    """Starts masters. `end` has it stop: from then on no other is started."""
+
+    def __init__(self, setting: Setting, link: Link, instances: Instances, port: int) -> None:
+        self._setting = setting
+        self._link = link
+        self._instances = instances
+        self._port = port
+        self._pid = 0
+        self._told: End | None = None
+        self._ending = asyncio.Event()
+
+    def end(self, end: End, grace: float) -> None:
+        """End the job like this: tell the master to leave, and kill it after `grace` seconds."""
+        if self._told is None:
+            self._told = end
+            self._ending.set()
+        if self._pid and grace > 0:
+            kill(self._pid, signal.SIGTERM)
+            asyncio.get_running_loop().call_later(grace, self._kill, self._pid)
+        elif self._pid:
+            kill_group(self._pid)
+
+    async def serve(self) -> End:
+        """Until the job has ended."""
+        deaths, relaunches, done = 0, 0, self._progress()
+        while self._told is None:
+            code = await self._one(relaunches)
+            if end := self._end(code):
+                return end
+            deaths, done = (1, self._progress()) if self._progress() > done else (deaths + 1, done)
+            self._setting.say(f"the master ended: {in_words(code)}; {deaths} in a row with nothing done")
+            if deaths >= DEATHS:
+                return self._given_up(code)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), PAUSES[min(deaths, len(PAUSES)) - 1])
+            relaunches += 1
+        return self._told
+
+    async def _one(self, relaunches: int) -> int:
+        """Start a master and wait for its end; its exit code."""
+        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._pid = self._spawn(theirs.fileno())
+        self._setting.children.watch(self._pid, ended.set_result)
+        self._setting.say(f"master: pid {self._pid}")
+        serving = asyncio.create_task(self._link.serve(ours, self._instances, relaunches))
+        try:
+            return await ended
+        finally:
+            self._pid = 0
+            await serving
+
+    def _spawn(self, descriptor: int) -> int:
+        spec = self._setting.spec
+        arguments = ("--port", str(self._port), "--cluster-fd", str(descriptor), *spec.master_arguments)
+        return self._setting.spawn(spec.master, *arguments, log="master", descriptors=(descriptor,))
+
+    def _end(self, code: int) -> End | None:
+        """What the end of a master means; None: it died, and the job goes on."""
+        if self._told is not None:
+            return (
+                End("finished") if isinstance(read_end(self._setting.folder.events), Outcome) else self._told
+            )
+        if code == exit_codes.OK:
+            return End("finished")
+        if code == exit_codes.JOB_FAILED:
+            told = read_end(self._setting.folder.events)
+            error = told.message if isinstance(told, Failed) else "the master says no more; see its log"
+            return End("failed", error)
+        if code == exit_codes.USAGE:
+            return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")
+        return None
+
+    def _given_up(self, code: int) -> End:
+        log = self._setting.folder.log("master")
+        return End(
+            "failed",
+            f"the master died {DEATHS} times in a row and got nothing done in between; the last time: "
+            f"{in_words(code)}; its log is {log}",
+        )
+
+    def _progress(self) -> tuple[int, int]:
+        snapshot = read_snapshot(self._setting.folder.snapshot)
+        return snapshot.progress if snapshot else (0, 0)
+
+    def _kill(self, pid: int) -> None:
+        if pid == self._pid:  # it has not ended since
+            kill_group(pid)

@@ -1,0 +1,166 @@
+"""The supervisor of a job, the local kubelet: `python -P -m edl.cluster.supervisor JOB_FOLDER`.
+
+It owns every process of the job: it starts the master, and starts it again when it dies; it starts, ends and reaps the
+workers that the master asks for; and when the job ends, nothing of it is left. It keeps the master's port for the life
+of the job, so that workers find the next master where the last one was.
+
+Its input is the lifeline to the client that started it: when that ends, the client is gone, and so is the job; unless
+the client wrote `detach` there, or the job was started detached. SIGTERM cancels the job, a second one at once.
+
+How the job ended stands in its status. One that is done and was detached is `finished`: what it made is not in the
+data source yet. One that is done and was not detached is handed back to the client as that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from edl import exit_codes
+from edl.cluster.children import Children, end_strangers
+from edl.cluster.endings import Memory
+from edl.cluster.events import EventLog, read_end
+from edl.cluster.folder import ClusterFolder, Process, Spec
+from edl.cluster.instances import Instances
+from edl.cluster.launch import Setting, launcher
+from edl.cluster.lifeline import adopt_orphans
+from edl.cluster.link import Link
+from edl.cluster.masters import CANCEL_SECONDS, End, Masters
+from edl.cluster.messages import DETACH
+from edl.data.jobs import JobFolder
+from edl.errors import ClusterError, SQLFlowError
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import JobCancelledError
+
+GRACE = 2.0  # seconds that instances have to leave when the job has ended
+
+_CODES = {
+    "finished": exit_codes.OK,
+    "failed": exit_codes.JOB_FAILED,
+    "cancelled": exit_codes.INTERRUPTED,
+    "died": exit_codes.ABANDONED,
+}
+
+
+def main(arguments: list[str]) -> int:
+    job = JobFolder(Path(arguments[0]).absolute())
+    folder = ClusterFolder(job.path)
+    client = Process.of(os.getppid())
+    try:
+        with _the_only_one(folder), _port(folder) as port:
+            spec = folder.spec()
+            folder.make_token()
+            folder.write_supervisor(Process.of(os.getpid()))
+            job.owned_by(os.getpid())
+            supervisor = Supervisor(job, spec, client)
+            return _CODES[asyncio.run(supervisor.run(port)).state]
+    except SQLFlowError as error:
+        say(error.message)
+        return exit_codes.FAILED
+
+
+class Supervisor:
+    """Runs a job, from its first process to its last. client: who started it."""
+
+    def __init__(self, job: JobFolder, spec: Spec, client: Process) -> None:
+        self._job = job
+        self._spec = spec
+        self._client = client
+        self._folder = ClusterFolder(job.path)
+        self._detached = spec.detached
+        self._cancelled = False
+
+    async def run(self, port: int) -> End:
+        """How it ended, when nothing of it is left. port: of the master, which is ours."""
+        reading, writing = os.pipe()  # nobody else has the end to write: the lifeline
+        loop = asyncio.get_running_loop()
+        children, link = Children(), Link()
+        setting = Setting(self._job.path, self._spec, reading, children, say)
+        instances = Instances(children, Memory(), link.tell)
+        loop.add_signal_handler(signal.SIGCHLD, children.reap)
+        instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
+        self._masters = Masters(setting, link, instances, port)
+        loop.add_signal_handler(signal.SIGTERM, self._cancel)
+        if not self._detached:
+            loop.add_reader(0, self._hear)
+        try:
+            end = await self._masters.serve()
+        except Exception as error:
+            traceback.print_exc()
+            end = End("failed", f"the supervisor broke: {type(error).__name__}: {error}")
+        await instances.end_all(GRACE if end.state == "finished" else 0.0)
+        loop.remove_signal_handler(signal.SIGCHLD)
+        end_strangers()
+        os.close(writing)
+        self._record(end)
+        return end
+
+    def _cancel(self) -> None:
+        self._masters.end(End("cancelled"), 0.0 if self._cancelled else CANCEL_SECONDS)
+        self._cancelled = True
+
+    def _hear(self) -> None:
+        """The client says that it leaves, or is gone."""
+        words = os.read(0, 4096)
+        if words and not words.endswith(DETACH):
+            return
+        asyncio.get_running_loop().remove_reader(0)
+        if words:
+            say("detached")
+            self._detached = True
+        else:
+            self._masters.end(End("died", "the process that had started the job is gone"), 0.0)
+
+    def _record(self, end: End) -> None:
+        """Tell clients and the status how the job ended."""
+        say(f"the job has ended: {end.state}{end.error and ': '}{end.error}")
+        if end.state == "finished":
+            owner = Process.of(os.getpid()) if self._detached else self._client
+            self._job.update(state="finished", pid=owner.pid, started_as=owner.started_as)
+            return
+        if read_end(self._folder.events) is None:
+            error = JobCancelledError() if end.state == "cancelled" else ClusterError(end.error)
+            with EventLog(self._folder.events) as events:
+                events.write(Failed(error.code, error.message))
+        self._job.end(end.state, end.error)
+
+
+@contextlib.contextmanager
+def _the_only_one(folder: ClusterFolder) -> Iterator[None]:
+    """ClusterError: the job has a supervisor."""
+    folder.path.mkdir(mode=0o700, exist_ok=True)
+    with folder.lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ClusterError(f"job {folder.job.name} has a supervisor: {folder.supervisor()}") from None
+        yield
+
+
+@contextlib.contextmanager
+def _port(folder: ClusterFolder) -> Iterator[int]:
+    """A port of this machine's own address, kept for the masters, which listen on it one after another."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        host, port = reserved.getsockname()
+        folder.write_address(f"{host}:{port}")
+        yield port
+
+
+def say(text: str) -> None:
+    """A line in the supervisor's log."""
+    print(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

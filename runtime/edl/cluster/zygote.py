@@ -1,0 +1,103 @@
+"""The zygote: a process that has imported the framework, and forks a worker whenever it is told to.
+
+    python -P -m edl.cluster.zygote JOB_FOLDER SOCKET LIFELINE PARENT
+
+A framework takes seconds to import, a fork hundredths of one. Forked processes keep locks that other threads held, so
+this one has none of Python, makes no tensor, and opens no session of a framework: it imports, waits and forks. (The
+threads that remain, OpenBLAS's and jemalloc's, have handlers of their own for forks.)
+
+It forks twice, and the process in between ends at once. So workers are the supervisor's own children, which adopts
+orphans: their ends are seen in one place only, and the zygote's own end is nothing to them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.cluster.body import live
+from edl.cluster.folder import ClusterFolder, Spec
+from edl.cluster.lifeline import die_with_parent
+from edl.cluster.messages import Born, Forked, Ready, Refused, instances
+
+LONGEST = 1 << 16  # bytes of a packet
+
+
+def main(arguments: list[str]) -> int:
+    job, descriptor, lifeline, parent = Path(arguments[0]), *map(int, arguments[1:])
+    die_with_parent(parent)
+    supervisor = socket.socket(fileno=descriptor)
+    began = time.monotonic()
+    warm_up(ClusterFolder(job).spec())
+    _tell(supervisor, Ready(time.monotonic() - began))
+    while packet := supervisor.recv(LONGEST):
+        _fork(supervisor, instances.decode(packet), job, lifeline)
+    return exit_codes.OK
+
+
+def warm_up(spec: Spec) -> None:
+    """Import what workers need. What cannot be imported, they will say themselves."""
+    from edl import nn
+
+    for load in (
+        lambda: nn.prepare(spec.framework, spec.threads),
+        lambda: import_module(spec.worker.partition(":")[0]),
+    ):
+        try:
+            load()
+        except Exception:
+            traceback.print_exc()
+    gc.collect()
+    gc.freeze()  # pages that no collection touches stay shared
+
+
+def _fork(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        between = os.fork()
+    except OSError as error:
+        _tell(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
+        return
+    if between:
+        os.waitpid(between, 0)
+        return
+    try:
+        if os.fork() == 0:
+            _be(supervisor, instance, job, lifeline)
+    except OSError as error:
+        _tell(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
+    finally:
+        os._exit(exit_codes.OK)
+
+
+def _be(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int) -> NoReturn:
+    """Become the instance. That it is there, it says itself, so that no worker is unknown when the zygote dies."""
+    try:
+        os.setsid()
+        _tell(supervisor, Forked(instance.key, os.getpid()))
+        supervisor.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    except BaseException:
+        os._exit(exit_codes.ABANDONED)
+    live(job, instance, lifeline)
+
+
+def _tell(supervisor: socket.socket, message: Born) -> None:
+    supervisor.send(msgspec.json.encode(message))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,147 @@
+"""Following a job, leaving it, coming back to it and cancelling it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from edl import exit_codes
+from edl.cluster import client
+from edl.cluster.events import EventLog
+from edl.data import jobs
+from edl.errors import ClusterError
+from edl.tasks.events import Progress, Tally
+from edl.tasks.outcome import JobCancelledError, Outcome
+from tests.edl.cluster.conftest import Player, Stage, ends
+
+DONE = Outcome("predict", 10, 1.0)
+EVENTS = [Tally(2, 1, 0, instances=1), Progress("prediction", 5, 10, 1.0), Tally(0, 0, 3, relaunches=2)]
+
+
+def tell(stage: Stage, *events: Any) -> None:
+    with EventLog(stage.folder.events) as log:
+        for event in events:
+            log.write(event)
+
+
+class Observed(list[Any]):
+    """Keeps events; `reached` is set when there are so many."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.reached = threading.Event()
+
+    def __call__(self, event: Any) -> None:
+        self.append(event)
+        if len(self) == self._count:
+            self.reached.set()
+
+
+def leave(master: Player) -> None:
+    """Have the master end its job, done."""
+    master.send("exit", code=exit_codes.OK)
+
+
+def test_events_come_in_order_and_then_the_outcome(stage: Stage) -> None:
+    master = stage.opening()
+    tell(stage, *EVENTS, DONE)
+    leave(master)
+    seen = Observed(3)
+    assert stage.running.follow(seen) == DONE
+    assert seen == EVENTS
+
+
+def test_events_come_while_the_job_runs(stage: Stage) -> None:
+    master = stage.opening()
+    tell(stage, EVENTS[0])
+
+    def on_event(event: Any) -> None:
+        if event == EVENTS[0]:
+            tell(stage, DONE)
+            leave(master)
+
+    assert stage.running.follow(on_event) == DONE
+
+
+def test_a_second_client_follows_from_the_start(stage: Stage) -> None:
+    master = stage.opening()
+    tell(stage, *EVENTS[:2])
+    seen, outcomes = Observed(2), []
+    second = threading.Thread(target=lambda: outcomes.append(client.attach(jobs.find(stage.job.id), seen)))
+    second.start()
+    assert seen.reached.wait(60)
+    tell(stage, EVENTS[2], DONE)
+    leave(master)
+    second.join()
+    assert seen == EVENTS
+    assert outcomes == [DONE]
+
+
+def test_an_interrupt_cancels_the_job(stage: Stage) -> None:
+    master = stage.opening()
+    worker = stage.worker(master)
+    tell(stage, EVENTS[0])
+
+    def interrupt(event: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.running.follow(interrupt)
+    worker.wait()
+    assert stage.job.status().state == "cancelled"
+
+
+def test_a_detached_job_goes_on_when_the_wait_is_interrupted(stage: Stage) -> None:
+    master = stage.opening()
+    tell(stage, EVENTS[0])
+    stage.running.detach()
+    stage.running.detach()
+
+    def interrupt(event: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.running.follow(interrupt)
+    stage.running.close()
+    assert stage.job.status().alive
+    assert stage.worker(master).name == "worker-0"
+    tell(stage, DONE)
+    leave(master)
+    assert client.attach(stage.job, lambda event: None) == DONE
+
+
+def test_a_job_that_was_started_detached_belongs_to_its_supervisor(stage: Stage) -> None:
+    stage.spec = msgspec.structs.replace(stage.spec, detached=True)
+    master = stage.opening()
+    stage.running.close()
+    assert stage.job.status().pid == stage.running.pid
+    leave(master)
+    ends(stage.running.pid)
+    assert stage.job.status().state == "finished"
+
+
+def test_cancelling_reaches_a_job_of_another_client(stage: Stage) -> None:
+    stage.opening().do("drain", code=exit_codes.OK)
+    assert client.cancel(jobs.find(stage.job.id))
+    with pytest.raises(JobCancelledError):
+        stage.running.follow(lambda event: None)
+    with pytest.raises(ClusterError, match="not run by a supervisor"):
+        client.cancel(stage.job)
+
+
+def test_a_job_that_was_done_before_it_was_cancelled_is_done(stage: Stage) -> None:
+    master = stage.opening()
+    tell(stage, DONE)
+    master.do("drain", code=exit_codes.OK)
+    stage.running.cancel()
+    assert stage.running.follow(lambda event: None) == DONE
+    assert not client.cancel(stage.job)
+
+
+def test_a_job_without_a_supervisor_is_a_named_error() -> None:
+    job = jobs.create("train")
+    with pytest.raises(ClusterError, match="is not run by a supervisor"):
+        client.attach(job, lambda event: None)

@@ -1,0 +1,83 @@
+"""Processes that end with who started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from edl import exit_codes
+from tests.edl.cluster.conftest import ends
+
+FOLLOW = """
+import subprocess, sys, threading
+from edl.cluster.lifeline import follow
+
+follow(int(sys.argv[1]))
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+print(child.pid, flush=True)
+threading.Event().wait()
+"""
+
+CHILD = """
+import sys
+from edl.cluster.lifeline import die_with_parent
+
+die_with_parent(int(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+PARENT = """
+import os, signal, subprocess, sys
+
+command = [sys.executable, "-c", sys.argv[1], str(os.getpid())]
+child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+
+
+@pytest.mark.parametrize(("own_group", "code"), [(False, exit_codes.ABANDONED), (True, -signal.SIGKILL)])
+def test_a_process_ends_when_its_lifeline_does(pipe: tuple[int, int], own_group: bool, code: int) -> None:
+    reading, writing = pipe
+    command = [sys.executable, "-c", FOLLOW, str(reading)]
+    with subprocess.Popen(
+        command, pass_fds=(reading,), stdout=subprocess.PIPE, start_new_session=own_group
+    ) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        os.write(writing, b"still here")
+        os.close(writing)
+        assert process.wait(60) == code
+    if own_group:
+        ends(child)
+    else:
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the kernel of Linux")
+def test_a_process_without_threads_ends_with_its_parent() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+    ends(child)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the kernel of Linux")
+def test_a_process_whose_parent_has_gone_already_ends_at_once() -> None:
+    code = "from edl.cluster.lifeline import die_with_parent; die_with_parent(1)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == exit_codes.ABANDONED
