@@ -126,7 +126,8 @@ def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
 
     What ends the wait leaves the job as it is. ClusterError: the job is not run by a supervisor.
     """
-    return follow(job, on_event, runs=lambda: _supervisor(job).runs)
+    supervisor = _supervisor(job)
+    return follow(job, on_event, runs=lambda: supervisor.runs)
 
 
 def cancel(job: JobFolder) -> bool:

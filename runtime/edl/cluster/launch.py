@@ -25,6 +25,7 @@ from edl.cluster.messages import Forked, Ready, Refused, born
 from edl.cluster.zygote import LONGEST
 
 TRIES = 3  # zygotes that may die before they are ready, until instances are started without one
+FORK_SECONDS = 5.0  # that a zygote has to fork, which takes hundredths of one, until another takes its place
 PAUSE = 0.5  # seconds before a zygote is started again that died before it was ready
 
 Key = tuple[str, int]
@@ -114,6 +115,7 @@ class Zygote:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Instance] = deque()
         self._asked: Instance | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._ready = False
         self._failures = 0
         self._closed = False
@@ -162,6 +164,7 @@ class Zygote:
             self._asked = self._queue.popleft()
             with contextlib.suppress(OSError):  # it is dying: the end of the socket follows
                 self._socket.send(msgspec.json.encode(self._asked))
+            self._alarm = self._loop.call_later(FORK_SECONDS, kill, self._pid, signal.SIGKILL)
 
     def _receive(self) -> None:
         """Take what came from the zygote and from the processes it forked."""
@@ -183,8 +186,8 @@ class Zygote:
             self._failures = 0
             self._setting.say(f"the zygote is ready after {message.seconds:.1f} s")
         else:
-            if self._asked is not None and self._asked.key == message.key:
-                self._asked = None
+            self._asked = None
+            self._calm()
             if isinstance(message, Forked):
                 self._parent.born(message.key, message.pid)
             else:
@@ -195,6 +198,7 @@ class Zygote:
         """The zygote and all that could still speak for it are gone: start again what did not begin."""
         self._loop.remove_reader(self._socket)
         self._socket.close()
+        self._calm()
         if self._asked is not None:
             self._queue.appendleft(self._asked)
             self._asked = None
@@ -207,6 +211,11 @@ class Zygote:
             self._setting.say("no zygote can be kept alive: every worker is a fresh process")
             self._empty(self._fresh.launch)
         self._ready = False
+
+    def _calm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def _empty(self, into: Callable[[Instance], None]) -> None:
         while self._queue:

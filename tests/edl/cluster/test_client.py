@@ -132,6 +132,13 @@ def test_cancelling_reaches_a_job_of_another_client(stage: Stage) -> None:
         client.cancel(stage.job)
 
 
+def test_a_second_client_hears_that_the_job_was_cancelled(stage: Stage) -> None:
+    stage.opening()
+    tell(stage, EVENTS[0])
+    with pytest.raises(JobCancelledError):
+        client.attach(stage.job, lambda event: stage.running.cancel())
+
+
 def test_a_job_that_was_done_before_it_was_cancelled_is_done(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, DONE)

@@ -278,6 +278,15 @@ def test_a_worker_that_a_dying_zygote_was_asked_for_is_started_once(stage: Stage
     assert len(master.do("list")) == 2
 
 
+def test_a_zygote_that_does_not_answer_is_replaced(stage: Stage) -> None:
+    master = stage.opening()
+    stage.worker(master)
+    frozen = zygote_of(stage)
+    os.kill(frozen, signal.SIGSTOP)
+    assert stage.worker(master, "worker-1").name == "worker-1"
+    ends(frozen)
+
+
 def test_a_pending_worker_can_be_stopped(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)
