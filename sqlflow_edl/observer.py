@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.syntax import Statement
 
 
@@ -20,8 +20,8 @@ class Observer(Protocol):
     def note(self, text: str) -> None:
         """Something the user should know: a derived feature, an attribute without effect."""
 
-    def progress(self, event: Progress | EpochEnd) -> None:
-        """An event of the training process: rows, epoch, loss, metrics."""
+    def progress(self, event: Progress | EpochEnd | Tally) -> None:
+        """An event of the job: rows, epoch, loss, metrics; of one in several processes, its tasks and instances."""
 
 
 class Silent:
@@ -33,4 +33,4 @@ class Silent:
 
     def note(self, text: str) -> None: ...
 
-    def progress(self, event: Progress | EpochEnd) -> None: ...
+    def progress(self, event: Progress | EpochEnd | Tally) -> None: ...

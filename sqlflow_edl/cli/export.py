@@ -6,14 +6,13 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 
-from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.render import render
+from sqlflow_edl.cli.reported import reported
 
 
+@reported
 def export(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     from edl.data import connect
@@ -26,15 +25,9 @@ def export(options: argparse.Namespace) -> int:
         return exit_codes.USAGE
     with tempfile.TemporaryDirectory() as folder:
         archive, program = Path(folder) / "model.zip", Path(folder) / "program"
-        try:
-            with connect(options.source) as source:
-                Registry(source).load(options.model, archive)
-            generate(read_archive(archive).spec).write(program)
-        except SQLFlowError as error:
-            if options.debug:
-                traceback.print_exc()
-            print(render(error), file=sys.stderr)
-            return exit_codes.FAILED
+        with connect(options.source) as source:
+            Registry(source).load(options.model, archive)
+        generate(read_archive(archive).spec).write(program)
         return _in_a_process_of_its_own(program, archive, options.output)
 
 

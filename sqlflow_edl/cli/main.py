@@ -45,6 +45,11 @@ COMMANDS = {
     "compile": "compile.compile_",
     "export": "export.export",
     "samples": "samples.samples",
+    "jobs": "jobs.jobs",
+    "job": "job.job",
+    "logs": "logs.logs",
+    "attach": "attach.attach",
+    "cancel": "cancel.cancel",
 }
 
 
@@ -100,6 +105,36 @@ def _parser() -> argparse.ArgumentParser:
     )
     _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
     _variables(compile_)
+    _add_job_commands(commands)
+    return parser
+
+
+def _add_job_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    jobs = _job_command(commands, "jobs", "list the jobs, the oldest first", of_one=False)
+    jobs.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    job = _job_command(commands, "job", "how far a job is, with its tasks and every process of it")
+    job.add_argument("--format", choices=("table", "json"), default="table")
+    logs = _job_command(commands, "logs", "what the instances of a job have printed")
+    logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0; by default all")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    _job_command(commands, "attach", "follow a job from its start to its end; Ctrl-C leaves it running")
+    _job_command(commands, "cancel", "end a job that runs; its log stays")
+
+
+def _job_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    *,
+    of_one: bool = True,
+) -> argparse.ArgumentParser:
+    """A command on jobs of this machine, which needs no data source."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    if of_one:
+        parser.add_argument("id", metavar="ID", help="of the job, or its beginning or end")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
-from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.cli import progress
 from sqlflow_edl.cli.final_report import final_report
 from sqlflow_edl.results import Result
@@ -49,12 +49,18 @@ class Narrator:
         self._coloured = smart and not os.environ.get("NO_COLOR")
         self._shown = 0  # characters of the line that will be rewritten
         self._told_at = clock()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is known of a job yet."""
         self._learnt: Mapping[str, float | None] = {}
+        self._reached: Progress | None = None
+        self._tally: Tally | None = None
 
     # The statements of a program -------------------------------------------------------------------------
 
     def begins(self, step: Step) -> None:
-        self._learnt = {}
+        self._forget()
         self._told(step, "START")
 
     def ends(self, step: Step, result: Result, footer: str, seconds: float) -> None:
@@ -92,15 +98,20 @@ class Narrator:
     def note(self, text: str) -> None:
         self._line(f"  note: {text}")
 
-    def progress(self, event: Progress | EpochEnd) -> None:
+    def progress(self, event: Progress | EpochEnd | Tally) -> None:
         if isinstance(event, EpochEnd):
             self._learnt = event.metrics
             if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start
                 self._line(progress.epoch(event))
-        elif self._live:
-            self._rewrite(progress.live(event, self._learnt))
+            return
+        if isinstance(event, Tally):
+            self._tally = event
+        else:
+            self._reached = event
+        if self._live:
+            self._rewrite(progress.live(self._reached, self._learnt, self._tally))
         elif self._clock() - self._told_at >= SILENCE:
-            self._line(progress.live(event, self._learnt))
+            self._line(progress.live(self._reached, self._learnt, self._tally))
 
     # Lines -----------------------------------------------------------------------------------------------
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.reports.words import figures, number
 
 BAR = 10  # cells
 LEAST_SHARE = 0.02  # of the rows, before we say how long it will take: the first steps are slow
 
 
-def live(event: Progress, learnt: Mapping[str, float | None]) -> str:
-    """How far a phase is. learnt: the figures of the rows held out, after the last epoch."""
+def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tally | None = None) -> str:
+    """How far a phase is. learnt: the figures of the rows held out, after the last epoch. tally: of its tasks."""
+    parts = _reached(event, learnt) if event else []
+    if tally is not None:
+        parts += _tallied(tally)
+    return "  " + "  ".join(parts)
+
+
+def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     share = min(1.0, event.rows / event.total) if event.total else 0.0
     what = f"epoch {event.epoch}/{event.epochs}" if event.epochs else event.phase
     parts = [f"{what} {bar(share)} {share:.0%}"]
@@ -24,7 +31,18 @@ def live(event: Progress, learnt: Mapping[str, float | None]) -> str:
         parts.append(f"{event.rows_per_second:,.0f} rows/s")
     if event.rows_per_second > 0 and share >= LEAST_SHARE:
         parts.append(f"{left((event.total - event.rows) / event.rows_per_second)} left")
-    return "  " + "  ".join(parts)
+    return parts
+
+
+def _tallied(tally: Tally) -> list[str]:
+    """The tasks to do, in work and done; the instances, and how many were started again."""
+    parts = [
+        f"tasks {tally.todo:,} todo {tally.doing:,} doing {tally.done:,} done",
+        f"{tally.instances:,} instance{'' if tally.instances == 1 else 's'}",
+    ]
+    if tally.relaunches:
+        parts.append(f"{tally.relaunches:,} relaunch{'' if tally.relaunches == 1 else 'es'}")
+    return parts
 
 
 def bar(share: float) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import traceback
 
-from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.render import render
+from sqlflow_edl.cli.reported import reported
 
 
+@reported
 def samples(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     from edl.data import connect
@@ -19,14 +18,8 @@ def samples(options: argparse.Namespace) -> int:
     if not options.source:
         print("sqlflow samples: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
         return exit_codes.USAGE
-    try:
-        with connect(options.source, create=True) as source:
-            for table, rows in write(source):
-                print(f"{table}: {rows:,} rows", file=sys.stderr)
-            print(f"in {source.url}; samples/*.sql are programs to begin with", file=sys.stderr)
-    except SQLFlowError as error:
-        if options.debug:
-            traceback.print_exc()
-        print(render(error), file=sys.stderr)
-        return exit_codes.FAILED
+    with connect(options.source, create=True) as source:
+        for table, rows in write(source):
+            print(f"{table}: {rows:,} rows", file=sys.stderr)
+        print(f"in {source.url}; samples/*.sql are programs to begin with", file=sys.stderr)
     return exit_codes.OK

@@ -121,22 +121,40 @@ class SupervisedJob:
                 raise
 
 
+def is_supervised(job: JobFolder) -> bool:
+    """Whether the job is, or was, run by a supervisor, and not inside the process of its client."""
+    return ClusterFolder(job.path).supervisor() is not None
+
+
 def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
     """Follow a job that somebody else started, from its start to its end; see `SupervisedJob.follow`.
 
     What ends the wait leaves the job as it is. ClusterError: the job is not run by a supervisor.
     """
+    if job.status().state == "cancelled":
+        raise JobCancelledError
     supervisor = _supervisor(job)
     return follow(job, on_event, runs=lambda: supervisor.runs)
 
 
 def cancel(job: JobFolder) -> bool:
-    """Have the job end; whether it was running. ClusterError: the job is not run by a supervisor."""
+    """Have the job end, and wait for that; whether it was running.
+
+    One that takes too long is killed. ClusterError: the job is not run by a supervisor.
+    """
     supervisor = _supervisor(job)
     if not supervisor.runs:
         return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(supervisor.pid, signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + END_SECONDS
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor.pid, number)
+        while supervisor.runs and time.monotonic() < deadline:
+            time.sleep(POLL)
+        if not supervisor.runs:
+            break
+    if job.status().state == "running":
+        job.end("cancelled")
     return True
 
 

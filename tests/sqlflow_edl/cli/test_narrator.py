@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.cli.narrator import SILENCE, Narrator, Step
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import parse
@@ -85,6 +85,18 @@ def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
     narrator.note("something")
     assert out.getvalue().endswith("\r  note: something\n")
     assert set(out.getvalue().split("\r")[-2]) == {" "}
+
+
+def test_the_tasks_of_a_distributed_job_stay_in_the_line_until_the_next_statement() -> None:
+    out = Terminal()
+    narrator = Narrator(out)
+    narrator.progress(Tally(3, 2, 1, instances=2))
+    narrator.progress(LATE)
+    assert out.getvalue().split("\r")[-1].rstrip().endswith("tasks 3 todo 2 doing 1 done  2 instances")
+    assert "50%" in out.getvalue().split("\r")[-1]
+    narrator.begins(STEP)
+    narrator.progress(LATE)
+    assert "tasks" not in out.getvalue().split("START")[1]
 
 
 def test_the_metric_of_the_last_epoch_stands_in_the_line() -> None:

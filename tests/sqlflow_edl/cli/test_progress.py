@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.cli import progress
 
 
@@ -24,6 +24,20 @@ def test_the_first_steps_promise_nothing() -> None:
 )
 def test_the_bar_is_the_share_of_the_rows(rows: int, total: int, wanted: str) -> None:
     assert wanted in progress.live(Progress("prediction", rows, total, 0.0), {})
+
+
+@pytest.mark.parametrize(
+    ("tally", "wanted"),
+    [
+        (Tally(1200, 2, 5, instances=2), "tasks 1,200 todo 2 doing 5 done  2 instances"),
+        (Tally(0, 1, 7, instances=1, relaunches=1), "tasks 0 todo 1 doing 7 done  1 instance  1 relaunch"),
+        (Tally(0, 0, 8, relaunches=3), "tasks 0 todo 0 doing 8 done  0 instances  3 relaunches"),
+    ],
+)
+def test_a_distributed_job_says_where_its_tasks_and_instances_stand(tally: Tally, wanted: str) -> None:
+    assert progress.live(None, {}, tally) == f"  {wanted}"
+    reached = Progress("prediction", 5, 10, 0.0)
+    assert progress.live(reached, {}, tally) == f"{progress.live(reached, {})}  {wanted}"
 
 
 def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:

@@ -1,0 +1,39 @@
+"""`sqlflow attach ID`: follow a job that runs without us, from its start to its end. Ctrl-C leaves it running."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from edl.cluster import client
+from edl.data import jobs
+from edl.data.jobs import JobFolder
+from edl.tasks.outcome import Outcome
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.narrator import Narrator
+from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.reports.words import duration, figures
+
+
+@reported
+def attach(options: argparse.Namespace) -> int:
+    """The command; returns the exit code."""
+    job = jobs.find(options.id)
+    narrator = Narrator(sys.stderr)
+    try:
+        outcome = client.attach(job, narrator.progress)
+    except KeyboardInterrupt:
+        narrator.say(f"job {job.id} goes on; `sqlflow cancel {job.id}` ends it")
+        return exit_codes.INTERRUPTED
+    finally:
+        narrator.clear()
+    narrator.say(_ending(job, outcome))
+    return exit_codes.OK
+
+
+def _ending(job: JobFolder, outcome: Outcome) -> str:
+    measured = f"; {figures(outcome.figures)}" if outcome.figures else ""
+    text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
+    if job.status().unclaimed:
+        text += "\nwhat it made is stored by the next sqlflow that opens its data source"
+    return text

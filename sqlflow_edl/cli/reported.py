@@ -1,0 +1,31 @@
+"""How a command tells of an error: rendered on stderr, with its traceback when that was asked for."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import traceback
+from collections.abc import Callable
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.render import render
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def reported(command: Command) -> Command:
+    """The command, which fails with words where it raises an SQLFlowError."""
+
+    @functools.wraps(command)
+    def run(options: argparse.Namespace) -> int:
+        try:
+            return command(options)
+        except SQLFlowError as error:
+            if options.debug:
+                traceback.print_exc()
+            print(render(error), file=sys.stderr)
+            return exit_codes.FAILED
+
+    return run

@@ -1,0 +1,171 @@
+"""Jobs as people and programs read them: which there are, and one of them with its tasks and instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl.cluster.folder import ClusterFolder
+from edl.cluster.snapshot import Counts, Row, Snapshot, read_snapshot
+from edl.data.jobs import JobFolder, Status
+from edl.errors import SpecError
+from sqlflow_edl.reports.table import typed
+from sqlflow_edl.reports.words import duration
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STATEMENT = 60  # characters of a statement in the list of jobs
+
+
+class JobReport(msgspec.Struct, frozen=True):
+    """What is known of a job. Times are UTC in ISO 8601; seconds: from its start to its end, or to now.
+
+    tasks: by kind. instances: its processes or pods, the ones that watch over the others first. logs: their names.
+    """
+
+    id: str
+    kind: str
+    state: str
+    started: str
+    ended: str
+    seconds: float
+    statement: str
+    error: str
+    tasks: dict[str, Counts]
+    epoch: int
+    epochs: int
+    rows: int
+    generation: int
+    instances: tuple[Row, ...]
+    logs: tuple[str, ...]
+
+
+def report(job: JobFolder) -> JobReport:
+    """SpecError: its status cannot be read."""
+    status = job.status()
+    snapshot = read_snapshot(ClusterFolder(job.path).snapshot) or Snapshot(status.started, "")
+    instances = _instances(job, status, snapshot)
+    if not status.alive:
+        instances = tuple(msgspec.structs.replace(row, state="ended", task="") for row in instances)
+    return JobReport(
+        id=job.id,
+        kind=status.kind,
+        state=state_of(status),
+        started=status.started,
+        ended=status.ended,
+        seconds=_seconds(status),
+        statement=status.statement,
+        error=status.error,
+        tasks=snapshot.tasks,
+        epoch=snapshot.epoch,
+        epochs=snapshot.epochs,
+        rows=snapshot.rows,
+        generation=snapshot.generation,
+        instances=instances,
+        logs=logs(job),
+    )
+
+
+def state_of(status: Status) -> str:
+    """The state; of a job whose process is gone without a word, `died`."""
+    return "died" if status.state == "running" and not status.alive else status.state
+
+
+def logs(job: JobFolder) -> tuple[str, ...]:
+    """The names of the job's logs: those of its instances."""
+    return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
+
+
+def list_table(found: Iterable[JobFolder]) -> pa.RecordBatchReader:
+    """A row for each job; one whose status cannot be read is `damaged`."""
+    import pyarrow as pa
+
+    names = ("job", "kind", "state", "started", "took", "statement")
+    return typed(dict.fromkeys(names, pa.string()), map(_line, found))
+
+
+def _line(job: JobFolder) -> tuple[str | None, ...]:
+    try:
+        status = job.status()
+    except SpecError:
+        return job.id, None, "damaged", None, None, None
+    statement = " ".join(status.statement.split())
+    if len(statement) > STATEMENT:
+        statement = statement[: STATEMENT - 1] + "…"
+    return (
+        job.id,
+        status.kind,
+        state_of(status),
+        _minute(status.started),
+        duration(_seconds(status)),
+        statement,
+    )
+
+
+def facts_table(found: JobReport) -> pa.RecordBatchReader:
+    """What is known of a job, but its instances."""
+    import pyarrow as pa
+
+    facts = [("job", found.id), ("kind", found.kind), ("state", found.state)]
+    facts += [("started", _minute(found.started)), ("took", duration(found.seconds))]
+    if found.epoch:
+        facts.append(("epoch", f"{found.epoch} of {found.epochs}"))
+    if found.rows:
+        facts.append(("rows", f"{found.rows:,}"))
+    facts += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
+    facts += [
+        (name, value) for name, value in (("error", found.error), ("statement", found.statement)) if value
+    ]
+    return typed({"fact": pa.string(), "value": pa.string()}, facts)
+
+
+def instances_table(found: JobReport) -> pa.RecordBatchReader:
+    """A row for each instance."""
+    import pyarrow as pa
+
+    text = ("name", "role", "state", "place", "address", "task")
+    columns = {name: pa.string() if name in text else pa.int64() for name in COLUMNS}
+    return typed(columns, ([getattr(row, name) for name in COLUMNS] for row in found.instances))
+
+
+COLUMNS = ("name", "role", "state", "place", "address", "incarnation", "relaunches", "task")
+
+
+def tasks(counts: Counts) -> str:
+    """`3 to do, 2 in work, 1 done`."""
+    return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
+
+
+def _instances(job: JobFolder, status: Status, snapshot: Snapshot) -> tuple[Row, ...]:
+    folder = ClusterFolder(job.path)
+    supervisor = folder.supervisor()
+    if supervisor is None:
+        return (Row("client", "client", 0, "running", f"pid {status.pid}"),)
+    address = snapshot.address or folder.address()
+    return (
+        Row("supervisor", "supervisor", 0, "running", f"pid {supervisor.pid}"),
+        Row(
+            "master",
+            "master",
+            snapshot.master_relaunches,
+            "running" if snapshot.master else "pending",
+            snapshot.master,
+            address,
+            snapshot.master_relaunches,
+        ),
+        *snapshot.instances,
+    )
+
+
+def _seconds(status: Status) -> float:
+    end = datetime.fromisoformat(status.ended) if status.ended else datetime.now(UTC)
+    return (end - datetime.fromisoformat(status.started)).total_seconds()
+
+
+def _minute(time: str) -> str:
+    """To the second, in UTC."""
+    return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M:%S}Z"

@@ -1,0 +1,28 @@
+"""`sqlflow cancel ID`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from edl.data import jobs
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from tests.edl.cluster.conftest import Stage
+
+
+def test_a_job_is_cancelled_from_outside(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    worker = stage.worker(stage.opening())
+    assert main(["cancel", stage.job.id]) == exit_codes.OK
+    assert capsys.readouterr().err == f"job {stage.job.id}: cancelled\n"
+    worker.wait()
+    assert main(["cancel", stage.job.id]) == exit_codes.FAILED
+    assert "does not run: it is cancelled" in capsys.readouterr().err
+
+
+def test_a_job_inside_another_process_is_not_ended_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    job = jobs.create("train")
+    assert main(["cancel", job.id]) == exit_codes.FAILED
+    assert f"runs inside process {os.getpid()}" in capsys.readouterr().err
+    assert job.status().alive

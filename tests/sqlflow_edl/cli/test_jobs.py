@@ -1,0 +1,46 @@
+"""`sqlflow jobs`, and what all commands on jobs have in common."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from edl.data import jobs
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+
+
+def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs"]) == exit_codes.OK
+    assert capsys.readouterr().err == "0 jobs\n"
+    job = jobs.create("train", "SELECT 1 TO TRAIN x")
+    assert main(["jobs", "--format", "json"]) == exit_codes.OK
+    captured = capsys.readouterr()
+    [found] = json.loads(captured.out)
+    assert (found["job"], found["state"], found["statement"]) == (job.id, "running", "SELECT 1 TO TRAIN x")
+    assert captured.err == "1 job\n"
+
+
+@pytest.mark.parametrize("command", ["job", "logs", "attach", "cancel"])
+def test_an_unknown_job_is_answered_with_the_nearest_one(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = jobs.create("train")
+    assert main([command, job.id[:-1] + "?"]) == exit_codes.FAILED
+    assert f"did you mean {job.id}?" in capsys.readouterr().err
+
+
+def test_the_commands_need_no_data_source_and_load_little() -> None:
+    code = (
+        "import sys; from sqlflow_edl.cli.main import main; main([sys.argv[1], 'x'])\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    for command in ("job", "logs", "cancel"):
+        run = subprocess.run(
+            [sys.executable, "-c", code, command], capture_output=True, text=True, check=True
+        )
+        assert "there is no job x" in run.stderr
+        assert not {"duckdb", "sqlglot", "pyarrow", "numpy"} & set(run.stdout.split())

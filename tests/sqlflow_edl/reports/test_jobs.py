@@ -1,0 +1,123 @@
+"""Jobs as tables and as one object."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from edl.cluster.folder import ClusterFolder, Process
+from edl.cluster.snapshot import Counts, Row, Snapshot
+from edl.data import jobs
+from sqlflow_edl.reports.jobs import facts_table, instances_table, list_table, report
+
+SNAPSHOT = Snapshot(
+    "2026-01-01T00:00:00.000+00:00",
+    "2026-01-01T00:00:01.000+00:00",
+    tasks={"train": Counts(1200, 2, 1), "evaluate": Counts(done=4)},
+    epoch=2,
+    epochs=9,
+    rows=81_920,
+    instances=(Row("worker-0", "worker", 2, "running", "pid 7", "", 2, "train 0:8192"),),
+    generation=1,
+    master="pid 5",
+    address="127.0.0.1:4711",
+    master_relaunches=1,
+)
+
+
+def supervised(snapshot: Snapshot | None = SNAPSHOT) -> jobs.JobFolder:
+    job = jobs.create("train", "SELECT *\n  FROM t TO TRAIN DNN LABEL y INTO m")
+    folder = ClusterFolder(job.path)
+    folder.write_supervisor(Process.of(os.getpid()))
+    if snapshot is not None:
+        snapshot.write(folder.snapshot)
+    return job
+
+
+def rows(reader: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = reader.read_all().to_pylist()
+    return found
+
+
+def test_a_running_job_has_its_tasks_and_every_process() -> None:
+    found = report(supervised())
+    assert found.tasks["train"] == Counts(1200, 2, 1)
+    assert (found.state, found.epoch, found.rows, found.generation) == ("running", 2, 81_920, 1)
+    assert [(row.name, row.role, row.place, row.relaunches) for row in found.instances] == [
+        ("supervisor", "supervisor", f"pid {os.getpid()}", 0),
+        ("master", "master", "pid 5", 1),
+        ("worker-0", "worker", "pid 7", 2),
+    ]
+    assert found.instances[1].address == "127.0.0.1:4711"
+    assert rows(instances_table(found))[2] == {
+        "name": "worker-0",
+        "role": "worker",
+        "state": "running",
+        "place": "pid 7",
+        "address": "",
+        "incarnation": 2,
+        "relaunches": 2,
+        "task": "train 0:8192",
+    }
+
+
+def test_the_facts_are_those_that_there_are() -> None:
+    facts = {row["fact"]: row["value"] for row in rows(facts_table(report(supervised())))}
+    assert facts["train tasks"] == "1,200 to do, 2 in work, 1 done"
+    assert (facts["epoch"], facts["rows"]) == ("2 of 9", "81,920")
+    assert "error" not in facts
+    job = supervised(None)
+    job.end("failed", "there is no table t")
+    facts = {row["fact"]: row["value"] for row in rows(facts_table(report(job)))}
+    assert facts["error"] == "there is no table t"
+    assert not {"epoch", "rows", "train tasks"} & facts.keys()
+
+
+def test_a_job_whose_first_master_is_not_there_yet_says_so() -> None:
+    [_, master] = report(supervised(None)).instances
+    assert (master.state, master.place) == ("pending", "")
+
+
+def test_of_a_job_that_is_over_no_instance_runs() -> None:
+    job = supervised()
+    job.update(started_as="another boot:1")
+    found = report(job)
+    assert found.state == "died"
+    assert {row.state for row in found.instances} == {"ended"}
+    job.end("done")
+    assert report(job).state == "done"
+
+
+def test_a_job_of_one_process_has_that() -> None:
+    [client] = report(jobs.create("train")).instances
+    assert (client.role, client.place, client.state) == ("client", f"pid {os.getpid()}", "running")
+
+
+def test_the_logs_are_named_by_instance() -> None:
+    job = jobs.create("train")
+    for name in ("worker-1.log", "master.log", "other.txt"):
+        (job.logs / name).write_text("")
+    assert report(job).logs == ("master", "worker-1")
+
+
+def test_the_list_has_a_line_for_each_job_and_goes_on_after_a_damaged_one() -> None:
+    first, damaged, last = supervised(), jobs.create("predict"), jobs.create("evaluate", "SELECT " + "x" * 99)
+    (damaged.path / "status.json").write_text("{")
+    last.end("done")
+    found = rows(list_table(jobs.jobs()))
+    assert [(row["job"], row["kind"], row["state"]) for row in found] == [
+        (first.id, "train", "running"),
+        (damaged.id, None, "damaged"),
+        (last.id, "evaluate", "done"),
+    ]
+    assert found[0]["statement"] == "SELECT * FROM t TO TRAIN DNN LABEL y INTO m"
+    assert found[2]["statement"].endswith("x…")
+    assert len(found[2]["statement"]) == 60
+
+
+def test_a_report_is_json() -> None:
+    found = msgspec.json.decode(msgspec.json.encode(report(supervised())))
+    assert found["tasks"]["evaluate"] == {"todo": 0, "doing": 0, "done": 4}
+    assert found["instances"][2]["task"] == "train 0:8192"
