@@ -19,6 +19,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*|")
 
 def check_names(spec: JobSpec) -> None:
     """SpecError: a text that a program would have as a name is none."""
+    if spec.zoo is not None:
+        raise SpecError(
+            f"{spec.model.name} is a model of `edl train --model_def`, and has no program of a statement",
+            hint="use it with edl predict --model_def and --weights",
+        )
     for what, name in _names(spec):
         parts = name.split(".") if what in _DOTTED else [name]
         if not all(map(_is_name, parts)):

@@ -34,6 +34,7 @@ from edl.spec import (
     Normalize,
     Numeric,
     OneHot,
+    RawLabel,
     Standardize,
     Vocabulary,
     Year,
@@ -228,6 +229,8 @@ def _label(spec: JobSpec) -> Expression:
     label = spec.label
     if isinstance(label, ClassLabel):
         return Call("fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes)))))
+    if isinstance(label, RawLabel):
+        raise SpecError(f"the label {label.column} is what no statement makes")
     return Call(
         "fc.label", (literal(label.column), ("mean", literal(label.mean)), ("std", literal(label.std)))
     )

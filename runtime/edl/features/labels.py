@@ -24,7 +24,7 @@ import pyarrow as pa
 from edl.errors import JobError, SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers, plain, texts
 from edl.features.categories import Levels
-from edl.spec import ClassLabel, Label, RegressionLabel
+from edl.spec import ClassLabel, Label, RawLabel, RegressionLabel
 
 Mode = Literal["train", "evaluate", "predict"]
 Labels = npt.NDArray[np.float32] | npt.NDArray[np.int64]
@@ -119,7 +119,27 @@ class ClassTarget:
         )
 
 
-Target = RegressionTarget | ClassTarget
+class RawTarget:
+    """Outputs of which nothing is known; the labels are what `feed` of the module gives."""
+
+    def __init__(self, spec: RawLabel) -> None:
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> None:
+        """None: there is no column to read."""
+
+    def scores(self, outputs: Outputs) -> Floats:
+        return outputs.astype(np.float64)
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """A number per row, or a list of them; NULL where the model gave none (NaN, an infinity)."""
+        width = math.prod(scores.shape[1:])
+        values = scores.ravel().astype(np.float64)
+        numbers = pa.array(values, mask=~np.isfinite(values))
+        return numbers if width == 1 else pa.FixedSizeListArray.from_arrays(numbers, width)
+
+
+Target = RegressionTarget | ClassTarget | RawTarget
 
 
 def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
@@ -134,6 +154,8 @@ def class_label(column: str, classes: Iterable[str | bool | int]) -> ClassTarget
 
 def target(spec: Label) -> Target:
     """The target of a JobSpec's label."""
+    if isinstance(spec, RawLabel):
+        return RawTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 

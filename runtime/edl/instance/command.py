@@ -17,10 +17,10 @@ from edl.data import jobs
 from edl.data.pinned import write_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError
-from edl.instance import work
+from edl.instance import work, zoo_job
 from edl.instance.client import available_cores
 from edl.instance.output import check_suffix, write_rows
-from edl.program import READER_FILE, load_reader, read_spec, unload, user_code
+from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd, Figures, Progress
 from edl.tasks.outcome import Outcome
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Pin the program's rows, run its job and show what it came to; or export its model, which needs no rows."""
+    """Pin the rows, run the job and show what it came to; or export a model, which needs no rows."""
+    if options.program is None:
+        _run_module(options)
+        return
     folder: Path = options.program.absolute()
     spec = read_spec(folder)
     if options.kind == "export":
@@ -45,11 +48,30 @@ def run_command(options: argparse.Namespace) -> None:
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
-            weights = getattr(options, "weights", None)
-            outcome = work.run(
-                program, job, weights, observer=Narrator(sys.stderr), cancelled=threading.Event()
-            )
+            outcome = _run(program, job, options)
         _FINISH[options.kind](outcome, job, options)
+
+
+def _run_module(options: argparse.Namespace) -> None:
+    """The same of a hand-written module: what a program folder says stands on the command line."""
+    spec = zoo_job.job_spec(options)
+    if options.kind == "predict":
+        check_suffix(options.output)
+    with _job(options.kind) as job:
+        zoo_job.write_program(job.program, spec)
+        with work.loaded(job.program, spec, threads=options.threads or available_cores()) as program:
+            pinned = zoo_job.pinned_rows(program, options, job)
+            print(f"{pinned.rows:,} rows", file=sys.stderr)
+            if options.weights is not None:
+                zoo_job.note_changes(spec, options.weights)
+            program = zoo_job.with_output(program, pinned)
+            outcome = _run(program, job, options)
+        _FINISH[options.kind](outcome, job, options)
+
+
+def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
+    narrator = Narrator(sys.stderr, getattr(options, "log_loss_steps", None) or 0)
+    return work.run(program, job, options.weights, observer=narrator, cancelled=threading.Event())
 
 
 @contextlib.contextmanager
@@ -96,10 +118,15 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
 
 
 class Narrator:
-    """Tells of progress on a terminal in one line that changes, elsewhere in a line per epoch."""
+    """Tells of progress on a terminal in one line that changes, elsewhere in a line per epoch.
 
-    def __init__(self, file: TextIO) -> None:
+    every: a line with the loss each time that so many steps are taken, as far as progress is told; 0: none.
+    """
+
+    def __init__(self, file: TextIO, every: int = 0) -> None:
         self._file = file
+        self._every = every
+        self._told = 0  # the step of the last such line
         self._live = file.isatty()
 
     def __call__(self, event: Progress | EpochEnd) -> None:
@@ -107,7 +134,11 @@ class Narrator:
             self._write(
                 f"epoch {event.epoch}  step {event.step:,}  loss {_shown(event.loss)}{_listed(event.metrics)}"
             )
-        elif self._live:
+            return
+        if self._every and event.loss is not None and event.step - self._told >= self._every:
+            self._told = event.step - event.step % self._every
+            self._write(f"epoch {event.epoch}  step {event.step:,}  loss {_shown(event.loss)}")
+        if self._live:
             share = 100 * event.rows / max(event.total, 1)
             loss = "" if event.loss is None else f"  loss {event.loss:.4g}"
             text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"

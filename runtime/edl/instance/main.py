@@ -1,13 +1,17 @@
-"""The `edl` command: run a program folder by hand, with no SQL.
+"""The `edl` command: run a program folder or a hand-written module, with no SQL.
 
     edl train    --program DIR [--output FILE]
     edl evaluate --program DIR --weights ARCHIVE
     edl predict  --program DIR --weights ARCHIVE [--output FILE]
     edl export   --program DIR --weights ARCHIVE --output FILE.keras|FOLDER|FILE.pt2|FILE.onnx
+    edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
+    edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
+    edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
 
-The rows are fixed by the program's own reader.py, `pin(folder, *, seed, shuffle)`, and held-out rows that have a query
-of their own by its `pin_held_out(folder)`. Figures and predictions go to
-standard output, progress and messages to standard error. Nothing heavy is imported before the arguments are right.
+A module's rows are those of files (see `edl.data.ranges`), or of its own reader. A program's are fixed by its own
+reader.py, `pin(folder, *, seed, shuffle)`, and held-out rows that have a query of their own by its
+`pin_held_out(folder)`. Figures and predictions go to standard output, progress and messages to standard error. Nothing
+heavy is imported before the arguments are right.
 """
 
 from __future__ import annotations
@@ -19,19 +23,22 @@ from pathlib import Path
 
 from edl import exit_codes
 from edl.errors import SQLFlowError
+from edl.instance.arguments import add_model, add_training, check_flags, check_use, positive
 from edl.version import VERSION
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    try:
+        options = _options(sys.argv[1:] if arguments is None else arguments)
+    except SQLFlowError as error:
+        _complain(error)
+        return exit_codes.USAGE
     from edl.instance.command import run_command
 
     try:
         run_command(options)
     except SQLFlowError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
+        _complain(error)
         return exit_codes.FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -39,75 +46,90 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_codes.OK
 
 
-def _parser() -> argparse.ArgumentParser:
+def _complain(error: SQLFlowError) -> None:
+    print(f"error: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options; SemanticError: an argument that is unknown, or does not go with the others."""
+    parser, commands = _parser()
+    command = commands.get(arguments[0]) if arguments else None
+    if command is not None:
+        check_flags(arguments[1:], command)
+    options = parser.parse_args(arguments)
+    if options.kind != "export":
+        check_use(options)
+    return options
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and that of each command."""
     parser = argparse.ArgumentParser(
         prog="edl",
-        description="Train, evaluate or predict with a program folder: model.py, job.json and reader.py.",
+        description="Train, evaluate or predict with a program folder (model.py, job.json and reader.py), or with a "
+        "hand-written module of a model zoo.",
         epilog=f"exit codes:\n{exit_codes.HELP}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"edl {VERSION}")
-    commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
+    parsers = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
+    commands = {
+        name: parsers.add_parser(name, help=help_, allow_abbrev=False) for name, help_ in _COMMANDS.items()
+    }
+    for name, command in commands.items():
+        _add_common(command, name)
+        if name != "export":
+            add_model(command, name)
+    _add_train(commands["train"])
+    output = "a .csv, .parquet or .arrow file (default: CSV on standard output)"
+    commands["predict"].add_argument("--output", type=Path, metavar="FILE", help=output)
+    output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
+    commands["export"].add_argument("--output", type=Path, metavar="FILE", required=True, help=output)
+    return parser, commands
 
-    train = commands.add_parser("train", help="train a model and write its archive")
-    _common(train)
-    train.add_argument(
-        "--output", type=Path, default=Path("model.zip"), help="the archive (default: %(default)s)"
+
+_COMMANDS = {
+    "train": "train a model and write its archive",
+    "evaluate": "measure a trained model",
+    "predict": "predict with a trained model",
+    "export": "write a trained model for use without this package",
+}
+
+
+def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
+    required = kind == "export"
+    parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="the program folder")
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="of the framework (default: the cores there are)"
     )
-    train.add_argument(
-        "--weights",
-        type=Path,
-        metavar="FILE",
-        help="start from these: a model's archive, or its weights.safetensors",
-    )
-    train.add_argument("--epochs", type=_positive, help="instead of the number in job.json")
-    train.add_argument(
-        "--batch-size", type=_positive, help="rows of an optimizer step, instead of those in job.json"
-    )
-    train.add_argument("--seed", type=int, help="instead of the one in job.json")
-
-    evaluate = commands.add_parser("evaluate", help="measure a trained model")
-    _common(evaluate)
-    _weights(evaluate)
-
-    predict = commands.add_parser("predict", help="predict with a trained model")
-    _common(predict)
-    _weights(predict)
-    predict.add_argument(
-        "--output", type=Path, help="a .csv, .parquet or .arrow file (default: CSV on standard output)"
-    )
-    export = commands.add_parser("export", help="write a trained model for use without this package")
-    _common(export)
-    _weights(export)
-    export.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)",
-    )
-    return parser
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--program", type=Path, required=True, metavar="DIR", help="the program folder")
-    parser.add_argument("--threads", type=_positive, help="of the framework (default: the cores there are)")
-
-
-def _weights(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
+        "--checkpoint_dir_for_init",
         type=Path,
-        required=True,
+        required=kind != "train",
         metavar="FILE",
-        help="the model's archive, or its weights.safetensors",
+        help=f"{'start from these: ' * (kind == 'train')}a model's archive, or its weights.safetensors",
     )
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path("model.zip"),
+        help="the archive (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--epochs", "--num_epochs", type=positive, metavar="N", help="instead of those in job.json"
+    )
+    parser.add_argument(
+        "--batch-size", "--minibatch_size", type=positive, metavar="N", help="rows of an optimizer step"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="instead of the one in job.json")
+    add_training(parser)
 
 
 if __name__ == "__main__":

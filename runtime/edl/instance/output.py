@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import pyarrow as pa
 
@@ -37,7 +37,7 @@ def write_rows(rows: pa.RecordBatchReader, file: Path | None) -> None:
 
 def _print(rows: pa.RecordBatchReader) -> None:
     try:
-        _write(_csv_writer, rows, sys.stdout.buffer)
+        _write(_CSVWriter, rows, sys.stdout.buffer)
         sys.stdout.flush()
     except BrokenPipeError:  # `head` has seen enough; Python must not complain again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,10 +51,35 @@ def _write(
             writer.write_batch(batch)
 
 
-def _csv_writer(sink: IO[bytes], schema: pa.Schema) -> Any:
-    from pyarrow import csv
+class _CSVWriter:
+    """CSV has no lists: a column of lists of one length becomes a column for each place, `x_0`, `x_1`, …"""
 
-    return csv.CSVWriter(sink, schema)
+    def __init__(self, sink: IO[bytes], schema: pa.Schema) -> None:
+        from pyarrow import csv
+
+        self._writer = csv.CSVWriter(sink, _flat(pa.RecordBatch.from_pylist([], schema=schema)).schema)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(_flat(batch))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+
+def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    columns: dict[str, pa.Array] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not pa.types.is_fixed_size_list(column.type):
+            columns[name] = column
+            continue
+        for place in range(column.type.list_size):
+            columns[f"{name}_{place}"] = pc.list_element(column, place)
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _parquet_writer(sink: IO[bytes], schema: pa.Schema) -> Any:
@@ -64,7 +89,7 @@ def _parquet_writer(sink: IO[bytes], schema: pa.Schema) -> Any:
 
 
 _WRITERS: Mapping[str, Callable[[IO[bytes], pa.Schema], Any]] = {
-    ".csv": _csv_writer,
+    ".csv": _CSVWriter,
     ".parquet": _parquet_writer,
     ".arrow": pa.ipc.new_file,
 }

@@ -11,7 +11,7 @@ from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
-from edl.spec import Label, RegressionLabel
+from edl.spec import Label, RawLabel, RegressionLabel
 
 Kind = Literal["regression", "binary", "multiclass"]
 
@@ -63,6 +63,8 @@ def kind_of(label: Label) -> Kind:
     """Which metrics suit the label."""
     if isinstance(label, RegressionLabel):
         return "regression"
+    if isinstance(label, RawLabel):
+        raise SemanticError("metrics by name need to know what is predicted, and the model does not say it")
     return "binary" if label.binary else "multiclass"
 
 

@@ -47,12 +47,17 @@ def functions(framework: str) -> tuple[Function, ...]:
     return tuple(_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
 
 
-def check(module: ModuleType, framework: str, file: str) -> Mapping[str, Callable[..., Any]]:
-    """The contract's functions that the module defines; JobError names the first that is missing or does not fit."""
+def check(
+    module: ModuleType, framework: str, file: str, given: Mapping[str, object] | None = None
+) -> Mapping[str, Callable[..., Any]]:
+    """The contract's functions that the module defines; JobError names the first that is missing or does not fit.
+
+    given: functions that stand for those of the module, by their name in the contract.
+    """
     contract = functions(framework)
     found: dict[str, Callable[..., Any]] = {}
     for function in contract:
-        value = getattr(module, function.name, None)
+        value: Any = (given or {}).get(function.name) or getattr(module, function.name, None)
         if value is None:
             _check_absent(function, module, contract, file)
             continue

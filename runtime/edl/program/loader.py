@@ -17,6 +17,7 @@ from edl.program.contract import check
 from edl.program.digest import is_edited
 from edl.program.own import make_importable, with_digest
 from edl.program.user_code import user_code
+from edl.program.zoo import import_zoo, zoo_functions
 from edl.spec import JobSpec, from_json
 
 MODEL_FILE = "model.py"
@@ -38,7 +39,8 @@ class Program:
 
     @property
     def file(self) -> Path:
-        return self.folder / MODEL_FILE
+        """The source that errors point into: model.py, or the module of a model zoo."""
+        return Path(self.module.__file__ or self.folder / MODEL_FILE)
 
     def has(self, function: str) -> bool:
         return function in self.functions
@@ -59,12 +61,16 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
 
     Every call imports anew under a new module name, so two programs, or two versions of one, live side by side;
     files beside model.py are found by `__file__`, and modules beside it by `from . import name`.
+    A module of a model zoo takes the place of model.py where the JobSpec names one; see `edl.program.zoo`.
     A model of the user's own is imported as it is on disk now; the source of one that is used must be that of training.
     JobError: no such file, an error in model.py with its line, a function that is missing or takes other arguments.
     SpecError: job.json is not a JobSpec.
     """
     folder = Path(folder).absolute()
     spec = spec or read_spec(folder)
+    if spec.zoo is not None:
+        module = import_zoo(spec.zoo)
+        return Program(folder, spec, module, zoo_functions(spec, spec.zoo, module), edited=True)
     if spec.own is not None:
         spec = with_digest(spec)
         make_importable(spec.model.name)

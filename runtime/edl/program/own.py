@@ -127,9 +127,12 @@ def _is_installed(file: Path) -> bool:
     return file.is_relative_to(sysconfig.get_path("stdlib")) or any(part in _INSTALLED for part in file.parts)
 
 
-def make_importable(dotted: str) -> None:
-    """Let this process import the module of the name as it is now on disk, not as it was imported before."""
-    for folder in search_path():
+def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
+    """Let this process import the module of the name as it is now on disk, not as it was imported before.
+
+    folders: that it is looked for in, besides Python's path; None is `search_path()`.
+    """
+    for folder in search_path() if folders is None else folders:
         if folder not in sys.path:
             sys.path.append(folder)
             _added.append(folder)

@@ -224,4 +224,15 @@ class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="c
         return 1 if self.binary else len(self.classes)
 
 
-Label = RegressionLabel | ClassLabel
+class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
+    """What a hand-written module predicts, when it does not say what that is: the model's outputs as they are."""
+
+    column: str
+
+    @property
+    def outputs(self) -> int:
+        """Not known before the model is there."""
+        return 0
+
+
+Label = RegressionLabel | ClassLabel | RawLabel

@@ -75,9 +75,26 @@ class Own(Struct, frozen=True):
     passes: tuple[str, ...] = ()
 
 
+class Zoo(Struct, frozen=True):
+    """A hand-written module of a model zoo, which stands in place of a program's model.py.
+
+    path: the folder of the zoo, where the job runs. module, attribute: what makes the model, with the parameters of
+    `JobSpec.model`. digest: of the module's source, SHA-256. functions: of the contract, those that have another name,
+    or are in another module: `my_loss`, `losses.my_loss`. reader_params: what custom_data_reader is given by name.
+    """
+
+    path: str
+    module: str
+    attribute: str
+    digest: str
+    functions: dict[str, str] = {}
+    reader_params: dict[str, Parameter] = {}
+
+
 class Training(Struct, frozen=True):
     """How the optimizer's steps are taken.
 
+    minibatches_per_task: rows that are handed out and permuted together; 0 leaves it to `edl.tasks.ranges`.
     early_stopping: end after so many epochs without a held-out loss that is lower by more than `min_delta`; 0 never.
     keep: the weights of the epoch with the lowest held-out loss, or those of the last step. Both need held-out rows.
     """
@@ -87,6 +104,7 @@ class Training(Struct, frozen=True):
     shuffle: bool = True
     seed: int = 0
     max_steps: int = 0  # 0: no limit
+    minibatches_per_task: int = 0
     validation_fraction: float = 0.0
     early_stopping: int = 0
     min_delta: float = 0.0
@@ -154,6 +172,7 @@ class JobSpec(Struct, frozen=True):
     batch_size: int = 8192  # PREDICT, EVALUATE: rows of one forward pass
     validation: Query | None = None  # of the held-out rows, where they are not the last of the query's
     own: Own | None = None
+    zoo: Zoo | None = None
     edited: bool = False  # model.py no longer is what the compiler wrote
     version: int = VERSION
 

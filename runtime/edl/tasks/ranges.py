@@ -18,9 +18,9 @@ def generator(*seeds: int) -> np.random.Generator:
     return np.random.default_rng([seed % 2**64 for seed in seeds])
 
 
-def task_rows(batch_size: int) -> int:
-    """Rows of a training task: whole minibatches, at least `LEAST_ROWS`."""
-    return -(-LEAST_ROWS // batch_size) * batch_size
+def task_rows(batch_size: int, minibatches: int = 0) -> int:
+    """Rows of a training task: so many minibatches, or as many as `LEAST_ROWS` need."""
+    return (minibatches or -(-LEAST_ROWS // batch_size)) * batch_size
 
 
 def partition(start: int, end: int, rows: int) -> list[tuple[int, int]]:
@@ -56,7 +56,7 @@ class Ranges:
 
 def epoch_ranges(training: Training, rows: int, epoch: int) -> Ranges:
     """The ranges of an epoch, shuffled by (seed, epoch), as far as the limit of steps reaches."""
-    size = task_rows(training.batch_size)
+    size = task_rows(training.batch_size, training.minibatches_per_task)
     count = max(1, -(-rows // size))
     order = generator(training.seed, epoch).permutation(count) if training.shuffle else np.arange(count)
     if not training.max_steps:

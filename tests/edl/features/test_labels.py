@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 from edl import features as fc
 from edl import spec
 from edl.errors import JobError, SemanticError
+from edl.spec import RawLabel
 
 
 def batch(values: Any) -> pa.RecordBatch:
@@ -230,3 +231,11 @@ def test_a_target_keeps_its_spec() -> None:
 def test_a_wrong_label_is_refused(make: Any, message: str) -> None:
     with pytest.raises(SemanticError, match=message):
         make()
+
+
+def test_what_a_module_does_not_name_is_predicted_as_it_is() -> None:
+    raw = fc.target(RawLabel("prediction"))
+    assert raw.decode(np.array([[1.5], [np.nan]])).to_pylist() == [1.5, None]
+    assert raw.decode(np.array([[1.0, 2.0], [3.0, np.inf]])).to_pylist() == [[1.0, 2.0], [3.0, None]]
+    assert raw.decode(np.empty((0, 1))).to_pylist() == []
+    assert raw.transform(pa.record_batch({"x": [1]}), "train") is None

@@ -130,7 +130,7 @@ def test_an_output_that_cannot_be_written_is_named_before_anything_runs(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["train"], ["train", "--program", "x", "--epochs", "0"], ["evaluate", "--program", "x"]]
+    "arguments", [[], ["train", "--program", "x", "--epochs", "0"], ["evaluate", "--program", "x"]]
 )
 def test_wrong_arguments_exit_with_the_documented_code(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -48,3 +48,12 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
         write_rows(broken(), file)
     assert file.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["r.csv"]
+
+
+def test_lists_of_one_length_become_columns_of_csv(tmp_path: Path) -> None:
+    lists = pa.array([[1.0, 2.0], [3.0, None]], pa.list_(pa.float64(), 2))
+    rows = pa.table({"id": [1, 2], "p": lists})
+    write_rows(rows.to_reader(), tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == '"id","p_0","p_1"\n1,1,2\n2,3,\n'
+    write_rows(rows.slice(0, 0).to_reader(), tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text() == '"id","p_0","p_1"\n'

@@ -65,3 +65,8 @@ def test_without_shuffling_the_order_is_that_of_the_rows() -> None:
 )
 def test_a_task_holds_whole_minibatches(batch_size: int, rows: int) -> None:
     assert task_rows(batch_size) == rows
+
+
+def test_a_task_holds_as_many_minibatches_as_the_job_says() -> None:
+    found = epoch_ranges(Training(batch_size=10, minibatches_per_task=3, shuffle=False), 100, 1)
+    assert [found[number] for number in range(len(found))] == [(0, 30), (30, 60), (60, 90), (90, 100)]

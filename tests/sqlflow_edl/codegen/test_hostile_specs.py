@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
-from edl.errors import SQLFlowError
-from edl.spec import from_json, to_json
+from edl.errors import SpecError, SQLFlowError
+from edl.spec import Zoo, from_json, to_json
 from sqlflow_edl.codegen import Program, generate
 from tests.sqlflow_edl.codegen.test_program import JOBS, job
 
@@ -86,3 +87,9 @@ def test_a25_no_text_of_a_jobspec_becomes_code(name: str, framework: str) -> Non
             assert all(FILE.fullmatch(file) for file in program.files), (path, shape, program.files)
     assert made > 50
     assert refused > 50
+
+
+def test_a25_a_stored_model_of_a_zoo_makes_no_program() -> None:
+    spec = msgspec.structs.replace(job("dnn_regressor"), zoo=Zoo("/", "os", "system", ""))
+    with pytest.raises(SpecError, match="has no program of a statement"):
+        generate(spec)

@@ -1,0 +1,165 @@
+"""The arguments of `edl train | evaluate | predict --model_def`, by ElasticDL's names where they still mean something.
+
+Every argument is spelt out; one that is unknown is an error with the nearest right one, and one of ElasticDL's that
+has no meaning here, or none yet, is an error that says what to do instead. ElasticDL dropped both without a word.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from edl.errors import SemanticError, nearest
+
+FUNCTIONS = ("feed", "loss", "optimizer", "eval_metrics_fn", "callbacks", "custom_data_reader")
+DATA = {"train": "training_data", "evaluate": "validation_data", "predict": "prediction_data"}
+
+_DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"
+
+# Those that only jobs of a model zoo have.
+ZOO_ONLY = (
+    "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
+    "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
+    "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name", "num_workers",
+    "distribution_strategy",
+)  # fmt: skip
+
+
+def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
+    """The arguments that name a hand-written module and its data."""
+    group = parser.add_argument_group("a hand-written module of a model zoo")
+    group.add_argument(
+        "--model_def", metavar="NAME", help="what makes the model: package.module.custom_model"
+    )
+    group.add_argument("--model_zoo", type=Path, metavar="DIR", help="the folder of the package (default: .)")
+    group.add_argument(
+        "--model_params", metavar="K=V;…", help="of custom_model, as in: units=[16, 8]; kind='x'"
+    )
+    group.add_argument(
+        "--framework", choices=("keras", "torch"), help="where the module's imports do not tell"
+    )
+    if kind == "train":
+        group.add_argument("--training_data", metavar="DATA", help=_DATA)
+    if kind != "predict":
+        group.add_argument("--validation_data", metavar="DATA", help="the same, of rows to measure")
+    if kind == "predict":
+        group.add_argument("--prediction_data", metavar="DATA", help=_DATA)
+    group.add_argument("--data_reader_params", metavar="K=V;…", help="of the module's custom_data_reader")
+    for name in FUNCTIONS:
+        group.add_argument(
+            f"--{name}", metavar="NAME", help="the function of another name, or in module.name"
+        )
+    group.add_argument("--job_name", metavar="NAME", help="letters, digits, dots, dashes and underscores")
+    group.add_argument("--num_workers", type=positive, metavar="N", help="1, for now")
+    group.add_argument("--distribution_strategy", metavar="NAME", help="Local, for now")
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """Those of `edl train` alone."""
+    group = parser.add_argument_group("how a module of a model zoo is trained")
+    group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="handed out together")
+    group.add_argument("--max_step", type=positive, metavar="N", help="optimizer steps, whatever the epochs")
+    steps = "measure --validation_data after so many steps, besides at the end of each epoch"
+    group.add_argument("--evaluation_steps", type=positive, metavar="N", help=steps)
+    group.add_argument(
+        "--evaluation_throttle_secs", type=seconds, metavar="S", help="… or every so many seconds"
+    )
+    group.add_argument("--evaluation_start_delay_secs", type=seconds, metavar="S", help="… the first time")
+    group.add_argument("--log_loss_steps", type=positive, metavar="N", help="show the loss every N steps")
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
+    return number
+
+
+def check_flags(written: Sequence[str], command: argparse.ArgumentParser) -> None:
+    """SemanticError: a flag that the command has not, with what to write instead."""
+    flags = [flag for flag in command._option_string_actions if flag.startswith("--")]
+    for argument in written:
+        flag = argument.partition("=")[0]
+        if not flag.startswith("--") or flag == "--" or flag in flags:
+            continue
+        if (instead := _REFUSED.get(flag[2:])) is not None:
+            raise SemanticError(f"{flag} of ElasticDL {instead[0]}", hint=instead[1])
+        near = nearest(flag, flags)
+        raise SemanticError(
+            f"there is no argument {flag}", hint=f"did you mean {near}?" if near else "see --help"
+        )
+
+
+def check_use(options: argparse.Namespace) -> None:
+    """SemanticError unless the options name one program, or one module with its data."""
+    if (options.program is None) == (options.model_def is None):
+        raise SemanticError(
+            "name what to run: either --program or --model_def",
+            hint="--program DIR is a program folder, --model_def package.module.custom_model a hand-written module",
+        )
+    if options.program is not None:
+        given = [name for name in ZOO_ONLY if getattr(options, name, None) is not None]
+        if given:
+            raise SemanticError(
+                f"--{given[0]} is of hand-written modules, and a program says it itself",
+                hint="edit job.json or model.py of the program, or name a module with --model_def",
+            )
+        return
+    data = DATA[options.kind]
+    if getattr(options, data) is None:
+        raise SemanticError(f"--{data} is needed: {_DATA}")
+    if options.kind == "train" and options.validation_data is None:
+        timed = ("evaluation_steps", "evaluation_throttle_secs", "evaluation_start_delay_secs")
+        for name in timed:
+            if getattr(options, name) is not None:
+                raise SemanticError(f"--{name} needs --validation_data", hint="the rows to measure")
+
+
+# ElasticDL's other arguments -> what is said of them, and what to do instead ----------------------------------
+
+_SERVERS = "is not there yet", "a job trains in one process for now: leave it out"
+_CHECKPOINTS = "is not there yet", "the trained model is written to --output"
+_KUBERNETES = (
+    "is of jobs on Kubernetes, which are not there yet",
+    "this command runs on this machine: leave it out",
+)
+_IMAGES = "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
+_OWN_LOOP = "ran a training loop of your own", "give loss and optimizer in the module; edl has the loop"
+_ALWAYS = "has no choice any more: it is always so", "leave it out"
+
+_REFUSED: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("num_ps_pods", "use_async", "grads_to_wait", "get_model_steps", "sync_version_tolerance",
+         "lr_staleness_modulation"), _SERVERS),
+    **dict.fromkeys(("checkpoint_steps", "checkpoint_dir", "keep_checkpoint_max"), _CHECKPOINTS),
+    **dict.fromkeys(
+        ("image_name", "worker_image", "namespace", "volume", "image_pull_policy", "restart_policy", "envs",
+         "populate_env_names", "cluster_spec", "cluster_spec_json", "yaml", "force_use_kube_config_file", "aux_params",
+         "master_pod_priority", "worker_pod_priority", "ps_pod_priority", "relaunch_on_worker_failure",
+         "relaunch_timeout_worker", "extra_pypi_index",
+         *(f"{role}_resource_{what}" for role in ("master", "worker", "ps") for what in ("request", "limit"))),
+        _KUBERNETES),
+    **dict.fromkeys(
+        ("docker_base_url", "docker_tlscert", "docker_tlskey", "docker_image_repository", "image_base"), _IMAGES),
+    **dict.fromkeys(("job_command", "need_elasticdl_job_service", "need_tf_config"), _OWN_LOOP),
+    **dict.fromkeys(("need_task_manager", "need_pod_manager", "task_fault_tolerance", "use_go_ps"), _ALWAYS),
+    "dataset_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
+    "input_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
+    "records_per_task": ("is gone", "--num_minibatches_per_task times --minibatch_size are the rows of a task"),
+    "learning_rate_scheduler": ("is gone", "define learning_rate(steps) in the module"),
+    "tensorboard_log_dir": ("is gone", "the archive of the model holds its learning curve"),
+    "prediction_outputs_processor": ("is gone", "predictions are written to --output, or to standard output"),
+    "collective_communicator_service_name": ("is gone", "leave it out"),
+    "num_of_redis_instances": ("is gone", "leave it out"),
+    "embedding_service_endpoint": ("is gone", "leave it out"),
+    "log_file_path": ("is gone", "write 2> FILE behind the command: messages go to standard error"),
+    "log_level": ("is gone", "leave it out"),
+}  # fmt: skip

@@ -1,0 +1,117 @@
+"""Hand-written modules of a model zoo, in place of a program's model.py.
+
+A zoo is a folder of packages and modules. `--model_def digits.keras_net.custom_model` is the function or class
+`custom_model` of `<zoo>/digits/keras_net.py`; the other functions of the contract stand beside it, under their own
+names or those that the job gives. The module is imported under its name in the zoo, with the zoo on Python's path: it
+may import its siblings with `from . import layers` and with `from digits import layers`. What is installed comes
+first on that path, so a zoo's package must not have the name of an installed one. `requirements.txt` is not read.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from edl.errors import JobError, SemanticError, did_you_mean
+from edl.program.contract import check
+from edl.program.own import OwnModel, find, make_importable
+from edl.program.user_code import user_code
+from edl.spec import JobSpec, Zoo
+
+RENAMED = ("feed", "loss", "optimizer", "eval_metrics_fn", "callbacks", "custom_data_reader")
+REQUIREMENTS = "requirements.txt"
+
+
+def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
+    """What a model_def means, by a look at the source; the zoo is on Python's path afterwards.
+
+    SemanticError: there is no such folder, module or name, or an installed package hides the zoo's.
+    """
+    if not zoo.is_dir():
+        raise SemanticError(
+            f"there is no folder {zoo}", hint="--model_zoo is the folder that holds the packages"
+        )
+    make_importable(model_def, [str(zoo)])
+    top = model_def.partition(".")[0]
+    if PathFinder.find_spec(top, [str(zoo)]) is None:
+        names = [module.name for module in pkgutil.iter_modules([str(zoo)])]
+        hint = did_you_mean(top, names) or "--model_def is such as package.module.custom_model"
+        raise SemanticError(f"the model zoo {zoo} has no module {top}", hint=hint)
+    found = find(model_def)
+    used = PathFinder.find_spec(top)
+    if used is None or not _lies_in(used.origin or next(iter(used.submodule_search_locations or [""])), zoo):
+        raise SemanticError(
+            f"{top} of the model zoo is hidden by the installed package of that name",
+            hint=f"give the zoo's {top} another name",
+        )
+    return found
+
+
+def import_zoo(zoo: Zoo) -> ModuleType:
+    """The module, as it is on disk now. UserCodeError: it raises while it is imported."""
+    make_importable(zoo.module, [zoo.path])
+    return _import(zoo.module, Path(zoo.path))
+
+
+def zoo_functions(spec: JobSpec, zoo: Zoo, module: ModuleType) -> Mapping[str, Callable[..., Any]]:
+    """The contract's functions of the module, with the job's parameters in them. JobError: one is missing, or does
+    not fit."""
+    file = str(module.__file__)
+    given: dict[str, object] = {
+        name: _named(written, module, Path(zoo.path)) for name, written in zoo.functions.items()
+    }
+    model = _attribute(module, zoo.attribute)
+    given["custom_model"] = functools.partial(model, **spec.model.params) if callable(model) else model
+    reader = given.get("custom_data_reader") or getattr(module, "custom_data_reader", None)
+    if callable(reader):
+        given["custom_data_reader"] = _on_origin(reader, zoo.reader_params, file)
+    return check(module, spec.framework, file, given)
+
+
+def _import(name: str, zoo: Path) -> ModuleType:
+    file = zoo.joinpath(*name.split("."))
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    with user_code(file, "import"):
+        return importlib.import_module(name)
+
+
+def _named(written: str, module: ModuleType, zoo: Path) -> object:
+    """What a name that the job gives means: in the module itself, or in another of the zoo."""
+    other, _, name = written.rpartition(".")
+    return _attribute(_import(other, zoo) if other else module, name)
+
+
+def _attribute(module: ModuleType, name: str) -> object:
+    if not hasattr(module, name):
+        own = [each for each, value in vars(module).items() if callable(value) and each[0] != "_"]
+        raise JobError(f"{module.__file__} defines no {name}", hint=did_you_mean(name, own))
+    return getattr(module, name)
+
+
+def _on_origin(
+    reader: Callable[..., Any], params: Mapping[str, object], file: str
+) -> Callable[[Any, Path], Any]:
+    """The module's custom_data_reader(origin, **reader_params) as the contract calls it."""
+    try:
+        inspect.signature(reader).bind("origin", **params)
+    except TypeError as error:
+        raise JobError(
+            f"custom_data_reader in {file} cannot be called with the data and --data_reader_params: {error}",
+            hint="write: def custom_data_reader(origin, *, my_param=…):",
+        ) from None
+
+    def open_rows(pinned: Any, folder: Path) -> Any:
+        return reader(pinned.source, **params)
+
+    return open_rows
+
+
+def _lies_in(file: str, folder: Path) -> bool:
+    return Path(file).resolve().is_relative_to(folder.resolve())

@@ -1,0 +1,140 @@
+"""From a command line to the JobSpec of a hand-written module."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edl.errors import SemanticError, SpecError
+from edl.instance.main import _options
+from edl.instance.zoo_job import job_spec, parameters, write_program
+from edl.program import own
+from edl.spec import Evaluation, JobSpec, Training, from_json, to_json
+
+SOURCE = "import torch\n\ndef custom_model(units, kind='a'):\n    raise RuntimeError\n"
+
+
+@pytest.fixture(autouse=True)
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(own, "_added", [])
+    (tmp_path / "zoo_job_net.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def options(*more: str, kind: str = "train") -> argparse.Namespace:
+    given = ["--model_def", "zoo_job_net.custom_model", "--training_data", "x.csv"]
+    return _options([kind, *given, *more])
+
+
+def spec_of(*more: str) -> JobSpec:
+    return job_spec(options("--model_params", "units=3", *more))
+
+
+def test_the_command_line_becomes_a_spec_that_is_stored_and_read(zoo: Path) -> None:
+    spec = job_spec(
+        options(
+            *("--model_params", "units=[16, 8]; kind='x; y'", "--num_epochs", "3", "--minibatch_size", "32"),
+            *("--num_minibatches_per_task", "8", "--max_step", "99", "--validation_data", "y.csv"),
+            *("--evaluation_steps", "10", "--evaluation_throttle_secs", "5", "--job_name", "my-job.1"),
+            *("--loss", "losses.mine", "--feed", "feed", "--data_reader_params", "table='t'"),
+        )
+    )
+    assert from_json(to_json(spec)) == spec
+    assert spec.model.params == {"units": (16, 8), "kind": "x; y"}
+    assert spec.training == Training(epochs=3, batch_size=32, max_steps=99, minibatches_per_task=8)
+    assert spec.evaluation == Evaluation(steps=10, secs=5.0)
+    assert (spec.framework, spec.query.source, spec.output.name) == ("torch", "x.csv", "my-job.1")
+    assert spec.zoo is not None
+    assert (spec.zoo.path, spec.zoo.module) == (str(zoo), "zoo_job_net")
+    assert (spec.zoo.functions, spec.zoo.reader_params) == ({"loss": "losses.mine"}, {"table": "t"})
+
+
+@pytest.mark.parametrize("name", ["$(rm -rf x)", "a b", "'; DROP", '"', "", "-rf", "a/b", "a" * 64])
+def test_a20_a_job_name_that_a_shell_would_run_is_rejected(name: str) -> None:
+    with pytest.raises(SemanticError, match="is no name of a job"):
+        spec_of(f"--job_name={name}")
+
+
+@pytest.mark.parametrize("flag", ["--model_params", "--data_reader_params"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "units=__import__('pathlib').Path('ran').touch()",
+        "units=open('ran', 'w')",
+        "__import__('pathlib').Path('ran').touch()",
+        "units=(lambda: open('ran', 'w'))()",
+        "units=[open('ran', 'w') for _ in range(1)]",
+        "import os",
+        "units=f'{open(1)}'",
+        "units=" + "(" * 5000,
+        "units=1; units=2",
+        "units={'a': 1}",
+    ],
+)
+def test_a20_a_parameter_is_a_literal_and_nothing_is_executed(flag: str, value: str, zoo: Path) -> None:
+    with pytest.raises(SemanticError, match=flag):
+        job_spec(options("--model_params", "units=3", f"{flag}={value}"))
+    assert not (zoo / "ran").exists()
+
+
+def test_a20_a_function_name_that_is_none_is_rejected() -> None:
+    with pytest.raises(SemanticError, match="is no name of a function"):
+        spec_of("--loss", "x'); import os #")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        (" a = 1 ;b='x;y'; ", {"a": 1, "b": "x;y"}),
+        ("a=-1.5; b=None; c=True; d=[1, 'x']", {"a": -1.5, "b": None, "c": True, "d": (1, "x")}),
+    ],
+)
+def test_parameters_are_literals_of_python(text: str, found: dict[str, Any]) -> None:
+    assert parameters(text, "--model_params") == found
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "custom_model needs its parameter units"),
+        (("--model_params", "units=1; kid='a'"), "has no parameter kid"),
+        (("--model_params", "units=1", "--num_workers", "4"), "several workers are not there yet"),
+        (("--model_params", "units=1", "--distribution_strategy", "AllreduceStrategy"), "is not there yet"),
+    ],
+)
+def test_what_cannot_run_is_named_before_anything_does(more: tuple[str, ...], words: str) -> None:
+    with pytest.raises(SemanticError, match=words):
+        job_spec(options(*more))
+
+
+def test_a_module_that_does_not_tell_its_framework_is_asked_for(zoo: Path) -> None:
+    (zoo / "zoo_job_net.py").write_text(SOURCE.replace("import torch", ""))
+    with pytest.raises(SemanticError, match="do not tell its framework"):
+        spec_of()
+    assert spec_of("--framework", "keras").framework == "keras"
+
+
+def test_the_source_of_the_module_is_kept_and_requirements_are_noted(
+    zoo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (zoo / "requirements.txt").write_text("nothing\n")
+    (zoo / "program").mkdir()
+    spec = spec_of()
+    write_program(zoo / "program", spec)
+    assert from_json((zoo / "program" / "job.json").read_bytes()) == spec
+    assert (zoo / "program" / "zoo_job_net.py").read_text() == SOURCE
+    assert "requirements.txt is not read" in capsys.readouterr().err
+
+
+def test_weights_that_are_no_archive_are_named(zoo: Path) -> None:
+    (zoo / "w.zip").write_bytes(b"what")
+    given = ["--model_def", "zoo_job_net.custom_model", "--prediction_data", "x.csv", "--weights", "w.zip"]
+    with pytest.raises(SpecError, match=r"w\.zip|archive"):
+        job_spec(_options(["predict", *given]))

@@ -1,0 +1,90 @@
+"""The hand-written modules of samples/zoo, run by the `edl` command in a process of its own."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edl.models.archive import read_archive
+
+ZOO = Path(__file__).parents[2] / "samples" / "zoo"
+
+
+def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "edl.instance.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
+
+
+def figures(out: str) -> dict[str, float]:
+    return {name: float(value) for name, value in (line.split() for line in out.splitlines())}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What samples/zoo/make_data.py writes."""
+    folder = tmp_path_factory.mktemp("data")
+    subprocess.run([sys.executable, ZOO / "make_data.py", folder], check=True, timeout=120)
+    return folder
+
+
+@pytest.mark.parametrize("module", ["keras_net", "torch_net"])
+def test_digits_in_recordio_are_learnt_measured_and_predicted(
+    module: str, data: Path, tmp_path: Path
+) -> None:
+    model = ["--model_zoo", ZOO, "--model_def", f"digits.{module}.custom_model"]
+    train = ["--training_data", data / "digits" / "train-*.recordio", "--num_epochs", "15"]
+    trained = run("train", *model, *train, "--model_params", "filters=8", "--output", "d.zip", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    assert "1,500 rows" in trained.stderr
+    archive = read_archive(tmp_path / "d.zip")
+    assert archive.spec.label.column == "digit"
+    assert f"digits/{module}.py" in archive.program
+
+    test = data / "digits" / "test.recordio"
+    measured = run("evaluate", *model, "--validation_data", test, "--weights", "d.zip", cwd=tmp_path)
+    assert figures(measured.stdout)["accuracy"] > 0.93, measured.stderr
+    predicted = run("predict", *model, "--prediction_data", test, "--weights", "d.zip", cwd=tmp_path)
+    rows = list(csv.DictReader(predicted.stdout.splitlines()))
+    assert len(rows) == 297
+    assert rows[0].keys() >= {"digit", "digit_prob", "digit_prob_9"}
+
+
+def test_iris_in_csv_is_learnt_with_a_loss_of_another_module(data: Path, tmp_path: Path) -> None:
+    model = ["--model_zoo", ZOO, "--model_def", "iris.torch_dnn.Net", "--training_data", data / "iris.csv"]
+    more = ["--model_params", "units=[32, 16]", "--loss", "losses.smoothed", "--num_epochs", "60"]
+    trained = run("train", *model, *more, "--minibatch_size", "16", "--log_loss_steps", "100", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    assert figures(trained.stdout)["accuracy"] > 0.95
+    assert read_archive(tmp_path / "model.zip").spec.model.params == {"units": (32, 16)}
+
+
+def test_iris_with_held_out_rows_ends_when_its_own_callback_says_so(data: Path, tmp_path: Path) -> None:
+    header, *rows = (data / "iris.csv").read_text().splitlines()
+    (tmp_path / "train.csv").write_text("\n".join([header, *rows[:120]]))
+    (tmp_path / "test.csv").write_text("\n".join([header, *rows[120:]]))
+    trained = run(
+        *("train", "--model_zoo", ZOO, "--model_def", "iris.keras_dnn.custom_model", "--num_epochs", "300"),
+        *("--training_data", "train.csv", "--validation_data", "test.csv", "--minibatch_size", "16"),
+        *("--num_minibatches_per_task", "4", "--evaluation_steps", "20"),
+        cwd=tmp_path,
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert "the loss is 0.0" in trained.stderr
+    assert figures(trained.stdout)["accuracy"] > 0.9
+    assert "measured on the validation rows" in trained.stderr
+
+
+def test_an_error_of_a_module_is_its_own_line(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        (ZOO / "iris" / "torch_dnn.py").read_text().replace("return F.cross", "return 1 / 0, F.cross")
+    )
+    failed = run("train", "--model_def", "net.Net", "--training_data", data / "iris.csv", cwd=tmp_path)
+    assert failed.returncode == 1
+    first, second = failed.stderr.splitlines()[-2:]
+    assert "net.py:" in first
+    assert "in loss: ZeroDivisionError" in first
+    assert second.startswith("hint: return 1 / 0")
