@@ -1,4 +1,4 @@
-"""What a generated Keras program needs besides Keras: its inputs, and its features as one tensor.
+"""What a generated Keras program needs besides Keras: its inputs, its features as one tensor, and row tables.
 
 Keras runs on TensorFlow here; importing this module sets `KERAS_BACKEND`, and refuses another backend.
 
@@ -14,12 +14,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from edl.errors import JobError
 from edl.features import Entry, Features, Inputs
 from edl.nn.initial import EMBEDDING_SCALE
-from edl.spec import Embedding
+from edl.nn.rows import Initial, TableSpec
+from edl.nn.rows.combining import Combiner, check_combiner, divisor
+from edl.nn.rows.placement import firsts, grouped, is_outside, is_table
+from edl.nn.rows.reading import look_up
+from edl.spec import Embedding as EmbeddingFeature
 
 if "keras" not in sys.modules:
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -34,6 +36,68 @@ if keras.backend.backend() != "tensorflow":
     )
 
 
+@keras.saving.register_keras_serializable(package="edl")
+class Embedding(keras.layers.Layer):
+    """Rows of a table outside of the graph, for ids that are features: an input of the model, or several.
+
+    Called with ids int64 (n,) it gives (n, dim); with (n, k), or a list of k inputs (n,), it gives (n, k, dim), or with
+    a combiner (sum, mean, sqrtn) their rows combined, (n, dim). Ids are any int64. A step costs as much as the rows of
+    its minibatch, whatever the size of the table. The job's optimizer moves them lazily: see `edl.nn.rows.rules`.
+
+    table: its name; layers that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
+    of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
+    the ids of each input of a list, so that categories share a table without sharing rows.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        dim: int,
+        combiner: Combiner | None = None,
+        *,
+        initial: Initial = "uniform",
+        scale: float = EMBEDDING_SCALE,
+        num_ids: int = 0,
+        first: Sequence[int] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        check_combiner(combiner)
+        self.spec = TableSpec(table, dim, initial, scale, num_ids)
+        self.combiner = combiner
+        self.first = tuple(first)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        several = isinstance(input_shape, list)
+        shape = tuple(input_shape[0] if several else input_shape)
+        if several and len(input_shape) > 1:
+            shape = (*shape, len(input_shape))
+        return (*(shape[:1] if self.combiner else shape), self.spec.dim)
+
+    def call(self, ids: Any) -> Any:
+        tensors = list(ids) if isinstance(ids, list | tuple) else [ids]
+        found = look_up(self.spec, tensors, self.first or (0,) * len(tensors))
+        return combined(keras.ops.take(found.block, found.places, axis=0), self.combiner)
+
+    def get_config(self) -> dict[str, Any]:
+        spec = self.spec
+        own = {"table": spec.name, "dim": spec.dim, "combiner": self.combiner, "initial": spec.initial}
+        return {
+            **super().get_config(),
+            **own,
+            "scale": spec.scale,
+            "num_ids": spec.num_ids,
+            "first": self.first,
+        }
+
+
+def combined(vectors: Any, combiner: Combiner | None) -> Any:
+    """The rows of each example combined: (n, k, dim) to (n, dim)."""
+    if combiner is None or len(vectors.shape) == 2:
+        return vectors
+    return keras.ops.sum(vectors, axis=1) * divisor(combiner, vectors.shape[1])
+
+
 def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
     """A `keras.Input` for each array of `features.transform(batch)`, under the same name."""
     return {entry.name: _input(entry) for entry in features.entries}
@@ -41,7 +105,10 @@ def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
 
 def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
     """The features as one tensor, float32 (rows, features.width): the entries one after another."""
-    blocks = [_block(entry, inputs[entry.name]) for entry in features.entries]
+    blocks = [
+        _rows(group, inputs) if is_table(group) else _block(group[0], inputs[group[0].name])
+        for group in grouped(features.entries)
+    ]
     return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
 
 
@@ -57,10 +124,16 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
         weights = keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
         parts.append(weights(inputs[dense[0].name]))
     if categories:
-        first = np.cumsum([0, *(entry.num_ids for entry in categories)])
-        weights = keras.layers.Embedding(int(first[-1]), units, embeddings_initializer="zeros")
-        ids = keras.ops.stack([inputs[entry.name] for entry in categories], axis=1) + first[:-1]
-        parts.append(keras.ops.sum(weights(ids), axis=1))
+        first, total = firsts(categories)
+        ids = [inputs[entry.name] for entry in categories]
+        if is_outside(total, units):
+            name = f"{categories[0].name}_weights"
+            weights = Embedding(name, units, "sum", initial="zeros", num_ids=total, first=first, name=name)
+            parts.append(weights(ids))
+        else:
+            weights = keras.layers.Embedding(total, units, embeddings_initializer="zeros")
+            vectors = weights(keras.ops.stack(ids, axis=1) + keras.ops.convert_to_tensor(first, "int64"))
+            parts.append(keras.ops.sum(vectors, axis=1))
     return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
 
 
@@ -81,9 +154,17 @@ def _input(entry: Entry) -> Any:
 def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "dense":
         return tensor
-    if isinstance(entry.feature, Embedding):
+    if isinstance(entry.feature, EmbeddingFeature):
         return _vectors(entry, tensor)
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
+
+
+def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
+    """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
+    name, width = f"{group[0].name}_embedding", group[0].width
+    first, total = firsts(group)
+    layer = Embedding(name, width, num_ids=total, first=first, name=name)
+    return keras.layers.Reshape((len(group) * width,))(layer([inputs[entry.name] for entry in group]))
 
 
 def _vectors(entry: Entry, ids: Any) -> Any:

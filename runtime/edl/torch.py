@@ -1,4 +1,4 @@
-"""What a generated PyTorch program needs besides torch: its features as one tensor.
+"""What a generated PyTorch program needs besides torch: its features as one tensor, and row tables.
 
 Submodules are called `f0`, `f1`, … by position: a column may be called `type` or `a.b`, which are no module names.
 The vectors of an embedding start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE], as in `edl.keras`.
@@ -14,7 +14,13 @@ from torch import nn
 
 from edl.features import Entry, Features
 from edl.nn.initial import EMBEDDING_SCALE
-from edl.spec import Embedding
+from edl.nn.rows import Initial, TableSpec
+from edl.nn.rows.combining import Combiner, check_combiner, divisor
+from edl.nn.rows.placement import firsts, grouped, is_outside, is_table
+from edl.nn.rows.reading import look_up
+from edl.spec import Embedding as EmbeddingFeature
+
+BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
 
 
 def clipped(
@@ -32,6 +38,7 @@ def clipped(
 
     def clip(*_: object) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        parameters += getattr(optimizer, BLOCKS, [])
         if clipvalue is not None:
             nn.utils.clip_grad_value_(parameters, clipvalue)
         if clipnorm is not None:
@@ -49,6 +56,48 @@ def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
     return torch.tensor(weights)[labels.long()]
 
 
+class Embedding(nn.Module):
+    """Rows of a table outside of the graph, for ids that are features: an array of them, or several.
+
+    Called with ids int64 (n,) it gives (n, dim); with (n, k), or k arrays (n,), it gives (n, k, dim), or with a
+    combiner (sum, mean, sqrtn) their rows combined, (n, dim). Ids are any int64. A step costs as much as the rows of
+    its minibatch, whatever the size of the table. The job's optimizer moves them lazily: see `edl.nn.rows.rules`.
+
+    table: its name; modules that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
+    of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
+    the ids of each of several arrays, so that categories share a table without sharing rows.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        dim: int,
+        combiner: Combiner | None = None,
+        *,
+        initial: Initial = "uniform",
+        scale: float = EMBEDDING_SCALE,
+        num_ids: int = 0,
+        first: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        check_combiner(combiner)
+        self.spec = TableSpec(table, dim, initial, scale, num_ids)
+        self.combiner = combiner
+        self.first = tuple(first)
+
+    def forward(self, *ids: torch.Tensor) -> torch.Tensor:
+        found = look_up(self.spec, ids, self.first or (0,) * len(ids))
+        block, places = torch.as_tensor(found.block), torch.as_tensor(found.places)
+        return combined(nn.functional.embedding(places, block), self.combiner)
+
+
+def combined(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:
+    """The rows of each example combined: (n, k, dim) to (n, dim)."""
+    if combiner is None or vectors.ndim == 2:
+        return vectors
+    return vectors.sum(dim=1) * divisor(combiner, vectors.shape[1])
+
+
 class Concatenated(nn.Module):
     """The arrays of `features.transform(batch)` as one tensor, float32 (rows, features.width), entry after entry."""
 
@@ -60,8 +109,9 @@ class Concatenated(nn.Module):
             if kind is _OneHot:
                 self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
                 continue
-            for entry in entries:
-                self.add_module(entry.name, _Dense(entry) if kind is _Dense else _Vectors(entry))
+            for each in grouped(entries):
+                block = _Rows(each) if is_table(each) else kind(each[0])
+                self.add_module(each[0].name, block)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         blocks = [block(features) for block in self.children()]
@@ -85,17 +135,26 @@ class WeightedSum(nn.Module):
             self.numbers = nn.Linear(features.entries[0].width, units, bias=False)
             nn.init.zeros_(self.numbers.weight)
         if categories:
-            sizes = torch.tensor([entry.num_ids for entry in categories])
-            self.register_buffer("first", torch.cumsum(sizes, 0) - sizes, persistent=False)
-            self.ids = nn.Embedding(int(sizes.sum()), units)
-            nn.init.zeros_(self.ids.weight)
+            first, total = firsts(categories)
+            self.outside = is_outside(total, units)
+            if self.outside:
+                name = f"{self.categories[0]}_weights"
+                self.ids = Embedding(name, units, "sum", initial="zeros", num_ids=total, first=first)
+            else:
+                self.register_buffer("first", torch.tensor(first), persistent=False)
+                self.ids = nn.Embedding(total, units)
+                nn.init.zeros_(self.ids.weight)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         parts = [self.numbers(features[name]) for name in self.dense]
         if self.categories:
-            ids = torch.stack([features[name] for name in self.categories], dim=1) + self.first
-            parts.append(self.ids(ids).sum(dim=1))
+            ids = [features[name] for name in self.categories]
+            parts.append(self.ids(*ids) if self.outside else self._summed(torch.stack(ids, dim=1)))
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    def _summed(self, ids: torch.Tensor) -> torch.Tensor:
+        weights: torch.Tensor = self.ids(ids + self.first)
+        return weights.sum(dim=1)
 
 
 class _Dense(nn.Module):
@@ -105,6 +164,21 @@ class _Dense(nn.Module):
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return features[self.entry]
+
+
+class _Rows(nn.Module):
+    """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.entries = [entry.name for entry in entries]
+        first, total = firsts(entries)
+        name = f"{self.entries[0]}_embedding"
+        self.rows = Embedding(name, entries[0].width, num_ids=total, first=first)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        vectors: torch.Tensor = self.rows(*[features[name] for name in self.entries])
+        return vectors.flatten(1)
 
 
 class _Vectors(nn.Embedding):
@@ -140,4 +214,4 @@ class _OneHot(nn.Module):
 def _kind(entry: Entry) -> type[nn.Module]:
     if entry.kind == "dense":
         return _Dense
-    return _Vectors if isinstance(entry.feature, Embedding) else _OneHot
+    return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot

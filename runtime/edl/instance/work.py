@@ -120,7 +120,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     features = checked_features(program.call("feed", batch, "predict")[0], 2)
     adapter = nn.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(_weights(weights))
-    return write(adapter.framework, adapter.model, features, path)
+    return write(adapter.framework, adapter.standalone(), features, path)
 
 
 def _start(program: Program, weights: Path | None) -> Mapping[str, Array] | None:

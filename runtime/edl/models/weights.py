@@ -18,6 +18,7 @@ DTYPES = frozenset({
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 })  # fmt: skip
 _RESERVED = "__metadata__"
+_PLACES = (":ids", ":seed")
 MOST_HEADER_BYTES = 100 << 20  # the format's own limit
 
 
@@ -35,7 +36,10 @@ def loads(data: bytes) -> dict[str, np.ndarray]:
 
 
 def count(file: IO[bytes]) -> int:
-    """How many numbers a safetensors file holds, from its header alone. SpecError: damaged."""
+    """How many numbers a safetensors file holds, from its header alone. SpecError: damaged.
+
+    The ids and seeds of row tables (`edl.nn.rows.tables`) say where numbers are, and are not counted.
+    """
     length = int.from_bytes(file.read(8), "little")
     try:
         if length > MOST_HEADER_BYTES:
@@ -43,7 +47,11 @@ def count(file: IO[bytes]) -> int:
         header = msgspec.json.decode(file.read(length), type=dict[str, _Entry])
     except (ValueError, msgspec.MsgspecError) as error:
         raise SpecError(f"the weights are damaged: {error}") from None
-    return sum(math.prod(entry.shape) for name, entry in header.items() if name != _RESERVED)
+    return sum(
+        math.prod(entry.shape)
+        for name, entry in header.items()
+        if name != _RESERVED and not name.endswith(_PLACES)
+    )
 
 
 class _Entry(msgspec.Struct):

@@ -37,7 +37,7 @@ class _Framework(Protocol):
 
     def seed(self, seed: int) -> None: ...
 
-    def create(self, program: Program, features: Features, labels: Array | None) -> Adapter: ...
+    def create(self, program: Program, features: Features, labels: Array | None, seed: int) -> Adapter: ...
 
 
 def prepare(framework: str, threads: int) -> None:
@@ -66,7 +66,7 @@ def create(program: Program, features: Features, labels: Array | None, *, seed: 
     """
     framework = program.spec.framework
     seed_everything(framework, seed)
-    return _framework(framework).create(program, features, labels)
+    return _framework(framework).create(program, features, labels, seed)
 
 
 def _framework(name: str) -> _Framework:

@@ -71,6 +71,10 @@ class Adapter(Protocol):
 
     def set_learning_rate(self, rate: float) -> None: ...
 
+    def standalone(self) -> Any:
+        """The model with the rows of its tables in it, as it is exported. JobError: they cannot be in it."""
+        ...
+
 
 class Gradients(NamedTuple):
     """Of one minibatch: its mean loss and a gradient for each trainable parameter, in the framework's own tensors."""

@@ -3,6 +3,9 @@
 Steps over many minibatches are one `tf.function` with a loop in the graph: no trip to Python between two steps. It is
 traced once per job, because its signature leaves the number of rows open; the last, smaller minibatch takes the same
 way. (XLA gains nothing on top and compiles anew for every number of rows.)
+
+Row tables are outside of the graph: the loop asks for the rows of each minibatch, and hands their gradients back before
+the next. That is a trip to Python, but not a call of a `tf.function`, which costs some twenty times as much.
 """
 
 from __future__ import annotations
@@ -26,11 +29,14 @@ from edl.nn.adapter import (
     check_outputs,
     refuse_weights_for_scalar,
 )
-from edl.nn.structure import Array, Features, map_arrays
+from edl.nn.keras_rows import clipped, row_optimizer, with_rows_inside
+from edl.nn.rows.tables import Fetched, RowGradients, Tables
+from edl.nn.structure import Array, Features, count_rows, map_arrays
 from edl.program import Program, user_code
 
 Tensor = Any
 Given = Mapping[str, Tensor]  # weights, rates: those that a call has
+Blocks = dict[str, Tensor]  # rows of each table, (u, dim)
 
 
 def start(threads: int) -> None:
@@ -45,32 +51,35 @@ def seed(value: int) -> None:
     keras.utils.set_random_seed(value % 2**32)
 
 
-def create(program: Program, features: Features, labels: Array | None) -> KerasAdapter:
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
     model = program.call("custom_model")
     if not isinstance(model, keras.Model):
         raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not a keras.Model")
-    return KerasAdapter(program, model, features, labels)
+    return KerasAdapter(program, model, features, labels, seed)
 
 
 class KerasAdapter:
     framework = "keras"
 
     def __init__(
-        self, program: Program, model: keras.Model, features: Features, labels: Array | None
+        self, program: Program, model: keras.Model, features: Features, labels: Array | None, seed: int
     ) -> None:
         self.model = model
         self._program = program
-        with user_code(program.file, "the model"):
-            outputs = model(features, training=False)  # creates the weights of layers that wait for a shape
+        self.tables = Tables(seed)
+        tensors = map_arrays(tf.convert_to_tensor, features)
+        with user_code(program.file, "the model"), self.tables.discovered(features, tensors):
+            outputs = model(tensors, training=False)  # creates the weights of layers that wait for a shape
         _check_one_tensor(outputs)
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
-        rows = map_arrays(_any_rows, features)
-        self._predict = _compiled(self._infer, rows)
+        fetched = self.tables.fetch(self.tables.keys(features), 0, 1, train=False)
+        rows = map_arrays(_any_rows, features), *_any_fetched(fetched)
+        self._predict = _compiled(self._infer, *rows)
         if labels is not None:
             self._prepare_training(rows, labels, outputs)
 
-    def _prepare_training(self, rows: Any, labels: Array, outputs: Tensor) -> None:
+    def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor) -> None:
         check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
         self.optimizer = self._program.call("optimizer")
         if not isinstance(self.optimizer, keras.optimizers.Optimizer):
@@ -79,13 +88,17 @@ class KerasAdapter:
                 f"optimizer in {self._program.file} returns a {kind}, not a keras.optimizers.Optimizer"
             )
         self.optimizer.build(self.model.trainable_variables)
+        if self.tables:
+            self.tables.follow(row_optimizer(self.optimizer))
+        self._row_specs = rows[1:]
         label, size = _any_rows(labels), tf.TensorSpec((), tf.int32)
-        self._train = _Variants(self._steps, rows, label, size)
-        self._gradients = _Variants(self._loss_and_gradients, rows, label)
-        self._evaluate = _Variants(self._outputs_and_loss, rows, label)
+        self._train = _Variants(self._steps, rows[0], label, size)
+        self._gradients = _Variants(self._loss_and_gradients, *rows, label)
+        self._evaluate = _Variants(self._outputs_and_loss, *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):
+            self._walk = self.tables.walk(rows.features, rows.size)
             losses = self._train(
                 rows.features, rows.labels, rows.size, weights=rows.weights, rates=rows.rates
             )
@@ -93,37 +106,55 @@ class KerasAdapter:
         return values
 
     def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
+        fetched = self._fetched(features, train=True)
         with self._user_code("the training step"):
-            loss, gradients = self._gradients(features, labels, weights=weights)
-        return Gradients(float(loss), dict(zip(self._trainable, gradients, strict=True)))
+            loss, gradients, blocks = self._gradients(
+                features, fetched.blocks, fetched.places, labels, weights=weights
+            )
+        values = dict(zip(self._trainable, gradients, strict=True))
+        return Gradients(float(loss), values | _by_row(fetched, blocks))
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trainable]
-        self.optimizer.apply(ordered, self.model.trainable_variables)
+        blocks = {name: tf.convert_to_tensor(gradients[name].values) for name in self.tables.tables}
+        moving, rate = self._apply(ordered, blocks)
+        rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
+        self.tables.update(rows, float(rate))
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        fetched = self._fetched(features, train=False)
         with self._user_code("the evaluation"):
-            outputs, loss = self._evaluate(features, labels, weights=weights)
+            outputs, loss = self._evaluate(features, fetched.blocks, fetched.places, labels, weights=weights)
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
+        fetched = self._fetched(features, train=False)
         with self._user_code("the prediction"):
-            outputs: Array = self._predict(features).numpy()
+            outputs: Array = self._predict(features, fetched.blocks, fetched.places).numpy()
         return outputs
 
     def get_weights(self) -> dict[str, Array]:
-        return {
+        own = {
             name: weight.numpy().copy() for name, weight in zip(self._names, self.model.weights, strict=True)
         }
+        return own | self.tables.get_weights()
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         own = dict(zip(self._names, self.model.weights, strict=True))
-        check_fit({name: tuple(weight.shape) for name, weight in own.items()}, weights)
+        shapes = {name: tuple(weight.shape) for name, weight in own.items()}
+        check_fit(shapes | self.tables.own_shapes(weights), weights)
+        self.tables.set_weights(weights)
         for name, weight in own.items():
             weight.assign(weights[name])
 
+    def standalone(self) -> Any:
+        return with_rows_inside(self.model, self.tables)
+
     def set_learning_rate(self, rate: float) -> None:
         self.optimizer.learning_rate = rate
+
+    def _fetched(self, features: Features, *, train: bool) -> Fetched:
+        return self.tables.fetch(self.tables.keys(features), 0, count_rows(features), train=train)
 
     # In the graph ----------------------------------------------------------------------------------------
 
@@ -138,32 +169,77 @@ class KerasAdapter:
             part = {"weights": minibatch(given["weights"])} if "weights" in given else {}
             if "rates" in given:
                 self.optimizer.learning_rate = given["rates"][number]
-            loss, gradients = self._loss_and_gradients(
-                map_arrays(minibatch, features), minibatch(labels), part
+            rows = self._fetch(number)
+            loss, gradients, moving = self._loss_and_gradients(
+                map_arrays(minibatch, features), *rows, minibatch(labels), part
             )
-            self.optimizer.apply(gradients, self.model.trainable_variables)
+            self._move(*self._apply(gradients, moving))
             return number + 1, losses.write(number, loss)
 
         losses = tf.TensorArray(tf.float32, size=steps)
         _, losses = tf.while_loop(lambda number, _: number < steps, step, (0, losses), parallel_iterations=1)
         return losses.stack()
 
-    def _loss_and_gradients(self, features: Any, labels: Tensor, given: Given) -> tuple[Tensor, list[Tensor]]:
+    def _fetch(self, number: Tensor) -> tuple[Blocks, list[Tensor]]:
+        """The rows that the minibatch reads, from outside of the graph."""
+        if not self.tables:
+            return {}, []
+        specs = tf.nest.flatten(self._row_specs)
+        fetched = tf.numpy_function(self._fetch_now, [number], [spec.dtype for spec in specs])
+        for tensor, spec in zip(fetched, specs, strict=True):
+            tensor.set_shape(spec.shape)
+        blocks, places = tf.nest.pack_sequence_as(self._row_specs, fetched)
+        return blocks, places
+
+    def _fetch_now(self, number: Any) -> list[Array]:
+        fetched = self._walk.fetch(int(number))
+        flat: list[Array] = tf.nest.flatten((fetched.blocks, fetched.places))
+        return flat
+
+    def _move(self, moving: Blocks, rate: Tensor) -> None:
+        """Move the rows of the minibatch that was fetched last."""
+        if self.tables:
+            tf.numpy_function(self._move_now, [rate, *(moving[name] for name in sorted(moving))], [])
+
+    def _move_now(self, rate: Any, *gradients: Array) -> None:
+        self._walk.move(dict(zip(sorted(self.tables.tables), gradients, strict=True)), float(rate))
+
+    def _apply(self, gradients: list[Tensor], blocks: Blocks) -> tuple[Blocks, Tensor]:
+        """Move the model's variables; the gradients of the blocks, clipped with the others, and the rate."""
+        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
+        gradients, blocks = clipped(self.optimizer, gradients, blocks)
+        self.optimizer.apply(gradients, self.model.trainable_variables)
+        return blocks, rate
+
+    def _loss_and_gradients(
+        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
+    ) -> tuple[Tensor, list[Tensor], Blocks]:
+        """The loss, and its gradients with respect to the variables and to the blocks."""
         with tf.GradientTape() as tape:
-            loss = self._loss(labels, self.model(features, training=True), given)
+            tape.watch(blocks)
+            loss = self._loss(labels, self._call(features, blocks, places, training=True), given)
             total = tf.add_n(
                 [loss, *self.model.losses]
             )  # penalties move weights, and are no part of the figure
         variables = [variable.value for variable in self.model.trainable_variables]
-        gradients = tape.gradient(total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+        gradients, of_blocks = tape.gradient(
+            total, (variables, blocks), unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        dense = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return loss, dense, {name: tf.convert_to_tensor(gradient) for name, gradient in of_blocks.items()}
 
-    def _outputs_and_loss(self, features: Any, labels: Tensor, given: Given) -> tuple[Tensor, Tensor]:
-        outputs = self.model(features, training=False)
+    def _outputs_and_loss(
+        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
+    ) -> tuple[Tensor, Tensor]:
+        outputs = self._infer(features, blocks, places)
         return outputs, self._loss(labels, outputs, given)
 
-    def _infer(self, features: Any) -> Tensor:
-        return self.model(features, training=False)
+    def _infer(self, features: Any, blocks: Blocks, places: list[Tensor]) -> Tensor:
+        return self._call(features, blocks, places, training=False)
+
+    def _call(self, features: Any, blocks: Blocks, places: list[Tensor], *, training: bool) -> Tensor:
+        with self.tables.bound(features, blocks, places):
+            return self.model(features, training=training)
 
     def _loss(self, labels: Tensor, outputs: Tensor, given: Given) -> Tensor:
         check_outputs(tuple(labels.shape), tuple(outputs.shape), labels.dtype.is_integer)
@@ -201,6 +277,15 @@ class _Variants:
 
 def _compiled(function: Callable[..., Any], *signature: Any) -> Any:
     return tf.function(function, input_signature=signature, autograph=False)
+
+
+def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
+    """The signatures of blocks and places."""
+    return map_arrays(_any_rows, fetched.blocks), [_any_rows(places) for places in fetched.places]
+
+
+def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:
+    return {name: RowGradients(fetched.ids[name], values.numpy()) for name, values in gradients.items()}
 
 
 def _any_rows(array: Array) -> tf.TensorSpec:

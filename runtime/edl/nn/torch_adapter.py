@@ -3,6 +3,8 @@
 An operation is shared among threads only where it is large. Threads of OpenMP either spin while they wait for each
 other, which takes the cores from whoever else needs them (80 times slower beside one busy process), or sleep, which
 costs a small operation more than it gains: for small models one thread is as fast as two on an idle machine.
+
+The rows of tables that a minibatch reads are leaves of its graph; their gradients move the tables.
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ from edl.nn.adapter import (
     check_outputs,
     refuse_weights_for_scalar,
 )
+from edl.nn.rows.tables import Fetched, Keys, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays
+from edl.nn.torch_rows import row_optimizer, with_rows_inside
 from edl.program import Program, user_code
+from edl.torch import BLOCKS
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 _SHARED_WORK = 1e8  # rows x parameters of a call from which on threads share its operations
@@ -49,24 +54,29 @@ def seed(value: int) -> None:
     torch.manual_seed(value)
 
 
-def create(program: Program, features: Features, labels: Array | None) -> TorchAdapter:
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> TorchAdapter:
     model = program.call("custom_model")
     if not isinstance(model, nn.Module):
         raise JobError(
             f"custom_model in {program.file} returns a {type(model).__name__}, not a torch.nn.Module"
         )
-    return TorchAdapter(program, model, features, labels)
+    return TorchAdapter(program, model, features, labels, seed)
 
 
 class TorchAdapter:
     framework = "torch"
 
-    def __init__(self, program: Program, model: nn.Module, features: Features, labels: Array | None) -> None:
+    def __init__(
+        self, program: Program, model: nn.Module, features: Features, labels: Array | None, seed: int
+    ) -> None:
         self.model = model
         self._program = program
+        self.tables = Tables(seed)
         self._parameters = 0
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
-        outputs = self.predict(features)  # creates the weights of lazy layers
+        tensors = _tensors(features)
+        with self.tables.discovered(features, tensors), self._inference():
+            outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
         self._parameters = sum(parameter.numel() for parameter in model.parameters())
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
@@ -76,65 +86,71 @@ class TorchAdapter:
             if not isinstance(self.optimizer, torch.optim.Optimizer):
                 kind = type(self.optimizer).__name__
                 raise JobError(f"optimizer in {program.file} returns a {kind}, not a torch.optim.Optimizer")
+            if self.tables:
+                self.tables.follow(row_optimizer(self.optimizer))
 
     def train(self, rows: Minibatches) -> Floats:
         self._share(rows.size)
         self.model.train()
         losses = []
+        keys = self.tables.keys(rows.features)
         with self._user_code("the training step"):
             for number, (features, labels, weights) in enumerate(_minibatches(rows)):
                 if rows.rates is not None:
                     self.set_learning_rate(float(rows.rates[number]))
-                loss = self._backward(features, labels, weights)
-                self.optimizer.step()
-                losses.append(loss)
+                start = number * rows.size
+                block = self._block(keys, start, start + len(labels), train=True)
+                losses.append(self._backward(features, block, labels, weights))
+                self._step(block.gradients())
         values: Floats = torch.stack(losses).numpy()
         return values
 
     def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
         self._share(len(labels))
         self.model.train()
+        block = self._block_of(features, train=True)
         with self._user_code("the training step"):
-            loss = self._backward(_tensors(features), _tensor(labels), _optional(weights))
-        values = {
+            loss = self._backward(_tensors(features), block, _tensor(labels), _optional(weights))
+        values: dict[str, Any] = {
             name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             for name, parameter in self.model.named_parameters()
             if parameter.requires_grad
         }
-        return Gradients(float(loss), values)
+        return Gradients(float(loss), values | block.gradients())
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         for name, parameter in self.model.named_parameters():
             if name in gradients:
                 parameter.grad = torch.as_tensor(gradients[name])
-        self.optimizer.step()
+        self._step({name: gradients[name] for name in self.tables.tables})
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         self._share(len(labels))
+        block = self._block_of(features, train=False)
         with self._inference():
-            outputs = self.model(_tensors(features))
+            outputs = self._call(_tensors(features), block)
             loss = self._loss(_tensor(labels), outputs, _optional(weights))
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
         self._share(count_rows(features))
+        block = self._block_of(features, train=False)
         with self._inference():
-            outputs = self.model(_tensors(features))
-        if not isinstance(outputs, torch.Tensor):
-            raise JobError(
-                f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor"
-            )
-        values: Array = outputs.numpy()
+            values: Array = _one_tensor(self._call(_tensors(features), block)).numpy()
         return values
 
     def get_weights(self) -> dict[str, Array]:
-        return {name: tensor.detach().numpy().copy() for name, tensor in self.model.state_dict().items()}
+        own = {name: tensor.detach().numpy().copy() for name, tensor in self.model.state_dict().items()}
+        return own | self.tables.get_weights()
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        check_fit({name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}, weights)
-        self.model.load_state_dict(
-            {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
-        )
+        own = {name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
+        check_fit(own | self.tables.own_shapes(weights), weights)
+        self.tables.set_weights(weights)
+        self.model.load_state_dict({name: torch.from_numpy(np.array(weights[name])) for name in own})
+
+    def standalone(self) -> Any:
+        return with_rows_inside(self.model, self.tables)
 
     def set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -144,11 +160,34 @@ class TorchAdapter:
         """Choose the threads of the next operations, by their size alone: the same job computes the same bits."""
         torch.set_num_threads(_threads if rows * self._parameters >= _SHARED_WORK else 1)
 
-    def _backward(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
+    def _block_of(self, features: Features, *, train: bool) -> _Block:
+        return self._block(self.tables.keys(features), 0, count_rows(features), train=train)
+
+    def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> _Block:
+        return _Block(self.tables.fetch(keys, start, end, train=train), train)
+
+    def _call(self, features: Any, block: _Block) -> Any:
+        with self.tables.bound(features, block.rows, block.places):
+            return self.model(features)
+
+    def _step(self, gradients: Mapping[str, RowGradients]) -> None:
+        """Move parameters by the gradients that they have, and rows by these, which a clipping optimizer clips too."""
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        blocks = {name: _with_gradient(given.values) for name, given in gradients.items()}
+        setattr(self.optimizer, BLOCKS, list(blocks.values()))
+        self.optimizer.step()
+        moving = {
+            name: RowGradients(given.ids, _array_of(blocks[name].grad)) for name, given in gradients.items()
+        }
+        self.tables.update(moving, rate)
+
+    def _backward(
+        self, features: Any, block: _Block, labels: torch.Tensor, weights: torch.Tensor | None
+    ) -> torch.Tensor:
         """Set the gradients of one minibatch; its mean loss, which nothing waits for."""
         self.optimizer.zero_grad(set_to_none=True)
         with self._one_row_normalised(len(labels)):
-            loss = self._loss(labels, self.model(features), weights)
+            loss = self._loss(labels, self._call(features, block), weights)
         loss.backward()
         return loss.detach()
 
@@ -187,6 +226,43 @@ class TorchAdapter:
 
     def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return user_code(self._program.file, doing)
+
+
+class _Block:
+    """The rows of a minibatch as leaves of its graph."""
+
+    def __init__(self, fetched: Fetched, train: bool) -> None:
+        self.places = [torch.from_numpy(places) for places in fetched.places]
+        self.rows = {
+            name: torch.from_numpy(block).requires_grad_(train) for name, block in fetched.blocks.items()
+        }
+        self._ids = fetched.ids
+
+    def gradients(self) -> dict[str, RowGradients]:
+        return {
+            name: RowGradients(self._ids[name], torch.zeros_like(block) if block.grad is None else block.grad)
+            for name, block in self.rows.items()
+        }
+
+
+def _with_gradient(gradient: Any) -> torch.Tensor:
+    """A tensor that has the gradient, without values of its own."""
+    values = torch.as_tensor(gradient)
+    tensor = torch.empty_like(values)
+    tensor.grad = values
+    return tensor
+
+
+def _array_of(gradient: torch.Tensor | None) -> Array:
+    assert gradient is not None  # noqa: S101 - `_with_gradient` has set it
+    values: Array = gradient.numpy()
+    return values
+
+
+def _one_tensor(outputs: object) -> torch.Tensor:
+    if not isinstance(outputs, torch.Tensor):
+        raise JobError(f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor")
+    return outputs
 
 
 def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:

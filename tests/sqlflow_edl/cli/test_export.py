@@ -20,6 +20,8 @@ TABLE = """CREATE TABLE t AS SELECT i * 0.5::DOUBLE AS a, 'c' || i % 5 AS b, 'd'
 FROM range(60) AS n(i)"""
 TRAIN = """SELECT * FROM t TO TRAIN DNNRegressor WITH hidden_units = [4], epochs = 2, model.framework = {framework}
 LABEL y INTO m.{framework}"""
+WITH_TABLES = """SELECT * FROM t TO TRAIN DeepFM WITH embedding_dim = 2, hidden_units = [4], epochs = 2,
+model.framework = {framework} COLUMN a, hash(b, 80000), hash(c, 80000) LABEL y INTO m.{framework}_tables"""
 OUTSIDE = {
     ".keras": "import keras; print(keras.models.load_model(path)(given).numpy().tolist())",
     "": "import tensorflow as tf; model = tf.saved_model.load(path); "
@@ -37,8 +39,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         with sqlflow_edl.connect(url, create=True) as session:
-            for text in (TABLE, *(TRAIN.format(framework=framework) for framework in ("keras", "torch"))):
-                list(session.run(text))
+            list(session.run(TABLE))
+            for text in (TRAIN, WITH_TABLES):
+                for framework in ("keras", "torch"):
+                    list(session.run(text.format(framework=framework)))
     return url
 
 
@@ -52,12 +56,14 @@ def our_outputs(session: Session, model: str, tmp_path: Path) -> tuple[dict[str,
     return fc.Features(*trained.features).transform(batch), result.to_arrow()["y"].to_numpy()
 
 
+@pytest.mark.parametrize("tables", ["", "_tables"])
 @pytest.mark.parametrize(
     ("model", "suffix"), [("m.keras", ".keras"), ("m.keras", ""), ("m.torch", ".pt2"), ("m.torch", ".onnx")]
 )
 def test_an_exported_model_gives_the_same_outputs_without_our_code(
-    model: str, suffix: str, source: str, tmp_path: Path
+    model: str, suffix: str, tables: str, source: str, tmp_path: Path
 ) -> None:
+    model += tables
     if suffix == ".onnx":
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")

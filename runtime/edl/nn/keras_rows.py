@@ -1,0 +1,95 @@
+"""Row tables in Keras: what its optimizers mean for rows, and models with the rows inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from edl.errors import JobError
+from edl.keras import Embedding, combined
+from edl.nn.rows.rules import Optimizer, names
+from edl.nn.rows.table import Floats
+from edl.nn.rows.tables import Tables
+
+_IGNORED = {"name", "learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "ema_momentum"}
+_UNFIT = ("use_ema", "loss_scale_factor", "gradient_accumulation_steps")
+
+
+def row_optimizer(optimizer: keras.optimizers.Optimizer) -> Optimizer:
+    """The same optimizer for rows. JobError: rows cannot follow it."""
+    name = type(optimizer).__name__.lower()
+    ours = type(optimizer).__module__.startswith("keras.")
+    if not ours or name not in names("keras"):
+        raise JobError(
+            f"rows of a table cannot follow the optimizer {type(optimizer).__name__}",
+            hint=f"there are {', '.join(names('keras'))}",
+        )
+    config = optimizer.get_config()
+    if unfit := next((option for option in _UNFIT if config.get(option)), ""):
+        raise JobError(f"rows of a table cannot follow an optimizer with {unfit}", hint="leave it out")
+    numbers = {
+        key: float(value)
+        for key, value in config.items()
+        if isinstance(value, int | float) and key not in _IGNORED
+    }
+    return Optimizer("keras", name, numbers | {"momentum_decay": 1.0})
+
+
+def clipped(
+    optimizer: keras.optimizers.Optimizer, gradients: list[Any], blocks: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The gradients of variables and of blocks, clipped as the optimizer would clip them all.
+
+    It clips those of the variables again, which changes nothing any more.
+    """
+    if not blocks:
+        return gradients, blocks
+    if optimizer.clipnorm:
+        return gradients, {name: tf.clip_by_norm(block, optimizer.clipnorm) for name, block in blocks.items()}
+    if optimizer.global_clipnorm:
+        every, _ = tf.clip_by_global_norm([*gradients, *blocks.values()], optimizer.global_clipnorm)
+        return every[: len(gradients)], dict(zip(blocks, every[len(gradients) :], strict=True))
+    if value := optimizer.clipvalue:
+        return gradients, {name: tf.clip_by_value(block, -value, value) for name, block in blocks.items()}
+    return gradients, blocks
+
+
+def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
+    """The model with the rows of its tables in ordinary embeddings; its other layers are the same.
+
+    JobError: how many ids there are is not known, or the model is no graph of layers.
+    """
+    if not tables:
+        return model
+
+    def inside(layer: Any) -> Any:
+        return _inside(layer, tables.whole(layer.spec.name)) if isinstance(layer, Embedding) else layer
+
+    try:
+        inputs = keras.tree.map_structure(_input_like, model.input)
+        return keras.models.clone_model(model, inputs, clone_function=inside, recursive=True)
+    except (AttributeError, ValueError) as error:
+        raise JobError(
+            f"a {type(model).__name__} with row tables cannot be exported: {error}",
+            hint="build the model of layers: keras.Model(inputs, outputs)",
+        ) from error
+
+
+def _input_like(tensor: Any) -> Any:
+    """An input of the same name, whose layer has another: a model may well have a layer `dense`."""
+    made = keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=f"{tensor.name}_input")
+    made.name = tensor.name
+    return made
+
+
+def _inside(layer: Embedding, rows: Floats) -> keras.Model:
+    """A layer of a row table as layers with the whole table in them."""
+    given = layer.input if isinstance(layer.input, list) else [layer.input]
+    inputs = [keras.Input(tensor.shape[1:], dtype="int64") for tensor in given]
+    first = layer.first or (0,) * len(inputs)
+    ids = [tensor + start for tensor, start in zip(inputs, first, strict=True)]
+    stacked = keras.ops.stack(ids, axis=1) if len(ids) > 1 else ids[0]
+    embedding = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
+    return keras.Model(inputs, combined(embedding(stacked), layer.combiner), name=f"{layer.name}_rows")

@@ -1,0 +1,23 @@
+"""How the rows of several ids of one example become one vector."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+from edl.errors import JobError, did_you_mean
+
+Combiner = Literal["sum", "mean", "sqrtn"]
+
+
+def check_combiner(combiner: str | None) -> None:
+    """JobError: there is no such combiner."""
+    if combiner is not None and combiner not in get_args(Combiner):
+        raise JobError(
+            f"rows cannot be combined by {combiner}", hint=did_you_mean(combiner, get_args(Combiner))
+        )
+
+
+def divisor(combiner: Combiner, count: int) -> float:
+    """What the sum of `count` rows is multiplied with."""
+    return {"sum": 1.0, "mean": 1.0 / count, "sqrtn": 1.0 / math.sqrt(count)}[combiner]

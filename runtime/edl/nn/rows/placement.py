@@ -1,0 +1,46 @@
+"""Which embeddings of a generated program stand in the graph, and which in row tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from edl.features import Entry
+from edl.spec import Embedding
+
+# Numbers of an embedding from which on its table is kept outside of the graph. In the graph every step moves all of
+# them and their slots; outside, the rows of the minibatch, which costs a call per minibatch.
+LARGEST_IN_GRAPH = 1 << 17
+
+
+def is_outside(num_ids: int, dim: int) -> bool:
+    return num_ids * dim > LARGEST_IN_GRAPH
+
+
+def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries in order; neighbouring embeddings of one width that stand outside share a table."""
+    groups: list[list[Entry]] = []
+    for width, neighbours in groupby(entries, key=_shared):
+        run = list(neighbours)
+        groups += [run] if width else [[entry] for entry in run]
+    return groups
+
+
+def is_table(group: Sequence[Entry]) -> bool:
+    """Whether the group of `grouped` is one of row tables."""
+    return bool(_shared(group[0]))
+
+
+def _shared(entry: Entry) -> int:
+    """The width of an embedding that stands outside, 0 for anything else."""
+    outside = isinstance(entry.feature, Embedding) and is_outside(entry.num_ids, entry.width)
+    return entry.width if outside else 0
+
+
+def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:
+    """Where each category's ids begin among those of all, and how many there are."""
+    first, total = [], 0
+    for entry in entries:
+        first.append(total)
+        total += entry.num_ids
+    return tuple(first), total

@@ -1,0 +1,229 @@
+"""A table of rows: any int64 id to a vector of float32, with the slots of an optimizer behind it.
+
+A row exists from the first time that it is trained with. Before that it reads as its first value, a function of (seed,
+table, id) alone: whoever makes it, in whatever order, makes the same. So the order of work never shows in a model, and
+what is stored is sorted by id. One lock guards a table; the kernels release the interpreter's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import JobError
+from edl.nn.initial import EMBEDDING_SCALE
+from edl.nn.rows.rules import Optimizer, rule
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+Initial = Literal["zeros", "uniform", "normal"]
+
+_KINDS: dict[Initial, int] = {"zeros": 0, "uniform": 1, "normal": 2}
+_LEAST_ROWS = 1024
+_U64 = 2**64
+
+
+class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a table is, as a message says it. initial: of its rows, in [-scale, scale) or of the deviation scale.
+
+    num_ids: ids lie in [0, num_ids) where that is known, which an exported model needs; 0 where it is not.
+    """
+
+    name: str
+    dim: int
+    initial: Initial = "uniform"
+    scale: float = EMBEDDING_SCALE
+    num_ids: int = 0
+
+
+class Stored(NamedTuple):
+    """A table's rows by ascending id: int64 (n,), float32 (n, dim) and (n, slots, dim); and the steps it has taken."""
+
+    ids: Ids
+    rows: Floats
+    slots: Floats
+    steps: int
+
+
+class RowTable:
+    """Rows by id; `optimizer` moves them, None for a table that is only read."""
+
+    def __init__(self, spec: TableSpec, seed: int, optimizer: Optimizer | None = None) -> None:
+        if spec.dim < 1 or spec.initial not in _KINDS:
+            known = ", ".join(_KINDS)
+            raise JobError(f"the table {spec.name} cannot have {spec.dim} columns that start as {spec.initial}",
+                           hint=f"at least one column, and one of {known}")  # fmt: skip
+        self._kernels, self._steps = _compiled()
+        self.spec = spec
+        self.seed = seed
+        self._rule = rule(optimizer) if optimizer is not None else None
+        self._slots = np.array(self._rule.slots if self._rule else (), np.float32)
+        self._lock = threading.Lock()
+        self.steps = 0
+        self._count = 0
+        self._known: Ids
+        self._data: Floats
+        self._index: Ids
+        self._clear()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def seed(self) -> int:
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        """Of the rows that are not there yet."""
+        name = hashlib.blake2b(self.spec.name.encode(), digest_size=8).digest()
+        mixed = hashlib.blake2b((seed % _U64).to_bytes(8, "little") + name, digest_size=8).digest()
+        self._seed = seed
+        self._first = _KINDS[self.spec.initial], np.uint64(int.from_bytes(mixed, "little")), self.spec.scale
+
+    def read(self, ids: Ids) -> Floats:
+        """The rows of the ids, float32 (n, dim); first values of those that are not there, which stay so."""
+        with self._lock:
+            numbers, _ = self._find(ids)
+            return self._gathered(numbers, ids)
+
+    def gather(self, ids: Ids) -> Floats:
+        """The rows of the ids, float32 (n, dim), to be trained with; those that are not there are made."""
+        with self._lock:
+            return self._gathered(self._found(ids), ids)
+
+    def update(self, ids: Ids, gradients: Floats, rate: float, *, distinct: bool = False) -> None:
+        """One step of the optimizer, with the gradients (n, dim) of the rows of these ids; others stay.
+
+        An id that comes more than once has the sum of its gradients. distinct: none does. The gradients may be
+        written to. JobError: the table has no optimizer.
+        """
+        if self._rule is None:
+            raise JobError(f"the table {self.spec.name} has no optimizer")
+        gradients = np.require(gradients, np.float32, ("C", "W"))
+        if not distinct:
+            ids, places = distinct_ids(ids)
+            gradients = self._summed(gradients, places, len(ids))
+        with self._lock:
+            numbers = self._found(ids)
+            self.steps += 1
+            self._move(numbers, gradients, rate)
+
+    def export(self) -> Stored:
+        """Copies of everything, the same bytes for the same table."""
+        with self._lock:
+            order = np.argsort(self._known[: self._count])
+            data = self._data[order]
+            dim = self.spec.dim
+            slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
+            return Stored(self._known[order], data[:, :dim].copy(), slots.copy(), self.steps)
+
+    def load(self, stored: Stored) -> None:
+        """Take over all rows; slots start anew where `stored` has none of them, (n, 0, dim).
+
+        JobError, and nothing changed: the arrays are not those of such a table.
+        """
+        self._check(stored)
+        with self._lock:
+            self._clear()
+            self._found(stored.ids)
+            self._data[: self._count, : self.spec.dim] = stored.rows
+            if stored.slots.shape[1]:
+                self._data[: self._count, self.spec.dim :] = stored.slots.reshape(self._count, -1)
+            self.steps = stored.steps
+
+    # With the lock held --------------------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self.steps = 0
+        self._count = 0
+        self._known = np.empty(_LEAST_ROWS, np.int64)
+        self._data = np.empty((_LEAST_ROWS, self.spec.dim * (1 + len(self._slots))), np.float32)
+        self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
+
+    def _find(self, ids: Ids) -> tuple[Ids, int]:
+        numbers = np.empty(len(ids), np.int64)
+        return numbers, self._kernels.find(self._index, ids, numbers)
+
+    def _found(self, ids: Ids) -> Ids:
+        """The numbers of the ids' rows; those that are missing are made."""
+        numbers, missing = self._find(ids)
+        if missing:
+            self._make_room(self._count + missing)
+            before = self._count
+            self._count = self._kernels.add(self._index, self._known, before, ids, numbers)
+            self._kernels.first_rows(
+                self._data, self.spec.dim, self._known, before, self._count, *self._first, self._slots
+            )
+        return numbers
+
+    def _make_room(self, rows: int) -> None:
+        if rows > len(self._known):
+            room = max(rows, 2 * len(self._known))
+            self._known = _grown(self._known, self._count, room)
+            self._data = _grown(self._data, self._count, room)
+        if 4 * rows > 3 * len(self._index):
+            size = 1 << (2 * rows - 1).bit_length()
+            self._index = np.zeros((size, 2), np.int64)
+            self._kernels.fill_index(self._index, self._known, self._count)
+
+    def _gathered(self, numbers: Ids, ids: Ids) -> Floats:
+        rows = np.empty((len(ids), self.spec.dim), np.float32)
+        self._kernels.gather(self._data, numbers, ids, *self._first, rows)
+        return rows
+
+    def _summed(self, gradients: Floats, places: npt.NDArray[np.int32], count: int) -> Floats:
+        if count == len(places):
+            return gradients
+        sums = np.zeros((count, self.spec.dim), np.float32)
+        self._kernels.summed(gradients, places, sums)
+        return sums
+
+    def _move(self, numbers: Ids, gradients: Floats, rate: float) -> None:
+        assert self._rule is not None  # noqa: S101 - update has seen to it
+        data, dim, moves = self._data, self.spec.dim, self._rule
+        if moves.decay:
+            self._steps.decay(data, dim, numbers, np.float32(1 - rate * moves.decay))
+        if moves.penalty:
+            self._steps.penalty(data, dim, numbers, gradients, np.float32(moves.penalty))
+        constants = np.array(moves.constants(rate, self.steps), np.float32)
+        getattr(self._steps, moves.kernel)(data, dim, numbers, gradients, constants)
+
+    def _check(self, stored: Stored) -> None:
+        ids, rows, slots, _ = stored
+        dim, kept = self.spec.dim, len(self._slots)
+        fits = ids.ndim == 1 and ids.dtype == np.int64 and rows.dtype == slots.dtype == np.float32
+        if not fits or rows.shape != (len(ids), dim) or slots.shape not in (
+            (len(ids), 0, dim), (len(ids), kept, dim)):  # fmt: skip
+            raise JobError(
+                f"the table {self.spec.name} takes (n, {dim}) rows and (n, {kept}, {dim}) slots, "
+                f"not {rows.shape} and {slots.shape}"
+            )
+        if not (ids[1:] > ids[:-1]).all():
+            raise JobError(f"the ids of the table {self.spec.name} do not ascend")
+
+
+def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """The distinct ids in the order they first appear, and the place of each id among them."""
+    kernels, _ = _compiled()
+    found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
+    count = kernels.distinct(ids, places, found)
+    return found[:count], places
+
+
+def _compiled() -> tuple[Any, Any]:
+    """The kernels and the optimizers' steps; numba is imported here, with the first table."""
+    from edl.nn.rows import kernels, steps
+
+    return kernels, steps
+
+
+def _grown(array: Any, used: int, rows: int) -> Any:
+    grown = np.empty((rows, *array.shape[1:]), array.dtype)
+    grown[:used] = array[:used]
+    return grown

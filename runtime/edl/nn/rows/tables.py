@@ -1,0 +1,189 @@
+"""The row tables of one model, as its adapter uses them.
+
+    keys = tables.keys(features)              the ids that are read, of as many rows as there are
+    rows = tables.fetch(keys, 0, 512)         the distinct ids of a minibatch and their rows
+    …                                         loss and gradients, the blocks being arguments
+    tables.update(rows, gradients, rate)      a step
+
+Tables that are read with the same ids, as the two of DeepFM, have them made distinct once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import JobError
+from edl.nn.rows.reading import Bound, Discovery, Read, reading
+from edl.nn.rows.rules import Optimizer
+from edl.nn.rows.table import Floats, Ids, RowTable, Stored, distinct_ids
+from edl.nn.structure import Array, Features, arrays
+
+Keys = Mapping[Read, Ids]
+Places = npt.NDArray[np.int32]
+
+
+class RowGradients(NamedTuple):
+    """Of a table: distinct ids, int64 (u,), and a gradient for each, (u, dim)."""
+
+    ids: Ids
+    values: Any
+
+
+class Fetched(NamedTuple):
+    """The rows of a minibatch. ids, blocks: by table, (u,) and (u, dim). places: of each read, group by group."""
+
+    ids: Mapping[str, Ids]
+    blocks: dict[str, Floats]
+    places: list[Places]
+
+
+class _Group(NamedTuple):
+    """Tables that are read alike."""
+
+    reads: tuple[Read, ...]
+    tables: tuple[str, ...]
+
+
+class Walk:
+    """Minibatches one after another: fetch the rows of one, move them, fetch those of the next."""
+
+    def __init__(self, tables: Tables, keys: Keys, size: int) -> None:
+        self._tables = tables
+        self._keys = keys
+        self._size = size
+        self._fetched = Fetched({}, {}, [])
+
+    def fetch(self, number: int) -> Fetched:
+        start = number * self._size
+        self._fetched = self._tables.fetch(self._keys, start, start + self._size, train=True)
+        return self._fetched
+
+    def move(self, gradients: Mapping[str, Any], rate: float) -> None:
+        """Move the rows that were fetched last by their gradients, by table."""
+        ids = self._fetched.ids
+        self._tables.update({name: RowGradients(ids[name], gradients[name]) for name in ids}, rate)
+
+
+class Tables:
+    """Empty until `discovered` has watched the model run; a model without row layers stays without."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.tables: dict[str, RowTable] = {}
+        self._groups: tuple[_Group, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.tables)
+
+    @contextmanager
+    def discovered(self, features: Features, tensors: Features) -> Iterator[None]:
+        """The model is called with `tensors` inside; what its layers read is known afterwards."""
+        discovery = Discovery(features, tensors, self.tables, self._seed)
+        with reading(discovery):
+            yield
+        self.tables = discovery.tables
+        alike: dict[tuple[Read, ...], list[str]] = {}
+        for name, reads in discovery.reads.items():
+            alike.setdefault(tuple(sorted(reads)), []).append(name)
+        self._groups = tuple(_Group(reads, tuple(names)) for reads, names in alike.items())
+
+    @contextmanager
+    def bound(self, tensors: Features, blocks: Mapping[str, Any], places: Sequence[Any]) -> Iterator[None]:
+        """The model is called with `tensors` inside, and its layers read blocks and places as `fetch` gives them."""
+        following = iter(places)
+        by_table: dict[str, tuple[Any, Mapping[Read, Any]]] = {}
+        for group in self._groups:
+            found = {read: next(following) for read in group.reads}
+            by_table |= {name: (blocks[name], found) for name in group.tables}
+        with reading(Bound(tensors, by_table)):
+            yield
+
+    def follow(self, optimizer: Optimizer) -> None:
+        """Let the optimizer move the rows from now on."""
+        self.tables = {
+            name: RowTable(table.spec, table.seed, optimizer) for name, table in self.tables.items()
+        }
+
+    # Minibatches -------------------------------------------------------------------------------------------
+
+    def keys(self, features: Features) -> Keys:
+        """The ids of all reads."""
+        by_path = dict(arrays(features))
+        reads = dict.fromkeys(read for group in self._groups for read in group.reads)
+        return {read: read.ids(by_path) for read in reads}
+
+    def fetch(self, keys: Keys, start: int, end: int, *, train: bool) -> Fetched:
+        """The rows of the minibatch [start, end). train: make those that are not there yet."""
+        ids, blocks, places = {}, {}, []
+        for group in self._groups:
+            parts = [keys[read][start:end] for read in group.reads]
+            flat = parts[0].ravel() if len(parts) == 1 else np.concatenate([part.ravel() for part in parts])
+            distinct, where = distinct_ids(flat)
+            places += _split(where, parts)
+            for name in group.tables:
+                table = self.tables[name]
+                ids[name] = distinct
+                blocks[name] = table.gather(distinct) if train else table.read(distinct)
+        return Fetched(ids, blocks, places)
+
+    def walk(self, features: Features, size: int) -> Walk:
+        """Over the minibatches of these rows."""
+        return Walk(self, self.keys(features), size)
+
+    def update(self, gradients: Mapping[str, RowGradients], rate: float) -> None:
+        """One step of each table with the gradients of its rows."""
+        for name, given in gradients.items():
+            self.tables[name].update(given.ids, given.values, rate, distinct=True)
+
+    # Weights -----------------------------------------------------------------------------------------------
+
+    def get_weights(self) -> dict[str, Array]:
+        """`<table>:ids` and `<table>:rows` of the trained rows by ascending id, `<table>:seed` of all others."""
+        weights: dict[str, Array] = {}
+        for name, table in self.tables.items():
+            stored = table.export()
+            weights[f"{name}:ids"], weights[f"{name}:rows"] = stored.ids, stored.rows
+            weights[f"{name}:seed"] = np.array([table.seed], np.int64)
+        return weights
+
+    def own_shapes(self, weights: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+        """The shapes that the tables' weights must have, as many rows as are given."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, table in self.tables.items():
+            ids = weights.get(f"{name}:ids", np.empty(0))
+            shapes |= {
+                f"{name}:ids": (ids.size,),
+                f"{name}:rows": (ids.size, table.spec.dim),
+                f"{name}:seed": (1,),
+            }
+        return shapes
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        """Take over the tables' weights, which have the right shapes. JobError: they are no table's."""
+        for name, table in self.tables.items():
+            ids, rows, seed = (weights[f"{name}:{part}"] for part in ("ids", "rows", "seed"))
+            if seed.dtype != np.int64:
+                raise JobError(f"the seed of the table {name} is {seed.dtype}, not int64")
+            table.load(Stored(ids, rows, np.empty((len(ids), 0, table.spec.dim), np.float32), 0))
+            table.seed = int(seed[0])
+
+    def whole(self, name: str) -> Floats:
+        """All rows of a table whose ids are known to lie in [0, num_ids). JobError: they are not known."""
+        table = self.tables[name]
+        if not table.spec.num_ids:
+            raise JobError(
+                f"the table {name} takes any id, an exported model needs to know how many",
+                hint="give its layer num_ids=… (ids 0, 1, …, num_ids - 1)",
+            )
+        return table.read(np.arange(table.spec.num_ids))
+
+
+def _split(places: Places, parts: Sequence[Ids]) -> list[Places]:
+    """The places of each part, in its shape."""
+    ends = np.cumsum([part.size for part in parts])
+    return [piece.reshape(part.shape) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)]

@@ -1,0 +1,76 @@
+"""Row tables in PyTorch: what its optimizers mean for rows, and models with the rows inside."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from edl.errors import JobError
+from edl.nn.rows.rules import Optimizer, names
+from edl.nn.rows.tables import Tables
+from edl.torch import Embedding, combined
+
+_CALLED = {"alpha": "rho", "eps": "epsilon"}  # PyTorch's name -> ours
+_UNFIT = ("maximize", "dampening")
+
+
+def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:
+    """The same optimizer for rows, with the settings of its first group. JobError: rows cannot follow it."""
+    kind = type(optimizer)
+    name = kind.__name__.lower()
+    if not kind.__module__.startswith("torch.optim.") or name not in names("torch"):
+        raise JobError(
+            f"rows of a table cannot follow the optimizer {kind.__name__}",
+            hint=f"there are {', '.join(names('torch'))}",
+        )
+    group = optimizer.param_groups[0]
+    unfit = [option for option in _UNFIT if group.get(option)]
+    if group.get("decoupled_weight_decay") and name not in ("adamw",):
+        unfit.append("decoupled_weight_decay")
+    if unfit:
+        raise JobError(f"rows of a table cannot follow an optimizer with {unfit[0]}", hint="leave it out")
+    return Optimizer("torch", name, {"amsgrad": 0.0, **_numbers(group)})
+
+
+def _numbers(group: Mapping[str, Any]) -> dict[str, float]:
+    """The hyper-parameters that are numbers or switches."""
+    numbers = {
+        _CALLED.get(key, key): float(value)
+        for key, value in group.items()
+        if key != "lr" and isinstance(value, int | float)
+    }
+    if "betas" in group:
+        numbers["beta_1"], numbers["beta_2"] = map(float, group["betas"])
+    return numbers
+
+
+def with_rows_inside(model: nn.Module, tables: Tables) -> nn.Module:
+    """A copy of the model that holds the rows of its tables. JobError: how many ids there are is not known."""
+    if not tables:
+        return model
+    copied = copy.deepcopy(model)
+    for parent in list(copied.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, Embedding):
+                setattr(parent, name, _Inside(child, torch.from_numpy(tables.whole(child.spec.name))))
+    return copied
+
+
+class _Inside(nn.Module):
+    """A layer of a row table with the whole table in it."""
+
+    first: torch.Tensor
+
+    def __init__(self, layer: Embedding, rows: torch.Tensor) -> None:
+        super().__init__()
+        self.rows = nn.Embedding.from_pretrained(rows)
+        self.combiner = layer.combiner
+        self.register_buffer("first", torch.tensor(layer.first or (0,)), persistent=False)
+
+    def forward(self, *ids: torch.Tensor) -> torch.Tensor:
+        stacked = torch.stack(ids, dim=1) if len(ids) > 1 else ids[0]
+        return combined(self.rows(stacked + self.first), self.combiner)
