@@ -9,6 +9,7 @@ owns them: it starts the master, starts it again when it dies, starts instances 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
@@ -20,11 +21,15 @@ Reason = Literal["done", "failed", "killed", "stopped", "preempted", "out of mem
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """One start of a name. incarnation: counted from 0 for each name."""
+    """One start of a name. name: of small letters, digits and hyphens. incarnation: counted from 0 for each name."""
 
     name: str
     role: Role
     incarnation: int = 0
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", self.name):  # it names files and pods
+            raise ValueError(f"{self.name!r} names no instance")
 
     @property
     def key(self) -> tuple[str, int]:

@@ -151,13 +151,14 @@ class Zygote:
             self._pid = self._setting.spawn(
                 "edl.cluster.zygote", *arguments, log="zygote", descriptors=(theirs.fileno(),)
             )
+        self._setting.say(f"zygote: pid {self._pid}")
         self._socket = ours
         self._setting.children.watch(self._pid, self._died)
         self._loop.add_reader(ours, self._receive)
 
     def _died(self, code: int) -> None:
         if not self._closed:
-            self._setting.say(f"the zygote ended: {in_words(code)}")
+            self._setting.say(f"the zygote has ended: {in_words(code)}")
 
     def _ask(self) -> None:
         if self._ready and self._asked is None and self._queue:

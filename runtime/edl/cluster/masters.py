@@ -25,6 +25,7 @@ from edl.tasks.outcome import Outcome
 
 DEATHS = 5  # in a row, with nothing done in between, until the job has failed
 PAUSES = (0.0, 0.2, 0.5, 1.0)  # seconds before the next master, after each death in a row
+LAST_WORDS = 1.0  # seconds, where something still holds a dead master's connection
 CANCEL_SECONDS = 5.0  # that a master has to end its job when it is cancelled
 
 
@@ -88,7 +89,8 @@ class Masters:
             return await ended
         finally:
             self._pid = 0
-            await serving
+            await asyncio.wait({serving}, timeout=LAST_WORDS)  # what it asked for before it died
+            serving.cancel()
 
     def _spawn(self, descriptor: int) -> int:
         spec = self._setting.spec

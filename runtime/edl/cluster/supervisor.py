@@ -158,8 +158,9 @@ def _port(folder: ClusterFolder) -> Iterator[int]:
 
 
 def say(text: str) -> None:
-    """A line in the supervisor's log."""
-    print(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}", flush=True)
+    """A line in the supervisor's log. A disk that is full must not stop the job."""
+    with contextlib.suppress(OSError):
+        print(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}", flush=True)
 
 
 if __name__ == "__main__":

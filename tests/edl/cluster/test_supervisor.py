@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -40,13 +41,8 @@ def why(master: Player) -> tuple[str, int]:
 
 
 def zygote_of(stage: Stage) -> int:
-    """The supervisor's child that runs the zygote's module."""
-    for pid in map(
-        int, Path(f"/proc/{stage.running.pid}/task/{stage.running.pid}/children").read_text().split()
-    ):
-        if b"edl.cluster.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            return pid
-    raise AssertionError("there is no zygote")
+    """The newest zygote that there was."""
+    return int(re.findall(r"zygote: pid (\d+)", stage.folder.log("supervisor").read_text())[-1])
 
 
 def finish(stage: Stage, master: Player) -> Outcome:
