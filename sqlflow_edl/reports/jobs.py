@@ -142,23 +142,20 @@ def tasks(counts: Counts) -> str:
 
 def _instances(job: JobFolder, status: Status, snapshot: Snapshot) -> tuple[Row, ...]:
     folder = ClusterFolder(job.path)
-    supervisor = folder.supervisor()
+    supervisor = folder.process("supervisor")
     if supervisor is None:
         return (Row("client", "client", 0, "running", f"pid {status.pid}"),)
-    address = snapshot.address or folder.address()
     return (
         Row("supervisor", "supervisor", 0, "running", f"pid {supervisor.pid}"),
-        Row(
-            "master",
-            "master",
-            snapshot.master_relaunches,
-            "running" if snapshot.master else "pending",
-            snapshot.master,
-            address,
-            snapshot.master_relaunches,
-        ),
+        _master(folder, snapshot.master_relaunches),
         *snapshot.instances,
     )
+
+
+def _master(folder: ClusterFolder, relaunches: int) -> Row:
+    found = folder.process("master")
+    state, place = ("running", f"pid {found.pid}") if found and found.runs else ("pending", "")
+    return Row("master", "master", relaunches, state, place, folder.address(), relaunches)
 
 
 def _seconds(status: Status) -> float:

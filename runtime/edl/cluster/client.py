@@ -123,7 +123,7 @@ class SupervisedJob:
 
 def is_supervised(job: JobFolder) -> bool:
     """Whether the job is, or was, run by a supervisor, and not inside the process of its client."""
-    return ClusterFolder(job.path).supervisor() is not None
+    return ClusterFolder(job.path).process("supervisor") is not None
 
 
 def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
@@ -191,7 +191,7 @@ def _death(job: JobFolder) -> JobError | ClusterError:
 
 
 def _supervisor(job: JobFolder) -> Process:
-    found = ClusterFolder(job.path).supervisor()
+    found = ClusterFolder(job.path).process("supervisor")
     if found is None:
         raise ClusterError(f"job {job.id} is not run by a supervisor", hint="its own client runs it")
     return found

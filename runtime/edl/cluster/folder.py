@@ -5,6 +5,7 @@ token          the supervisor: what every call must carry; readable by the user 
 address        the supervisor: host:port of the master, the same for the life of the supervisor
 lock           the supervisor holds it as long as it lives: one job has one
 supervisor     the supervisor: which process it is (`Process`)
+    master         the supervisor: which process the present master is
 events.jsonl   the master: what a client is told, one event a line (`edl.cluster.events`)
 snapshot.json  the master: the figures of the running job (`edl.cluster.snapshot`)
 """
@@ -121,13 +122,13 @@ class ClusterFolder:
     def token(self) -> str:
         return self._read("token")
 
-    def write_supervisor(self, process: Process) -> None:
-        self._write("supervisor", msgspec.json.encode(process))
+    def write_process(self, role: Literal["supervisor", "master"], process: Process) -> None:
+        self._write(role, msgspec.json.encode(process))
 
-    def supervisor(self) -> Process | None:
-        """The process that runs the job, or ran it; None before there is one."""
+    def process(self, role: Literal["supervisor", "master"]) -> Process | None:
+        """The process that has the role, or had it; None before there is one."""
         try:
-            return msgspec.json.decode((self.path / "supervisor").read_bytes(), type=Process)
+            return msgspec.json.decode((self.path / role).read_bytes(), type=Process)
         except (OSError, msgspec.MsgspecError):
             return None
 

@@ -16,6 +16,7 @@ from edl import exit_codes
 from edl.cluster.children import kill, kill_group
 from edl.cluster.endings import in_words
 from edl.cluster.events import read_end
+from edl.cluster.folder import Process
 from edl.cluster.instances import Instances
 from edl.cluster.launch import Setting
 from edl.cluster.link import Link
@@ -83,6 +84,7 @@ class Masters:
         with theirs:
             self._pid = self._spawn(theirs.fileno())
         self._setting.children.watch(self._pid, ended.set_result)
+        self._setting.folder.write_process("master", Process.of(self._pid))
         self._setting.say(f"master: pid {self._pid}")
         serving = asyncio.create_task(self._link.serve(ours, self._instances, relaunches))
         try:

@@ -48,8 +48,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     rows: int = 0
     instances: tuple[Row, ...] = ()
     generation: int = 0
-    master: str = ""  # its place, such as `pid 1234`
-    address: str = ""
     master_relaunches: int = 0
 
     def write(self, path: Path) -> None:

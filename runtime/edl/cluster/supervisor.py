@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
         with _the_only_one(folder), _port(folder) as port:
             spec = folder.spec()
             folder.make_token()
-            folder.write_supervisor(Process.of(os.getpid()))
+            folder.write_process("supervisor", Process.of(os.getpid()))
             job.owned_by(os.getpid())
             supervisor = Supervisor(job, spec, client)
             return _CODES[asyncio.run(supervisor.run(port)).state]
@@ -142,7 +142,9 @@ def _the_only_one(folder: ClusterFolder) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ClusterError(f"job {folder.job.name} has a supervisor: {folder.supervisor()}") from None
+            raise ClusterError(
+                f"job {folder.job.name} has a supervisor: {folder.process('supervisor')}"
+            ) from None
         yield
 
 

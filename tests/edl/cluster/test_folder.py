@@ -69,9 +69,9 @@ def test_a_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
 
 def test_the_supervisor_is_known_by_more_than_its_number(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
-    assert folder.supervisor() is None
+    assert folder.process("supervisor") is None
     mine = Process.of(os.getpid())
-    folder.write_supervisor(mine)
-    assert folder.supervisor() == mine
+    folder.write_process("supervisor", mine)
+    assert folder.process("supervisor") == mine
     assert mine.runs
     assert not Process(os.getpid(), "another boot:1").runs

@@ -421,7 +421,7 @@ def test_a_job_has_one_supervisor(stage: Stage) -> None:
     ends(second.pid)
     second.close()
     assert "has a supervisor" in stage.folder.log("supervisor").read_text()
-    assert stage.folder.supervisor() == Process.of(stage.running.pid)
+    assert stage.folder.process("supervisor") == Process.of(stage.running.pid)
     assert finish(stage, master) == DONE
 
 

@@ -29,8 +29,7 @@ def test_a_supervised_job_has_its_supervisor_its_master_and_its_tasks(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     master = stage.opening()
-    snapshot = Snapshot("", "", tasks={"predict": Counts(2, 1, 0)}, master=f"pid {master.pid}")
-    snapshot.write(stage.folder.snapshot)
+    Snapshot("", "", tasks={"predict": Counts(2, 1, 0)}).write(stage.folder.snapshot)
     assert main(["job", stage.job.id, "--format", "json"]) == exit_codes.OK
     found = json.loads(capsys.readouterr().out)
     assert [(row["name"], row["place"]) for row in found["instances"]] == [

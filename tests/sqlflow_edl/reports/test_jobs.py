@@ -21,8 +21,6 @@ SNAPSHOT = Snapshot(
     rows=81_920,
     instances=(Row("worker-0", "worker", 2, "running", "pid 7", "", 2, "train 0:8192"),),
     generation=1,
-    master="pid 5",
-    address="127.0.0.1:4711",
     master_relaunches=1,
 )
 
@@ -30,8 +28,10 @@ SNAPSHOT = Snapshot(
 def supervised(snapshot: Snapshot | None = SNAPSHOT) -> jobs.JobFolder:
     job = jobs.create("train", "SELECT *\n  FROM t TO TRAIN DNN LABEL y INTO m")
     folder = ClusterFolder(job.path)
-    folder.write_supervisor(Process.of(os.getpid()))
+    folder.write_process("supervisor", Process.of(os.getpid()))
+    folder.write_address("127.0.0.1:4711")
     if snapshot is not None:
+        folder.write_process("master", Process.of(os.getppid()))
         snapshot.write(folder.snapshot)
     return job
 
@@ -47,7 +47,7 @@ def test_a_running_job_has_its_tasks_and_every_process() -> None:
     assert (found.state, found.epoch, found.rows, found.generation) == ("running", 2, 81_920, 1)
     assert [(row.name, row.role, row.place, row.relaunches) for row in found.instances] == [
         ("supervisor", "supervisor", f"pid {os.getpid()}", 0),
-        ("master", "master", "pid 5", 1),
+        ("master", "master", f"pid {os.getppid()}", 1),
         ("worker-0", "worker", "pid 7", 2),
     ]
     assert found.instances[1].address == "127.0.0.1:4711"
