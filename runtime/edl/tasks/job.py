@@ -40,7 +40,8 @@ class Plan(msgspec.Struct, frozen=True):
 class JobState(msgspec.Struct):
     """All that is kept of a job's course.
 
-    epoch: the last that was begun. trained: epochs whose rows are all done and that are not concluded. step, rows: of
+    epoch: the last that was begun. trained: epochs whose rows are all done and that are not concluded. measured: the
+    last whose final round was begun. step, rows: of
     all training tasks that are done. rounds: that were begun. measured_at: the step and the second of the last one.
     """
 
@@ -51,6 +52,7 @@ class JobState(msgspec.Struct):
     rounds: int = 0
     measured_at: tuple[int, float] = (0, 0.0)
     trained: dict[int, Summary] = {}
+    measured: int = 0
     curve: list[EpochEnd] = []
     figures: Figures = {}
     measured_on: MeasuredOn = ""
@@ -94,7 +96,7 @@ class Job:
 
     def waits(self, kind: TaskType) -> bool:
         """Whether a task of that type is to do now."""
-        return any(pool.todo for pool in self._of(kind)) or (kind == "train" and self._may_begin_epoch())
+        return any(pool.todo for pool in self._ready(kind)) or (kind == "train" and self._may_begin_epoch())
 
     def over(self, kind: TaskType) -> bool:
         """Whether there will be no task of that type any more."""
@@ -108,7 +110,7 @@ class Job:
         """Hand out a task; None when none of that type is to do now."""
         if kind == "train" and self.stopped:
             return None
-        for pool in self._of(kind):
+        for pool in self._ready(kind):
             if task := pool.take(attempt):
                 return task
         if kind == "train" and self._may_begin_epoch():
@@ -120,12 +122,18 @@ class Job:
         """The task, handed out anew, if it is to do; None when it is done, or somebody else does it."""
         if task.type == "train" and task.number == self.state.epoch + 1 and self._may_begin_epoch():
             self._begin_epoch()
-        pool = self._pool(task)
+        pool = next((pool for pool in self._ready(task.type) if pool.state.number == task.number), None)
         return pool.task(task.id, attempt) if pool is not None and pool.claim(task.id) else None
+
+    def hold(self, kind: TaskType, number: int, position: int, skip: int) -> None:
+        """Somebody has this task in hands, as `kept(doing=True)` was told."""
+        pool = self._pool(kind, number)
+        if pool is not None:
+            pool.doing[position] = skip
 
     def give_back(self, task: Task, part: Report | None = None) -> None:
         """A task that was handed out is not done, or only in part: it is the next to be handed out."""
-        pool = self._pool(task)
+        pool = self._pool(task.type, task.number)
         if pool is not None and task.id in pool.doing:
             pool.give_back(task.id, part)
             if part is not None:
@@ -136,7 +144,7 @@ class Job:
 
     def done(self, report: Report, now: float = 0.0) -> list[EpochEnd]:
         """A task that was handed out is done; the rows of the learning curve that this completes."""
-        pool = self._pool(report.task)
+        pool = self._pool(report.task.type, report.task.number)
         if pool is None or report.task.id not in pool.doing:
             return []
         pool.finish(report, self._merge)
@@ -189,8 +197,11 @@ class Job:
         return []
 
     def _end_epoch(self, pool: Pool, now: float) -> list[EpochEnd]:
+        """Measure what is trained: epochs in their order, though a later one may be done sooner."""
         self.state.trained[pool.state.number] = pool.state.summary
-        self._measure(pool.state.number, final=True, now=now)
+        while self.state.measured + 1 in self.state.trained:
+            self.state.measured += 1
+            self._measure(self.state.measured, final=True, now=now)
         return []
 
     def _measure(self, epoch: int, *, final: bool, now: float) -> None:
@@ -322,5 +333,12 @@ class Job:
     def _of(self, kind: TaskType) -> Iterator[Pool]:
         return (pool for pool in self._pools if pool.state.type == kind)
 
-    def _pool(self, task: Task) -> Pool | None:
-        return next((pool for pool in self._of(task.type) if pool.state.number == task.number), None)
+    def _ready(self, kind: TaskType) -> Iterator[Pool]:
+        """Pools whose tasks may be handed out: rounds are concluded one after another."""
+        if kind != "conclude":
+            return self._of(kind)
+        rounds = [pool.state.number for pool in self._pools if pool.state.type in ("evaluate", "conclude")]
+        return (pool for pool in self._of(kind) if pool.state.number == min(rounds))
+
+    def _pool(self, kind: TaskType, number: int) -> Pool | None:
+        return next((pool for pool in self._of(kind) if pool.state.number == number), None)

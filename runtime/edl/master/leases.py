@@ -1,0 +1,380 @@
+"""Leases: which worker does which task, until when, and what becomes of it when the worker does not.
+
+A pure state machine around `edl.tasks.job.Job`, with the clock handed in as seconds since the job began.
+
+* Every task that is handed out is a lease with a number that grows: the epoch of the master, then a counter. A report
+  counts when its lease is valid, once; whatever else comes changes nothing.
+* A worker that leaves, dies or is silent for `lease_secs` gives its tasks back. That never counts against a task. A
+  task that *raises* is tried three times, then the job fails and names it.
+* A *trainer* (`stateful`) holds the model's weights itself. When it is lost, what it has done since its last cut is
+  lost with it: the job goes back to that cut and begins a new generation.
+* A worker names what it holds with every request. A lease that it does not name never reached it: it is given back.
+* After a restart leases that were written down stay valid. One that was not is void, but a report on it counts as
+  long as nobody else has the task: it was computed on the same rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from edl.tasks import encoding
+from edl.tasks.events import EpochEnd
+from edl.tasks.exchange import Answer, Flag, Joined, Request, Told
+from edl.tasks.job import Job, JobState, Plan
+from edl.tasks.pool import Merge
+from edl.tasks.task import ASIDE, Task, TaskType
+
+ATTEMPTS = 3  # of a task that raises
+_COUNTER = 40  # lower bits of a lease's number
+
+
+class Lease(msgspec.Struct, array_like=True):
+    """A task in a worker's hands. rows, loss: of it that are done, as the last heartbeat said."""
+
+    type: TaskType
+    number: int
+    id: int
+    skip: int
+    instance: str
+    rows: int = 0
+    steps: int = 0
+    loss: float = 0.0
+
+
+class Member(msgspec.Struct, array_like=True):
+    """An instance that registered. seen: the second of its last word. upto: its reports that are counted."""
+
+    incarnation: int
+    seen: float
+    upto: int = 0
+    gone: bool = False
+
+
+class Failure(msgspec.Struct, array_like=True):
+    """How often a task raised, and its last error."""
+
+    times: int
+    error: str
+
+
+class Cut(msgspec.Struct):
+    """A point that a trainer can go on from: its folder, and the course of the job then."""
+
+    folder: str
+    job: JobState
+
+
+class Kept(msgspec.Struct):
+    """What is written down. seconds: since the job began."""
+
+    epoch: int = 0  # of the master
+    counter: int = 0
+    generation: int = 1
+    seconds: float = 0.0
+    job: JobState | None = None
+    leases: dict[int, Lease] = {}
+    members: dict[str, Member] = {}
+    failures: dict[str, Failure] = {}
+    done: dict[TaskType, int] = {}
+    cut: Cut | None = None
+    failed: str = ""
+    cancelled: str = ""
+    relaunches: dict[str, int] = {}
+
+
+class Leases:
+    """The state of a job with workers. `kept`: what was written down before a restart; its epoch is the one before.
+
+    stateful: one worker trains, and holds the weights.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        kept: Kept | None = None,
+        *,
+        stateful: bool = False,
+        lease_secs: float = 10.0,
+        merge: Merge | None = None,
+    ) -> None:
+        self.plan = plan
+        self.stateful = stateful and plan.kind == "train"
+        self.lease_secs = lease_secs
+        self._merge = merge
+        self.kept = kept or Kept()
+        self.kept.epoch += 1
+        self.kept.counter = 0
+        self.job = Job(plan, self.kept.job, merge=merge)
+        for member in self.kept.members.values():
+            member.seen = self.kept.seconds
+        self._held: defaultdict[str, dict[int, None]] = defaultdict(
+            dict
+        )  # leases by instance, in their order
+        for number, lease in self.kept.leases.items():
+            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
+            self._held[lease.instance][number] = None
+        self._durable = {
+            name: (member.incarnation, member.upto) for name, member in self.kept.members.items()
+        }
+        self.told = 0  # reports that were counted and are not written down
+        self.news: list[EpochEnd | str] = []  # what to tell of, in order
+        self.checkpoint_due = False
+
+    # Instances ------------------------------------------------------------------------------------------------
+
+    def join(self, instance: str, incarnation: int, now: float) -> Joined | None:
+        """An instance registers, again or for the first time; None when a later start of its name has."""
+        self.kept.seconds = now
+        member = self.kept.members.get(instance)
+        if member is not None and member.incarnation > incarnation:
+            return None
+        if member is None or member.incarnation < incarnation or member.gone:
+            if member is not None:
+                self.lost(instance, member.incarnation, now)
+            if member is None or member.incarnation < incarnation:
+                self.kept.members[instance] = Member(incarnation, now)
+            elif self.stateful:  # its weights are not those of the cut that the job went back to
+                return None
+            else:
+                member.gone, member.seen = False, now
+        resume = self.kept.cut.folder if self.stateful and self.kept.cut else ""
+        return Joined(
+            self.kept.epoch, self.kept.generation, self.lease_secs, self.lease_secs / 3, resume, self.finished
+        )
+
+    def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
+        """The instance is gone: its tasks go to others. Nothing when it was known to be, or a later one runs."""
+        member = self.kept.members.get(instance)
+        if member is None or member.incarnation != incarnation or member.gone:
+            return
+        member.gone = True
+        held = list(self._held[instance])
+        for number in reversed(held):
+            self._give_back(number)
+        if why and (held or self.stateful):
+            self.news.append(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
+        if self.stateful and not self.job.finished:
+            self._go_back()
+
+    def tick(self, now: float) -> None:
+        """Time has passed: give up who was silent for too long, begin a round if one is due."""
+        self.kept.seconds = now
+        for name, member in self.kept.members.items():
+            if not member.gone and now - member.seen > self.lease_secs:
+                self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")
+        self.job.tick(now)
+
+    # The exchange -----------------------------------------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do, for whatever reason."""
+        return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
+
+    def exchange(self, request: Request, now: float) -> Answer:
+        """Take what a worker tells, and hand out what it wants."""
+        member = self._known(request)
+        if member is None:
+            return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
+        self.kept.seconds = now
+        member.seen = now
+        if request.seen_upto <= member.upto:
+            self._hear(request, member, now)
+        return self.answer(request)
+
+    def answer(self, request: Request) -> Answer:
+        """Hand out what a worker wants, as far as it is there; the second part of `exchange`, which may be repeated."""
+        member = self._known(request)
+        if member is None:
+            return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
+        if request.seen_upto > member.upto:  # an earlier master knew more: first it is to tell that again
+            return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
+        revoked = [held.task.attempt for held in request.held if held.task.attempt not in self.kept.leases]
+        tasks = tuple(self._grant(request)) if not self.finished else ()
+        incarnation, upto = self._durable.get(request.instance, (-1, 0))
+        return Answer(
+            self.kept.epoch,
+            tasks,
+            tuple(revoked),
+            self._flags(),
+            member.upto,
+            upto if incarnation == member.incarnation else 0,
+        )
+
+    def _known(self, request: Request) -> Member | None:
+        """The member that asks; None when it is to register (again)."""
+        member = self.kept.members.get(request.instance)
+        if member is None or member.gone or member.incarnation != request.incarnation:
+            return None
+        return member if request.generation == self.kept.generation else None
+
+    def _hear(self, request: Request, member: Member, now: float) -> None:
+        for told in request.told:
+            if told.sequence == member.upto + 1:
+                member.upto = told.sequence
+                self.told += 1
+                self._take(told, request.instance, now)
+        named = {held.task.attempt for held in request.held}
+        for number in [number for number in self._held[request.instance] if number not in named]:
+            self._give_back(number)
+        for held in request.held:
+            lease = self.kept.leases.get(held.task.attempt)
+            if lease is None:
+                self._adopt(held.task, request.instance)
+            elif lease.instance == request.instance:
+                lease.rows, lease.steps, lease.loss = held.rows, held.steps, held.loss
+
+    def _grant(self, request: Request) -> Iterable[Task]:
+        for kind, count in request.want.items():
+            for _ in range(count):
+                number = self._next_number()
+                task = self.job.take(kind, number)
+                if task is None:
+                    break
+                self._lease(task, request.instance)
+                yield task
+
+    def _flags(self) -> Flag:
+        job = self.job
+        flags = Flag.FINISHED if self.finished else Flag.NONE
+        if any(map(job.waits, ASIDE)):
+            flags |= Flag.PENDING
+        if job.stopped:
+            flags |= Flag.STOPPED
+        if job.over("train"):
+            flags |= Flag.TRAIN_OVER
+        if job.over("predict"):
+            flags |= Flag.PREDICT_OVER
+        return flags | (Flag.CHECKPOINT if self.checkpoint_due else Flag.NONE)
+
+    # What is told -------------------------------------------------------------------------------------------
+
+    def _take(self, told: Told, instance: str, now: float) -> None:
+        task = told.report.task
+        if told.kind == "cut":
+            self._keep_cut(told)
+            return
+        lease = self.kept.leases.get(task.attempt)
+        if lease is None and not self._adopt(task, instance):
+            return  # void: somebody else has it, or it is done
+        if task.attempt not in self._held[instance]:
+            return
+        self._end(task.attempt)
+        if told.kind == "done":
+            self.kept.failures.pop(_key(task), None)
+            self.kept.done[task.type] = self.kept.done.get(task.type, 0) + 1
+            self.news += self.job.done(told.report, now)
+        elif told.kind == "given back":
+            self.job.give_back(task, told.report if told.report.rows else None)
+        else:
+            self.job.give_back(task)
+            self._count_failure(told, instance, now)
+
+    def _count_failure(self, told: Told, instance: str, now: float) -> None:
+        task = told.report.task
+        failure = self.kept.failures.setdefault(_key(task), Failure(0, ""))
+        failure.times += 1
+        failure.error = told.error
+        self.news.append(f"{_named(task)} raised on {instance}: {told.error}")
+        if told.fatal:
+            self.fail(told.error)
+        elif failure.times >= ATTEMPTS:
+            self.fail(f"{_named(task)} raised {failure.times} times, the last time: {told.error}")
+        elif self.stateful and task.type == "train":  # its weights have taken a part of the task
+            member = self.kept.members[instance]
+            self.lost(instance, member.incarnation, now)
+
+    def fail(self, message: str) -> None:
+        """The job has failed."""
+        self.kept.failed = self.kept.failed or message
+
+    def cancel(self, reason: str) -> None:
+        if not self.finished:
+            self.kept.cancelled = reason
+
+    # Trainers -----------------------------------------------------------------------------------------------
+
+    def _keep_cut(self, told: Told) -> None:
+        """Remember the course of the job at the cut: what was told before it, and the part of its open task."""
+        if not self.stateful:
+            return
+        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
+        part = told.report
+        if part.rows and copy.claim(part.task, part.task.attempt):
+            copy.give_back(part.task, part)
+        self.kept.cut = Cut(told.folder, copy.kept())
+        self.checkpoint_due = False
+
+    def _go_back(self) -> None:
+        """The weights since the last cut are lost, and so is what was done since."""
+        cut = self.kept.cut
+        self.kept.generation += 1
+        self.kept.leases.clear()
+        self._held.clear()
+        self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
+        step = self.job.state.step
+        self.news.append(f"training goes on from step {step:,}" if cut else "training begins anew")
+
+    # Leases ---------------------------------------------------------------------------------------------------
+
+    def _adopt(self, task: Task, instance: str) -> bool:
+        """A lease of an earlier master that was not written down: it holds if nobody else has the task.
+
+        What was written down may be an earlier lease of the same task to the same instance; the later one counts.
+        """
+        if task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
+            return False
+        for number in [number for number in self._held[instance] if number < task.attempt]:
+            lease = self.kept.leases[number]
+            if (lease.type, lease.number, lease.id) == (task.type, task.number, task.id):
+                self._give_back(number)
+        if self.job.claim(task, task.attempt) is None:
+            return False
+        self._lease(task, instance)
+        return True
+
+    def _lease(self, task: Task, instance: str) -> None:
+        self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, instance)
+        self._held[instance][task.attempt] = None
+
+    def _end(self, number: int) -> Lease:
+        lease = self.kept.leases.pop(number)
+        del self._held[lease.instance][number]
+        return lease
+
+    def _give_back(self, number: int) -> None:
+        lease = self._end(number)
+        self.job.give_back(Task(lease.id, lease.type, number=lease.number, attempt=number))
+
+    def _next_number(self) -> int:
+        self.kept.counter += 1
+        return (self.kept.epoch << _COUNTER) + self.kept.counter
+
+    # What is written down -----------------------------------------------------------------------------------
+
+    def to_keep(self) -> tuple[Kept, dict[str, tuple[int, int]]]:
+        """What to write down now; and what to hand to `written` when that has been done."""
+        self.told = 0
+        kept = msgspec.structs.replace(self.kept, job=self.job.kept(doing=True))
+        return kept, {name: (member.incarnation, member.upto) for name, member in self.kept.members.items()}
+
+    def written(self, marks: dict[str, tuple[int, int]]) -> None:
+        """What `to_keep` gave survives this master."""
+        self._durable = marks
+
+
+def _key(task: Task) -> str:
+    return f"{task.type} {task.number} {task.id}"
+
+
+def _named(task: Task) -> str:
+    if task.type in ("conclude", "export"):
+        return f"the task {task.type}"
+    return f"the {task.type} task of the rows [{task.start:,}, {task.end:,})"
+
+
+def _copied(state: JobState) -> JobState:
+    return encoding.decode(encoding.encode(state), JobState)

@@ -1,0 +1,84 @@
+"""What a worker and the master say to each other, as plain data; `edl.rpc.codec` carries it over the wire."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+import msgspec
+
+from edl.tasks.task import Report, Task, TaskType
+
+
+class Flag(enum.IntFlag):
+    """What every answer carries besides tasks."""
+
+    NONE = 0
+    PENDING = 1  # tasks wait that go between two training tasks
+    STOPPED = 2  # training is to end
+    TRAIN_OVER = 4
+    PREDICT_OVER = 8
+    FINISHED = 16  # the job is over: leave
+    REJOIN = 32  # this incarnation was given up: what it holds is void
+    CHECKPOINT = 64  # a cut is due
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One thing that a worker tells, numbered without gaps from 1.
+
+    done: the task is. given back: `report.rows` of it are done for good. failed: doing it raised `error`; fatal: doing
+    it again gives the same. cut: weights, slots and step are in `folder`, and all that was told before is in them, with
+    the part of the open task that the report names.
+    """
+
+    sequence: int
+    kind: Literal["done", "given back", "failed", "cut"]
+    report: Report
+    error: str = ""
+    fatal: bool = False
+    folder: str = ""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A task in a worker's hands, and how far it is."""
+
+    task: Task
+    rows: int = 0
+    steps: int = 0
+    loss: float = 0.0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """want: how many tasks of which type. seen_upto: the reports that the last answer said are counted."""
+
+    instance: str
+    incarnation: int
+    generation: int = 0
+    told: tuple[Told, ...] = ()
+    held: tuple[Held, ...] = ()
+    want: dict[TaskType, int] = {}
+    seen_upto: int = 0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """revoked: leases that are not valid any more. seen_upto: reports up to that number are counted; the next ones are
+    wanted. durable_upto: those up to that number survive the master."""
+
+    master_epoch: int
+    tasks: tuple[Task, ...] = ()
+    revoked: tuple[int, ...] = ()
+    flags: Flag = Flag.NONE
+    seen_upto: int = 0
+    durable_upto: int = 0
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """What an instance learns when it registers. resume: folder of the cut that a trainer goes on from, in the job
+    folder; empty: from the start."""
+
+    master_epoch: int
+    generation: int
+    lease_secs: float
+    heartbeat_secs: float
+    resume: str = ""
+    finished: bool = False

@@ -1,0 +1,118 @@
+"""What a worker has in hands and has to tell: its side of the exchange with the master, without threads or a network.
+
+Reports are kept until the master has written them down, and told again from where the master says that it knows them:
+to a master that was restarted, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Literal
+
+import msgspec
+
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Told
+from edl.tasks.task import Report, Task, TaskType
+
+
+class Mailbox:
+    """Of one start of an instance. Not thread-safe."""
+
+    def __init__(self, instance: str, incarnation: int) -> None:
+        self.instance = instance
+        self.incarnation = incarnation
+        self.flags = Flag.NONE
+        self.generation = 0
+        self.rejoin = True
+        self.seen_upto = 0
+        self._sequence = 0
+        self._told: deque[Told] = deque()
+        self._held: dict[int, Held] = {}
+        self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last report."""
+        return self._sequence
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether there are reports that the master does not know."""
+        return self._sequence > self.seen_upto
+
+    def joined(self, joined: Joined) -> None:
+        self.generation = joined.generation
+        self.rejoin = False
+        self.flags = Flag.FINISHED if joined.finished else Flag.NONE
+
+    def take(self, *types: TaskType) -> Task | None:
+        """A task that was received, the first of these types first."""
+        waiting = next((self._received[kind] for kind in types if self._received[kind]), None)
+        return waiting.popleft() if waiting else None
+
+    def progress(self, task: Task, rows: int) -> None:
+        if task.attempt in self._held:
+            self._held[task.attempt] = Held(task, rows)
+
+    def tell(
+        self,
+        kind: Literal["done", "given back", "failed", "cut"],
+        report: Report,
+        *,
+        error: str = "",
+        fatal: bool = False,
+        folder: str = "",
+    ) -> int:
+        """Have something to tell; its number."""
+        if kind != "cut":
+            self._held.pop(report.task.attempt, None)
+        self._sequence += 1
+        self._told.append(Told(self._sequence, kind, report, error, fatal, folder))
+        return self._sequence
+
+    def give_back_received(self) -> None:
+        """Give back what was received and not begun."""
+        for tasks in self._received.values():
+            while tasks:
+                self.tell("given back", Report(tasks.pop()))
+
+    def request(self, want: dict[TaskType, int]) -> Request:
+        """The next request. want: more than was received."""
+        told = tuple(told for told in self._told if told.sequence > self.seen_upto)
+        missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
+        return Request(
+            self.instance,
+            self.incarnation,
+            self.generation,
+            told,
+            tuple(self._held.values()),
+            {kind: count for kind, count in missing.items() if count > 0},
+            self.seen_upto,
+        )
+
+    def answered(self, answer: Answer) -> None:
+        self.flags = answer.flags
+        self.rejoin = bool(answer.flags & Flag.REJOIN)
+        if self.rejoin:
+            return
+        self.seen_upto = answer.seen_upto
+        while self._told and self._told[0].sequence <= answer.durable_upto:
+            self._told.popleft()
+        for lease in answer.revoked:
+            self._drop(lease)
+        for task in answer.tasks:
+            self._held[task.attempt] = Held(task)
+            self._received[task.type].append(task)
+
+    def _drop(self, lease: int) -> None:
+        """Forget a task that is not ours any more; one that was begun goes on, and its report counts for nothing."""
+        held = self._held.pop(lease, None)
+        if held is not None:
+            received = self._received[held.task.type]
+            if held.task in received:
+                received.remove(held.task)
+
+
+def as_kept(report: Report) -> Report:
+    """The report without what only the task's next worker needs."""
+    return msgspec.structs.replace(report, task=msgspec.structs.replace(report.task, round=None))

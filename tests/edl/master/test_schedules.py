@@ -1,0 +1,218 @@
+"""Thousands of random schedules of workers that die, calls that get lost, and masters that are restarted.
+
+Master and workers are the real state machines, with a clock and a network that the test holds in its hands.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from edl.master.leases import Kept, Leases
+from edl.spec import Training
+from edl.tasks import encoding
+from edl.tasks.exchange import Flag
+from edl.tasks.job import Plan
+from edl.tasks.outcome import Outcome
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from edl.tasks.task import ASIDE, Conclusion, Report, Task, TaskType
+from edl.worker.mailbox import Mailbox
+
+LEASE = 10.0
+WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2, "predict": 2}
+
+
+class Worker:
+    """Does what a worker does, a step at a time."""
+
+    def __init__(self, name: str, incarnation: int) -> None:
+        self.mailbox = Mailbox(name, incarnation)
+        self.task: Task | None = None
+        self.steps: list[tuple[int, int, int, int]] = []  # of a trainer: what its weights have taken
+
+    def do(self) -> Task | None:
+        """Finish the task in hands, and begin another; the finished one."""
+        done = self.task
+        if done is not None:
+            self.steps.append(
+                (done.number, done.id, done.skip, done.rows) if done.type == "train" else (0, 0, 0, 0)
+            )
+            self.mailbox.tell("done", finished(done))
+        self.task = self.mailbox.take(*ASIDE, "train", "predict")
+        return done
+
+
+def finished(task: Task) -> Report:
+    conclusion = None
+    if task.type == "conclude":
+        conclusion = Conclusion({"loss": 1.0})
+    elif task.type == "export":
+        conclusion = Conclusion(outcome=Outcome("train", 0, 0.0))
+    return Report(
+        task, task.rows, -(-task.rows // 512), 2.0 * task.rows, float(task.rows), conclusion=conclusion
+    )
+
+
+class World:
+    """One job under one random schedule."""
+
+    def __init__(self, seed: int, plan: Plan, workers: int, *, stateful: bool = False) -> None:
+        self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
+        self.plan = plan
+        self.stateful = stateful
+        self.now = 0.0
+        self.master = Leases(plan, stateful=stateful, lease_secs=LEASE)
+        self.durable = b""
+        self.write()
+        self.workers = [Worker(f"worker-{n}", 0) for n in range(workers)]
+        self.cuts: dict[str, list[tuple[int, int, int, int]]] = {"": []}
+
+    def write(self) -> None:
+        kept, marks = self.master.to_keep()
+        self.durable = encoding.encode(kept)
+        self.master.written(marks)
+
+    def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
+        mailbox = worker.mailbox
+        if lose_request:
+            return
+        if mailbox.rejoin:
+            joined = self.master.join(mailbox.instance, mailbox.incarnation, self.now)
+            self.write()  # a member is written down before it is answered
+            if joined is None:
+                self.replace(worker)
+            elif not lose_answer:
+                if self.stateful:
+                    worker.steps = list(self.cuts[joined.resume])
+                mailbox.joined(joined)
+            return
+        answer = self.master.exchange(mailbox.request(WANT), self.now)
+        if not lose_answer:
+            mailbox.answered(answer)
+            if mailbox.rejoin and self.stateful:
+                self.replace(worker)
+
+    def replace(self, worker: Worker) -> None:
+        """The worker dies; its name is started again."""
+        new = Worker(worker.mailbox.instance, worker.mailbox.incarnation + 1)
+        self.workers[self.workers.index(worker)] = new
+
+    def step(self) -> None:
+        worker = self.random.choice(self.workers)
+        actions: dict[Callable[[Worker], object], int] = {
+            self.call: 45,
+            Worker.do: 30,
+            partial(self.call, lose_request=True): 5,
+            partial(self.call, lose_answer=True): 5,
+            lambda _: self.write(): 3,
+            self.kill: 3,
+            lambda _: self.restart(): 2,
+            self.drain: 2,
+            self.take_cut: 1,
+            lambda _: self.pass_time(): 4,
+        }
+        (action,) = self.random.choices(list(actions), list(actions.values()))
+        action(worker)
+
+    def kill(self, worker: Worker) -> None:
+        self.replace(worker)
+        if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
+            self.master.lost(worker.mailbox.instance, worker.mailbox.incarnation, self.now)
+
+    def pass_time(self) -> None:
+        self.now += self.random.random() * LEASE / 2
+        self.master.tick(self.now)
+
+    def drain(self, worker: Worker) -> None:
+        """The worker is drained: it gives back what it has, in part done, and leaves."""
+        if worker.task is None:
+            return
+        worker.mailbox.tell("given back", Report(worker.task))
+        worker.task = None
+        worker.mailbox.give_back_received()
+
+    def restart(self) -> None:
+        """The master dies, and is back with what it had written down."""
+        kept = encoding.decode(self.durable, Kept)
+        self.now = max(self.now, kept.seconds)
+        self.master = Leases(self.plan, kept, stateful=self.stateful, lease_secs=LEASE)
+        self.write()
+
+    def finish(self) -> None:
+        """From now on nothing goes wrong."""
+        for _ in range(20_000):
+            if self.master.finished:
+                return
+            for worker in list(self.workers):
+                self.call(worker)
+                worker.do()
+                if (
+                    self.stateful
+                    and worker in self.workers
+                    and self.random.random() < 0.1
+                    and worker.task is None
+                ):
+                    self.take_cut(worker)
+            self.now += 0.01
+            self.master.tick(self.now)
+        raise AssertionError("the job does not end")
+
+    def take_cut(self, worker: Worker) -> None:
+        """A trainer writes down its weights, in the middle of a task or between two."""
+        if not self.stateful or worker.mailbox.rejoin:
+            return
+        folder = f"cut-{len(self.cuts)}"
+        self.cuts[folder] = list(worker.steps)
+        worker.mailbox.tell("cut", Report(Task(0, "train")), folder=folder)
+
+
+def run(seed: int, plan: Plan, workers: int, *, stateful: bool = False, steps: int = 300) -> World:
+    world = World(seed, plan, workers, stateful=stateful)
+    for _ in range(steps):
+        if world.master.finished:
+            break
+        world.step()
+    world.finish()
+    return world
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_every_row_of_a_prediction_counts_once(block: int) -> None:
+    plan = Plan("predict", 17 * STREAMED_ROWS + 5)
+    for seed in range(100 * block, 100 * block + 100):
+        world = run(seed, plan, workers=3)
+        assert world.master.job.finished
+        assert world.master.kept.done["predict"] >= 18
+        assert not world.master.kept.leases
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int) -> None:
+    rows = 9 * LEAST_ROWS + 77
+    plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
+    for seed in range(100 * block, 100 * block + 100):
+        state = run(seed, plan, workers=3).master.job.state
+        assert state.rows == 2 * rows
+        assert [(row.epoch, row.loss) for row in state.curve] == [(1, 2.0), (2, 2.0)]
+        assert state.outcome is not None
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row_once(block: int) -> None:
+    rows = 9 * LEAST_ROWS + 77
+    plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
+    for seed in range(100 * block, 100 * block + 100):
+        world = run(seed, plan, workers=1, stateful=True)
+        assert world.master.job.state.rows == 2 * rows
+        taken = [step[:3] for step in world.workers[0].steps if step[0]]
+        assert sorted(taken) == sorted({(epoch, position, 0) for epoch in (1, 2) for position in range(10)})
+
+
+def test_workers_learn_that_the_job_is_over() -> None:
+    world = run(1, Plan("predict", 10), workers=2, steps=0)
+    for worker in world.workers:
+        world.call(worker)
+        assert worker.mailbox.flags & Flag.FINISHED
