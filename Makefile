@@ -7,7 +7,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 2
 DEMO := duckdb:///demo/demo.duckdb
 
-.PHONY: help demo test lint bench format clean
+.PHONY: help demo test lint bench format stubs clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -31,6 +31,9 @@ bench: $(VENV)/ready-test  ## ratios against peers, side by side in one run
 format: $(VENV)/ready-test ## lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+stubs: $(VENV)/ready-test  ## generate the RPC stubs from proto/
+	$(BIN)/python -m tests.stubs runtime/edl/rpc
 
 clean:           ## remove everything that the other targets made
 	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

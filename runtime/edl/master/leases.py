@@ -16,15 +16,17 @@ A pure state machine around `edl.tasks.job.Job`, with the clock handed in as sec
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from edl.metrics import merge_states
 from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
 from edl.tasks.exchange import Answer, Flag, Joined, Request, Told
+from edl.tasks.failed import Failed
 from edl.tasks.job import Job, JobState, Plan
-from edl.tasks.pool import Merge
+from edl.tasks.pool import States
 from edl.tasks.task import ASIDE, Task, TaskType
 
 ATTEMPTS = 3  # of a task that raises
@@ -57,7 +59,7 @@ class Failure(msgspec.Struct, array_like=True):
     """How often a task raised, and its last error."""
 
     times: int
-    error: str
+    error: Failed
 
 
 class Cut(msgspec.Struct):
@@ -80,9 +82,9 @@ class Kept(msgspec.Struct):
     failures: dict[str, Failure] = {}
     done: dict[TaskType, int] = {}
     cut: Cut | None = None
-    failed: str = ""
+    failed: Failed | None = None
     cancelled: str = ""
-    relaunches: dict[str, int] = {}
+    metric_kinds: dict[str, str] = {}
 
 
 class Leases:
@@ -98,16 +100,14 @@ class Leases:
         *,
         stateful: bool = False,
         lease_secs: float = 10.0,
-        merge: Merge | None = None,
     ) -> None:
         self.plan = plan
         self.stateful = stateful and plan.kind == "train"
         self.lease_secs = lease_secs
-        self._merge = merge
         self.kept = kept or Kept()
         self.kept.epoch += 1
         self.kept.counter = 0
-        self.job = Job(plan, self.kept.job, merge=merge)
+        self.job = Job(plan, self.kept.job, merge=self._merge)
         for member in self.kept.members.values():
             member.seen = self.kept.seconds
         self._held: defaultdict[str, dict[int, None]] = defaultdict(
@@ -125,9 +125,16 @@ class Leases:
 
     # Instances ------------------------------------------------------------------------------------------------
 
-    def join(self, instance: str, incarnation: int, now: float) -> Joined | None:
-        """An instance registers, again or for the first time; None when a later start of its name has."""
+    def join(
+        self, instance: str, incarnation: int, now: float, metric_kinds: Mapping[str, str] | None = None
+    ) -> Joined | None:
+        """An instance registers, again or for the first time.
+
+        metric_kinds: how states of the program's metrics merge, see `edl.metrics.merge_kind`. None: it is to leave, because
+        a later start of its name has registered, or what it holds is void.
+        """
         self.kept.seconds = now
+        self.kept.metric_kinds.update(metric_kinds or {})
         member = self.kept.members.get(instance)
         if member is not None and member.incarnation > incarnation:
             return None
@@ -144,6 +151,10 @@ class Leases:
         return Joined(
             self.kept.epoch, self.kept.generation, self.lease_secs, self.lease_secs / 3, resume, self.finished
         )
+
+    def _merge(self, one: States, other: States) -> States | None:
+        """The states of one task's metrics and another's as one; None when a metric is none of ours."""
+        return merge_states(self.kept.metric_kinds, one, other)
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """The instance is gone: its tasks go to others. Nothing when it was known to be, or a later one runs."""
@@ -257,6 +268,9 @@ class Leases:
         if told.kind == "cut":
             self._keep_cut(told)
             return
+        if told.fatal and told.error:
+            self.fail(told.error)
+            return
         lease = self.kept.leases.get(task.attempt)
         if lease is None and not self._adopt(task, instance):
             return  # void: somebody else has it, or it is done
@@ -269,27 +283,26 @@ class Leases:
             self.news += self.job.done(told.report, now)
         elif told.kind == "given back":
             self.job.give_back(task, told.report if told.report.rows else None)
-        else:
+        elif told.error:
             self.job.give_back(task)
-            self._count_failure(told, instance, now)
+            self._count_failure(task, told.error, instance, now)
 
-    def _count_failure(self, told: Told, instance: str, now: float) -> None:
-        task = told.report.task
-        failure = self.kept.failures.setdefault(_key(task), Failure(0, ""))
-        failure.times += 1
-        failure.error = told.error
-        self.news.append(f"{_named(task)} raised on {instance}: {told.error}")
-        if told.fatal:
-            self.fail(told.error)
-        elif failure.times >= ATTEMPTS:
-            self.fail(f"{_named(task)} raised {failure.times} times, the last time: {told.error}")
+    def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
+        earlier = self.kept.failures.get(_key(task))
+        times = earlier.times + 1 if earlier else 1
+        self.kept.failures[_key(task)] = Failure(times, error)
+        self.news.append(f"{_named(task)} failed on {instance}: {error.message}")
+        if times >= ATTEMPTS:
+            message = f"{_named(task)} failed {times} times, the last time: {error.message}"
+            self.fail(Failed(error.code, message, error.hint))
         elif self.stateful and task.type == "train":  # its weights have taken a part of the task
             member = self.kept.members[instance]
             self.lost(instance, member.incarnation, now)
 
-    def fail(self, message: str) -> None:
+    def fail(self, why: Failed) -> None:
         """The job has failed."""
-        self.kept.failed = self.kept.failed or message
+        if not self.finished:
+            self.kept.failed = why
 
     def cancel(self, reason: str) -> None:
         if not self.finished:

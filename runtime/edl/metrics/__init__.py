@@ -9,6 +9,7 @@ def eval_metrics_fn():
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.states import State, dump, load
@@ -33,5 +34,7 @@ __all__ = [
     "dump",
     "kind_of",
     "load",
+    "merge_kind",
+    "merge_states",
     "names",
 ]

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
 
@@ -27,14 +28,14 @@ class Told(msgspec.Struct, frozen=True):
     """One thing that a worker tells, numbered without gaps from 1.
 
     done: the task is. given back: `report.rows` of it are done for good. failed: doing it raised `error`; fatal: doing
-    it again gives the same. cut: weights, slots and step are in `folder`, and all that was told before is in them, with
+    it again gives the same, or it is about no task at all. cut: weights, slots and step are in `folder`, and all that was told before is in them, with
     the part of the open task that the report names.
     """
 
     sequence: int
     kind: Literal["done", "given back", "failed", "cut"]
     report: Report
-    error: str = ""
+    error: Failed | None = None
     fatal: bool = False
     folder: str = ""
 

@@ -14,7 +14,8 @@ from edl.metrics import State
 from edl.tasks.ranges import Ranges
 from edl.tasks.task import Report, Round, Summary, Task, TaskType
 
-Merge = Callable[[str, State, State], State]
+States = Mapping[str, State]
+Merge = Callable[[States, States], States | None]  # None: they stay apart
 
 
 class PoolState(msgspec.Struct):
@@ -124,12 +125,8 @@ def add(summary: Summary, report: Report, merge: Merge | None) -> None:
     summary.weight += report.weight
     if not report.states:
         return
-    if merge is None or not summary.states:
-        summary.states = [*summary.states, dict(report.states)]
+    together = merge(summary.states[0], report.states) if merge and summary.states else None
+    if together is not None:
+        summary.states = [dict(together)]
     else:
-        summary.states = [merged(summary.states[0], report.states, merge)]
-
-
-def merged(one: Mapping[str, State], other: Mapping[str, State], merge: Merge) -> dict[str, State]:
-    """The states of the rows of both."""
-    return {name: merge(name, state, other[name]) for name, state in one.items()}
+        summary.states = [*summary.states, dict(report.states)]

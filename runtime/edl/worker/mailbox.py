@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Literal
 
-import msgspec
-
 from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Told
+from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
 
@@ -59,7 +58,7 @@ class Mailbox:
         kind: Literal["done", "given back", "failed", "cut"],
         report: Report,
         *,
-        error: str = "",
+        error: Failed | None = None,
         fatal: bool = False,
         folder: str = "",
     ) -> int:
@@ -111,8 +110,3 @@ class Mailbox:
             received = self._received[held.task.type]
             if held.task in received:
                 received.remove(held.task)
-
-
-def as_kept(report: Report) -> Report:
-    """The report without what only the task's next worker needs."""
-    return msgspec.structs.replace(report, task=msgspec.structs.replace(report.task, round=None))

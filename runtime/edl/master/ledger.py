@@ -1,0 +1,77 @@
+"""The ledger: what a job has done, on disk, so that a master that dies is followed by one that knows.
+
+One file, replaced as a whole; it is small because a pool of tasks is written in the size of its exceptions. Whoever
+writes holds a lock for as long as it lives, so there is one master at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import zlib
+from pathlib import Path
+from typing import Protocol
+
+from edl.errors import ClusterError, JobError, SpecError
+
+MAGIC = b"edl-ledger 1\n"
+
+
+class Ledger(Protocol):
+    """Where a master writes down what is done. One master at a time holds it."""
+
+    def read(self) -> bytes | None:
+        """What was written last; None before the first time. SpecError: damaged, or of another version."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write in one step, and return when it would survive a crash. JobError: it cannot be written."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FileLedger:
+    """A ledger in a file. ClusterError: another master holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise ClusterError("this job has a master already", hint="a job has one at a time") from None
+
+    def read(self) -> bytes | None:
+        try:
+            found = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if not found.startswith(MAGIC):
+            version = found[:64].split(b"\n")[0].decode("ascii", "replace")
+            raise SpecError(f"the ledger of this job is of another version: {version}")
+        body = found[len(MAGIC) + 4 :]
+        if zlib.crc32(body) != int.from_bytes(found[len(MAGIC) : len(MAGIC) + 4], "little"):
+            raise SpecError(f"the ledger {self._path} is damaged")
+        return body
+
+    def write(self, data: bytes) -> None:
+        partial = self._path.with_suffix(".partial")
+        try:
+            with partial.open("wb") as file:
+                file.write(MAGIC + zlib.crc32(data).to_bytes(4, "little") + data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self._path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            full = "; the disk is full" if error.errno == errno.ENOSPC else f": {error.strerror}"
+            raise JobError(f"the ledger of the job cannot be written{full}") from None
+
+    def close(self) -> None:
+        os.close(self._lock)

@@ -1,0 +1,34 @@
+"""Merging states of metrics without the program that defines them: a master knows our metrics, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from edl.metrics.auc import AUC
+from edl.metrics.base import Metric
+from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.states import State
+
+_KINDS: dict[str, Metric] = {
+    **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
+    "auc": AUC(),
+    "exact auc": AUC(exact=True),
+}
+
+
+def merge_kind(metric: Metric) -> str:
+    """How states of the metric merge, as a word; empty for a metric that is none of ours."""
+    return next(
+        (kind for kind, ours in _KINDS.items() if type(ours) is type(metric) and vars(ours) == vars(metric)),
+        "",
+    )
+
+
+def merge_states(
+    kinds: Mapping[str, str], one: Mapping[str, State], other: Mapping[str, State]
+) -> dict[str, State] | None:
+    """The states of the rows of both; None when a metric's kind is not known. kinds: by the names of the metrics."""
+    if any(kinds.get(name, "") not in _KINDS for name in one):
+        return None
+    return {name: _KINDS[kinds[name]].merge(state, other[name]) for name, state in one.items()}

@@ -1,0 +1,177 @@
+"""The exchange with the master as protobuf messages, and back."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from edl.metrics import dump, load
+from edl.metrics.states import State
+from edl.rpc import control_pb2 as pb
+from edl.tasks.encoding import decode, encode
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Told
+from edl.tasks.failed import Failed
+from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
+
+_TYPES: dict[TaskType, pb.TaskType] = {
+    "train": pb.TRAIN,
+    "evaluate": pb.EVALUATE,
+    "predict": pb.PREDICT,
+    "conclude": pb.CONCLUDE,
+    "export": pb.EXPORT,
+}
+_NAMES: dict[int, TaskType] = {number: name for name, number in _TYPES.items()}
+
+Kind = Literal["done", "given back", "failed", "cut"]
+_KINDS: dict[Kind, pb.Report.Kind] = {
+    "done": pb.Report.DONE,
+    "given back": pb.Report.GIVEN_BACK,
+    "failed": pb.Report.FAILED,
+    "cut": pb.Report.CUT,
+}
+_KIND_NAMES: dict[int, Kind] = {number: name for name, number in _KINDS.items()}
+
+
+def task_to(task: Task, *, whole: bool = True) -> pb.Task:
+    """whole: with what only the worker needs."""
+    return pb.Task(
+        type=_TYPES[task.type],
+        id=task.id,
+        number=task.number,
+        start=task.start,
+        end=task.end,
+        skip=task.skip,
+        lease=task.attempt,
+        settles=task.settles,
+        round=encode(task.round) if whole and task.round is not None else b"",
+    )
+
+
+def task_from(message: pb.Task) -> Task:
+    """SpecError: what it carries is damaged."""
+    return Task(
+        message.id,
+        _NAMES[message.type],
+        message.start,
+        message.end,
+        message.number,
+        message.skip,
+        message.lease,
+        message.settles,
+        decode(message.round, Round) if message.round else None,
+    )
+
+
+def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRequest:
+    """wait_secs: how long the answer may take while there is nothing to say that differs from `known`."""
+    return pb.ExchangeRequest(
+        instance=request.instance,
+        incarnation=request.incarnation,
+        generation=request.generation,
+        reports=map(_told_to, request.told),
+        held=[
+            pb.Held(task=task_to(held.task, whole=False), rows=held.rows, steps=held.steps, loss=held.loss)
+            for held in request.held
+        ],
+        want={_TYPES[kind]: count for kind, count in request.want.items()},
+        known=known,
+        wait_secs=wait_secs,
+        seen_upto=request.seen_upto,
+    )
+
+
+def request_from(message: pb.ExchangeRequest) -> Request:
+    return Request(
+        message.instance,
+        message.incarnation,
+        message.generation,
+        tuple(map(_told_from, message.reports)),
+        tuple(Held(task_from(held.task), held.rows, held.steps, held.loss) for held in message.held),
+        {_NAMES[kind]: count for kind, count in message.want.items()},
+        message.seen_upto,
+    )
+
+
+def answer_to(answer: Answer) -> pb.ExchangeResponse:
+    return pb.ExchangeResponse(
+        master_epoch=answer.master_epoch,
+        tasks=map(task_to, answer.tasks),
+        revoked=answer.revoked,
+        flags=answer.flags,
+        seen_upto=answer.seen_upto,
+        durable_upto=answer.durable_upto,
+    )
+
+
+def answer_from(message: pb.ExchangeResponse) -> Answer:
+    return Answer(
+        message.master_epoch,
+        tuple(map(task_from, message.tasks)),
+        tuple(message.revoked),
+        Flag(message.flags),
+        message.seen_upto,
+        message.durable_upto,
+    )
+
+
+def joined_to(joined: Joined | None) -> pb.Registration:
+    if joined is None:
+        return pb.Registration(refused=True)
+    return pb.Registration(
+        master_epoch=joined.master_epoch,
+        generation=joined.generation,
+        lease_secs=joined.lease_secs,
+        heartbeat_secs=joined.heartbeat_secs,
+        resume=joined.resume,
+        finished=joined.finished,
+    )
+
+
+def joined_from(message: pb.Registration) -> Joined | None:
+    """None: refused."""
+    if message.refused:
+        return None
+    return Joined(
+        message.master_epoch,
+        message.generation,
+        message.lease_secs,
+        message.heartbeat_secs,
+        message.resume,
+        message.finished,
+    )
+
+
+def _told_to(told: Told) -> pb.Report:
+    report = told.report
+    return pb.Report(
+        sequence=told.sequence,
+        kind=_KINDS[told.kind],
+        task=task_to(report.task, whole=False),
+        rows=report.rows,
+        steps=report.steps,
+        loss=report.loss,
+        weight=report.weight,
+        states={name: dump(state) for name, state in report.states.items()},
+        conclusion=encode(report.conclusion) if report.conclusion is not None else b"",
+        error=pb.Error(code=told.error.code, message=told.error.message, hint=told.error.hint or "")
+        if told.error
+        else None,
+        fatal=told.fatal,
+        folder=told.folder,
+    )
+
+
+def _told_from(message: pb.Report) -> Told:
+    states: dict[str, State] = {name: load(state) for name, state in message.states.items()}
+    report = Report(
+        task_from(message.task),
+        message.rows,
+        message.steps,
+        message.loss,
+        message.weight,
+        states,
+        decode(message.conclusion, Conclusion) if message.conclusion else None,
+    )
+    kind = cast(Kind, _KIND_NAMES[message.kind])
+    error = message.error
+    failed = Failed(error.code, error.message, error.hint or None) if message.HasField("error") else None
+    return Told(message.sequence, kind, report, failed, message.fatal, message.folder)

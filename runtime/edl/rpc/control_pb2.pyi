@@ -1,0 +1,242 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class TaskType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TASK_TYPE_UNSPECIFIED: _ClassVar[TaskType]
+    TRAIN: _ClassVar[TaskType]
+    EVALUATE: _ClassVar[TaskType]
+    PREDICT: _ClassVar[TaskType]
+    CONCLUDE: _ClassVar[TaskType]
+    EXPORT: _ClassVar[TaskType]
+TASK_TYPE_UNSPECIFIED: TaskType
+TRAIN: TaskType
+EVALUATE: TaskType
+PREDICT: TaskType
+CONCLUDE: TaskType
+EXPORT: TaskType
+
+class Task(_message.Message):
+    __slots__ = ("type", "id", "number", "start", "end", "skip", "lease", "settles", "round")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    SETTLES_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    type: TaskType
+    id: int
+    number: int
+    start: int
+    end: int
+    skip: int
+    lease: int
+    settles: bool
+    round: bytes
+    def __init__(self, type: _Optional[_Union[TaskType, str]] = ..., id: _Optional[int] = ..., number: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., skip: _Optional[int] = ..., lease: _Optional[int] = ..., settles: _Optional[bool] = ..., round: _Optional[bytes] = ...) -> None: ...
+
+class RegisterRequest(_message.Message):
+    __slots__ = ("instance", "incarnation", "metric_kinds")
+    class MetricKindsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    METRIC_KINDS_FIELD_NUMBER: _ClassVar[int]
+    instance: str
+    incarnation: int
+    metric_kinds: _containers.ScalarMap[str, str]
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., metric_kinds: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class Registration(_message.Message):
+    __slots__ = ("refused", "master_epoch", "generation", "lease_secs", "heartbeat_secs", "resume", "finished")
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    LEASE_SECS_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_SECS_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    refused: bool
+    master_epoch: int
+    generation: int
+    lease_secs: float
+    heartbeat_secs: float
+    resume: str
+    finished: bool
+    def __init__(self, refused: _Optional[bool] = ..., master_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_secs: _Optional[float] = ..., heartbeat_secs: _Optional[float] = ..., resume: _Optional[str] = ..., finished: _Optional[bool] = ...) -> None: ...
+
+class Error(_message.Message):
+    __slots__ = ("code", "message", "hint")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    hint: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
+
+class Report(_message.Message):
+    __slots__ = ("sequence", "kind", "task", "rows", "steps", "loss", "weight", "states", "conclusion", "error", "fatal", "folder")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        DONE: _ClassVar[Report.Kind]
+        GIVEN_BACK: _ClassVar[Report.Kind]
+        FAILED: _ClassVar[Report.Kind]
+        CUT: _ClassVar[Report.Kind]
+    DONE: Report.Kind
+    GIVEN_BACK: Report.Kind
+    FAILED: Report.Kind
+    CUT: Report.Kind
+    class StatesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    CONCLUSION_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    FATAL_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    kind: Report.Kind
+    task: Task
+    rows: int
+    steps: int
+    loss: float
+    weight: float
+    states: _containers.ScalarMap[str, bytes]
+    conclusion: bytes
+    error: Error
+    fatal: bool
+    folder: str
+    def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[Report.Kind, str]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ..., states: _Optional[_Mapping[str, bytes]] = ..., conclusion: _Optional[bytes] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., fatal: _Optional[bool] = ..., folder: _Optional[str] = ...) -> None: ...
+
+class Held(_message.Message):
+    __slots__ = ("task", "rows", "steps", "loss")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    task: Task
+    rows: int
+    steps: int
+    loss: float
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ...) -> None: ...
+
+class ExchangeRequest(_message.Message):
+    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto")
+    class WantEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    WANT_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    WAIT_SECS_FIELD_NUMBER: _ClassVar[int]
+    SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
+    instance: str
+    incarnation: int
+    generation: int
+    reports: _containers.RepeatedCompositeFieldContainer[Report]
+    held: _containers.RepeatedCompositeFieldContainer[Held]
+    want: _containers.ScalarMap[int, int]
+    known: int
+    wait_secs: float
+    seen_upto: int
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ...) -> None: ...
+
+class ExchangeResponse(_message.Message):
+    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto")
+    class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[ExchangeResponse.Flag]
+        PENDING: _ClassVar[ExchangeResponse.Flag]
+        STOPPED: _ClassVar[ExchangeResponse.Flag]
+        TRAIN_OVER: _ClassVar[ExchangeResponse.Flag]
+        PREDICT_OVER: _ClassVar[ExchangeResponse.Flag]
+        FINISHED: _ClassVar[ExchangeResponse.Flag]
+        REJOIN: _ClassVar[ExchangeResponse.Flag]
+        CHECKPOINT: _ClassVar[ExchangeResponse.Flag]
+    NONE: ExchangeResponse.Flag
+    PENDING: ExchangeResponse.Flag
+    STOPPED: ExchangeResponse.Flag
+    TRAIN_OVER: ExchangeResponse.Flag
+    PREDICT_OVER: ExchangeResponse.Flag
+    FINISHED: ExchangeResponse.Flag
+    REJOIN: ExchangeResponse.Flag
+    CHECKPOINT: ExchangeResponse.Flag
+    MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_FIELD_NUMBER: _ClassVar[int]
+    FLAGS_FIELD_NUMBER: _ClassVar[int]
+    SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_UPTO_FIELD_NUMBER: _ClassVar[int]
+    master_epoch: int
+    tasks: _containers.RepeatedCompositeFieldContainer[Task]
+    revoked: _containers.RepeatedScalarFieldContainer[int]
+    flags: int
+    seen_upto: int
+    durable_upto: int
+    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ...) -> None: ...
+
+class JobStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class JobStatusResponse(_message.Message):
+    __slots__ = ("snapshot",)
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    snapshot: bytes
+    def __init__(self, snapshot: _Optional[bytes] = ...) -> None: ...
+
+class CancelRequest(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class CancelResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ScaleRequest(_message.Message):
+    __slots__ = ("workers",)
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    workers: int
+    def __init__(self, workers: _Optional[int] = ...) -> None: ...
+
+class ScaleResponse(_message.Message):
+    __slots__ = ("workers",)
+    WORKERS_FIELD_NUMBER: _ClassVar[int]
+    workers: int
+    def __init__(self, workers: _Optional[int] = ...) -> None: ...
