@@ -16,7 +16,7 @@ A pure state machine around `edl.tasks.job.Job`, with the clock handed in as sec
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -82,6 +82,7 @@ class Kept(msgspec.Struct):
     failures: dict[str, Failure] = {}
     done: dict[TaskType, int] = {}
     cut: Cut | None = None
+    cutting: list[Cut] = []  # that are not written yet
     failed: Failed | None = None
     cancelled: str = ""
     metric_kinds: dict[str, str] = {}
@@ -90,7 +91,7 @@ class Kept(msgspec.Struct):
 class Leases:
     """The state of a job with workers. `kept`: what was written down before a restart; its epoch is the one before.
 
-    stateful: one worker trains, and holds the weights.
+    stateful: one worker trains, and holds the weights. note: told in words what goes wrong.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Leases:
         *,
         stateful: bool = False,
         lease_secs: float = 10.0,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.plan = plan
         self.stateful = stateful and plan.kind == "train"
@@ -120,8 +122,8 @@ class Leases:
             name: (member.incarnation, member.upto) for name, member in self.kept.members.items()
         }
         self.told = 0  # reports that were counted and are not written down
-        self.news: list[EpochEnd | str] = []  # what to tell of, in order
-        self.checkpoint_due = False
+        self.news: list[EpochEnd] = []  # that was not told of
+        self._note = note
 
     # Instances ------------------------------------------------------------------------------------------------
 
@@ -130,8 +132,8 @@ class Leases:
     ) -> Joined | None:
         """An instance registers, again or for the first time.
 
-        metric_kinds: how states of the program's metrics merge, see `edl.metrics.merge_kind`. None: it is to leave, because
-        a later start of its name has registered, or what it holds is void.
+        metric_kinds: how states of the program's metrics merge, see `edl.metrics.merge_kind`. None: it is to leave,
+        because a later start of its name has registered, or what it holds is void.
         """
         self.kept.seconds = now
         self.kept.metric_kinds.update(metric_kinds or {})
@@ -166,7 +168,7 @@ class Leases:
         for number in reversed(held):
             self._give_back(number)
         if why and (held or self.stateful):
-            self.news.append(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
+            self._note(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
         if self.stateful and not self.job.finished:
             self._go_back()
 
@@ -248,6 +250,12 @@ class Leases:
                 self._lease(task, request.instance)
                 yield task
 
+    @property
+    def signal(self) -> tuple[object, ...]:
+        """Differs when there may be something new to say to somebody who waits."""
+        kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
+        return (self._flags(), self.kept.generation, *map(self.job.waits, kinds))
+
     def _flags(self) -> Flag:
         job = self.job
         flags = Flag.FINISHED if self.finished else Flag.NONE
@@ -259,14 +267,17 @@ class Leases:
             flags |= Flag.TRAIN_OVER
         if job.over("predict"):
             flags |= Flag.PREDICT_OVER
-        return flags | (Flag.CHECKPOINT if self.checkpoint_due else Flag.NONE)
+        return flags
 
     # What is told -------------------------------------------------------------------------------------------
 
     def _take(self, told: Told, instance: str, now: float) -> None:
         task = told.report.task
         if told.kind == "cut":
-            self._keep_cut(told)
+            self._begin_cut(told)
+            return
+        if told.kind == "cut written":
+            self._end_cut(told)
             return
         if told.fatal and told.error:
             self.fail(told.error)
@@ -291,7 +302,7 @@ class Leases:
         earlier = self.kept.failures.get(_key(task))
         times = earlier.times + 1 if earlier else 1
         self.kept.failures[_key(task)] = Failure(times, error)
-        self.news.append(f"{_named(task)} failed on {instance}: {error.message}")
+        self._note(f"{_named(task)} failed on {instance}: {error.message}")
         if times >= ATTEMPTS:
             message = f"{_named(task)} failed {times} times, the last time: {error.message}"
             self.fail(Failed(error.code, message, error.hint))
@@ -310,7 +321,7 @@ class Leases:
 
     # Trainers -----------------------------------------------------------------------------------------------
 
-    def _keep_cut(self, told: Told) -> None:
+    def _begin_cut(self, told: Told) -> None:
         """Remember the course of the job at the cut: what was told before it, and the part of its open task."""
         if not self.stateful:
             return
@@ -318,18 +329,25 @@ class Leases:
         part = told.report
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
-        self.kept.cut = Cut(told.folder, copy.kept())
-        self.checkpoint_due = False
+        self.kept.cutting = [*self.kept.cutting[-1:], Cut(told.folder, copy.kept())]
+
+    def _end_cut(self, told: Told) -> None:
+        """From now on the job goes back to this cut."""
+        for cut in self.kept.cutting:
+            if cut.folder == told.folder:
+                self.kept.cut = cut
+        self.kept.cutting = [cut for cut in self.kept.cutting if cut.folder != told.folder]
 
     def _go_back(self) -> None:
         """The weights since the last cut are lost, and so is what was done since."""
         cut = self.kept.cut
         self.kept.generation += 1
+        self.kept.cutting = []
         self.kept.leases.clear()
         self._held.clear()
         self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
         step = self.job.state.step
-        self.news.append(f"training goes on from step {step:,}" if cut else "training begins anew")
+        self._note(f"training goes on from step {step:,}" if cut else "training begins anew")
 
     # Leases ---------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class MasterChannel:
     def __init__(self, address: str, token: str) -> None:
         self._channel = grpc.insecure_channel(address, options=OPTIONS)
         self._metadata = ((TOKEN, token),)
-        self.stub = MasterStub(self._channel)
+        self.stub = MasterStub(self._channel)  # type: ignore[no-untyped-call]  # generated
 
     def call(self, method: Callable[..., R], request: Any, seconds: float) -> R:
         """Call a method of `stub`. AwayError: the master is away. ClusterError: it refuses."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
-
 from edl.metrics import dump, load
 from edl.metrics.states import State
 from edl.rpc import control_pb2 as pb
 from edl.tasks.encoding import decode, encode
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
 
@@ -21,14 +19,14 @@ _TYPES: dict[TaskType, pb.TaskType] = {
 }
 _NAMES: dict[int, TaskType] = {number: name for name, number in _TYPES.items()}
 
-Kind = Literal["done", "given back", "failed", "cut"]
-_KINDS: dict[Kind, pb.Report.Kind] = {
+_KINDS: dict[TellKind, pb.Report.Kind] = {
     "done": pb.Report.DONE,
     "given back": pb.Report.GIVEN_BACK,
     "failed": pb.Report.FAILED,
     "cut": pb.Report.CUT,
+    "cut written": pb.Report.CUT_WRITTEN,
 }
-_KIND_NAMES: dict[int, Kind] = {number: name for name, number in _KINDS.items()}
+_KIND_NAMES: dict[int, TellKind] = {number: name for name, number in _KINDS.items()}
 
 
 def task_to(task: Task, *, whole: bool = True) -> pb.Task:
@@ -171,7 +169,7 @@ def _told_from(message: pb.Report) -> Told:
         states,
         decode(message.conclusion, Conclusion) if message.conclusion else None,
     )
-    kind = cast(Kind, _KIND_NAMES[message.kind])
+    kind = _KIND_NAMES[message.kind]
     error = message.error
     failed = Failed(error.code, error.message, error.hint or None) if message.HasField("error") else None
     return Told(message.sequence, kind, report, failed, message.fatal, message.folder)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rcontrol.proto\x12\x0e\x65\x64l.control.v1\"\xa3\x01\n\x04Task\x12&\n\x04type\x18\x01 \x01(\x0e\x32\x18.edl.control.v1.TaskType\x12\n\n\x02id\x18\x02 \x01(\x03\x12\x0e\n\x06number\x18\x03 \x01(\x03\x12\r\n\x05start\x18\x04 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x03\x12\x0c\n\x04skip\x18\x06 \x01(\x03\x12\r\n\x05lease\x18\x07 \x01(\x03\x12\x0f\n\x07settles\x18\x08 \x01(\x08\x12\r\n\x05round\x18\t \x01(\x0c\"\xb4\x01\n\x0fRegisterRequest\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x03\x12\x46\n\x0cmetric_kinds\x18\x03 \x03(\x0b\x32\x30.edl.control.v1.RegisterRequest.MetricKindsEntry\x1a\x32\n\x10MetricKindsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x97\x01\n\x0cRegistration\x12\x0f\n\x07refused\x18\x07 \x01(\x08\x12\x14\n\x0cmaster_epoch\x18\x01 \x01(\x03\x12\x12\n\ngeneration\x18\x02 \x01(\x03\x12\x12\n\nlease_secs\x18\x03 \x01(\x01\x12\x16\n\x0eheartbeat_secs\x18\x04 \x01(\x01\x12\x0e\n\x06resume\x18\x05 \x01(\t\x12\x10\n\x08\x66inished\x18\x06 \x01(\x08\"4\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\x97\x03\n\x06Report\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x1b.edl.control.v1.Report.Kind\x12\"\n\x04task\x18\x03 \x01(\x0b\x32\x14.edl.control.v1.Task\x12\x0c\n\x04rows\x18\x04 \x01(\x03\x12\r\n\x05steps\x18\x05 \x01(\x03\x12\x0c\n\x04loss\x18\x06 \x01(\x01\x12\x0e\n\x06weight\x18\x07 \x01(\x01\x12\x32\n\x06states\x18\x08 \x03(\x0b\x32\".edl.control.v1.Report.StatesEntry\x12\x12\n\nconclusion\x18\t \x01(\x0c\x12$\n\x05\x65rror\x18\n \x01(\x0b\x32\x15.edl.control.v1.Error\x12\r\n\x05\x66\x61tal\x18\x0b \x01(\x08\x12\x0e\n\x06\x66older\x18\x0c \x01(\t\x1a-\n\x0bStatesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"5\n\x04Kind\x12\x08\n\x04\x44ONE\x10\x00\x12\x0e\n\nGIVEN_BACK\x10\x01\x12\n\n\x06\x46\x41ILED\x10\x02\x12\x07\n\x03\x43UT\x10\x03\"U\n\x04Held\x12\"\n\x04task\x18\x01 \x01(\x0b\x32\x14.edl.control.v1.Task\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05steps\x18\x03 \x01(\x03\x12\x0c\n\x04loss\x18\x04 \x01(\x01\"\xb4\x02\n\x0f\x45xchangeRequest\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x03\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\'\n\x07reports\x18\x04 \x03(\x0b\x32\x16.edl.control.v1.Report\x12\"\n\x04held\x18\x05 \x03(\x0b\x32\x14.edl.control.v1.Held\x12\x37\n\x04want\x18\x06 \x03(\x0b\x32).edl.control.v1.ExchangeRequest.WantEntry\x12\r\n\x05known\x18\x07 \x01(\r\x12\x11\n\twait_secs\x18\x08 \x01(\x01\x12\x11\n\tseen_upto\x18\t \x01(\x03\x1a+\n\tWantEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\x8e\x02\n\x10\x45xchangeResponse\x12\x14\n\x0cmaster_epoch\x18\x01 \x01(\x03\x12#\n\x05tasks\x18\x02 \x03(\x0b\x32\x14.edl.control.v1.Task\x12\x0f\n\x07revoked\x18\x03 \x03(\x03\x12\r\n\x05\x66lags\x18\x04 \x01(\r\x12\x11\n\tseen_upto\x18\x05 \x01(\x03\x12\x14\n\x0c\x64urable_upto\x18\x06 \x01(\x03\"v\n\x04\x46lag\x12\x08\n\x04NONE\x10\x00\x12\x0b\n\x07PENDING\x10\x01\x12\x0b\n\x07STOPPED\x10\x02\x12\x0e\n\nTRAIN_OVER\x10\x04\x12\x10\n\x0cPREDICT_OVER\x10\x08\x12\x0c\n\x08\x46INISHED\x10\x10\x12\n\n\x06REJOIN\x10 \x12\x0e\n\nCHECKPOINT\x10@\"\x12\n\x10JobStatusRequest\"%\n\x11JobStatusResponse\x12\x10\n\x08snapshot\x18\x01 \x01(\x0c\"\x1f\n\rCancelRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x10\n\x0e\x43\x61ncelResponse\"\x1f\n\x0cScaleRequest\x12\x0f\n\x07workers\x18\x01 \x01(\x05\" \n\rScaleResponse\x12\x0f\n\x07workers\x18\x01 \x01(\x05*e\n\x08TaskType\x12\x19\n\x15TASK_TYPE_UNSPECIFIED\x10\x00\x12\t\n\x05TRAIN\x10\x01\x12\x0c\n\x08\x45VALUATE\x10\x02\x12\x0b\n\x07PREDICT\x10\x03\x12\x0c\n\x08\x43ONCLUDE\x10\x04\x12\n\n\x06\x45XPORT\x10\x05\x32\x83\x03\n\x06Master\x12I\n\x08Register\x12\x1f.edl.control.v1.RegisterRequest\x1a\x1c.edl.control.v1.Registration\x12M\n\x08\x45xchange\x12\x1f.edl.control.v1.ExchangeRequest\x1a .edl.control.v1.ExchangeResponse\x12P\n\tJobStatus\x12 .edl.control.v1.JobStatusRequest\x1a!.edl.control.v1.JobStatusResponse\x12G\n\x06\x43\x61ncel\x12\x1d.edl.control.v1.CancelRequest\x1a\x1e.edl.control.v1.CancelResponse\x12\x44\n\x05Scale\x12\x1c.edl.control.v1.ScaleRequest\x1a\x1d.edl.control.v1.ScaleResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rcontrol.proto\x12\x0e\x65\x64l.control.v1\"\xa3\x01\n\x04Task\x12&\n\x04type\x18\x01 \x01(\x0e\x32\x18.edl.control.v1.TaskType\x12\n\n\x02id\x18\x02 \x01(\x03\x12\x0e\n\x06number\x18\x03 \x01(\x03\x12\r\n\x05start\x18\x04 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x03\x12\x0c\n\x04skip\x18\x06 \x01(\x03\x12\r\n\x05lease\x18\x07 \x01(\x03\x12\x0f\n\x07settles\x18\x08 \x01(\x08\x12\r\n\x05round\x18\t \x01(\x0c\"\xb4\x01\n\x0fRegisterRequest\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x03\x12\x46\n\x0cmetric_kinds\x18\x03 \x03(\x0b\x32\x30.edl.control.v1.RegisterRequest.MetricKindsEntry\x1a\x32\n\x10MetricKindsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x97\x01\n\x0cRegistration\x12\x0f\n\x07refused\x18\x07 \x01(\x08\x12\x14\n\x0cmaster_epoch\x18\x01 \x01(\x03\x12\x12\n\ngeneration\x18\x02 \x01(\x03\x12\x12\n\nlease_secs\x18\x03 \x01(\x01\x12\x16\n\x0eheartbeat_secs\x18\x04 \x01(\x01\x12\x0e\n\x06resume\x18\x05 \x01(\t\x12\x10\n\x08\x66inished\x18\x06 \x01(\x08\"4\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\xa8\x03\n\x06Report\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12)\n\x04kind\x18\x02 \x01(\x0e\x32\x1b.edl.control.v1.Report.Kind\x12\"\n\x04task\x18\x03 \x01(\x0b\x32\x14.edl.control.v1.Task\x12\x0c\n\x04rows\x18\x04 \x01(\x03\x12\r\n\x05steps\x18\x05 \x01(\x03\x12\x0c\n\x04loss\x18\x06 \x01(\x01\x12\x0e\n\x06weight\x18\x07 \x01(\x01\x12\x32\n\x06states\x18\x08 \x03(\x0b\x32\".edl.control.v1.Report.StatesEntry\x12\x12\n\nconclusion\x18\t \x01(\x0c\x12$\n\x05\x65rror\x18\n \x01(\x0b\x32\x15.edl.control.v1.Error\x12\r\n\x05\x66\x61tal\x18\x0b \x01(\x08\x12\x0e\n\x06\x66older\x18\x0c \x01(\t\x1a-\n\x0bStatesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"F\n\x04Kind\x12\x08\n\x04\x44ONE\x10\x00\x12\x0e\n\nGIVEN_BACK\x10\x01\x12\n\n\x06\x46\x41ILED\x10\x02\x12\x07\n\x03\x43UT\x10\x03\x12\x0f\n\x0b\x43UT_WRITTEN\x10\x04\"U\n\x04Held\x12\"\n\x04task\x18\x01 \x01(\x0b\x32\x14.edl.control.v1.Task\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05steps\x18\x03 \x01(\x03\x12\x0c\n\x04loss\x18\x04 \x01(\x01\"\xb4\x02\n\x0f\x45xchangeRequest\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x13\n\x0bincarnation\x18\x02 \x01(\x03\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\'\n\x07reports\x18\x04 \x03(\x0b\x32\x16.edl.control.v1.Report\x12\"\n\x04held\x18\x05 \x03(\x0b\x32\x14.edl.control.v1.Held\x12\x37\n\x04want\x18\x06 \x03(\x0b\x32).edl.control.v1.ExchangeRequest.WantEntry\x12\r\n\x05known\x18\x07 \x01(\r\x12\x11\n\twait_secs\x18\x08 \x01(\x01\x12\x11\n\tseen_upto\x18\t \x01(\x03\x1a+\n\tWantEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\xfe\x01\n\x10\x45xchangeResponse\x12\x14\n\x0cmaster_epoch\x18\x01 \x01(\x03\x12#\n\x05tasks\x18\x02 \x03(\x0b\x32\x14.edl.control.v1.Task\x12\x0f\n\x07revoked\x18\x03 \x03(\x03\x12\r\n\x05\x66lags\x18\x04 \x01(\r\x12\x11\n\tseen_upto\x18\x05 \x01(\x03\x12\x14\n\x0c\x64urable_upto\x18\x06 \x01(\x03\"f\n\x04\x46lag\x12\x08\n\x04NONE\x10\x00\x12\x0b\n\x07PENDING\x10\x01\x12\x0b\n\x07STOPPED\x10\x02\x12\x0e\n\nTRAIN_OVER\x10\x04\x12\x10\n\x0cPREDICT_OVER\x10\x08\x12\x0c\n\x08\x46INISHED\x10\x10\x12\n\n\x06REJOIN\x10 \"\x12\n\x10JobStatusRequest\"%\n\x11JobStatusResponse\x12\x10\n\x08snapshot\x18\x01 \x01(\x0c\"\x1f\n\rCancelRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x10\n\x0e\x43\x61ncelResponse\"\x1f\n\x0cScaleRequest\x12\x0f\n\x07workers\x18\x01 \x01(\x05\" \n\rScaleResponse\x12\x0f\n\x07workers\x18\x01 \x01(\x05*e\n\x08TaskType\x12\x19\n\x15TASK_TYPE_UNSPECIFIED\x10\x00\x12\t\n\x05TRAIN\x10\x01\x12\x0c\n\x08\x45VALUATE\x10\x02\x12\x0b\n\x07PREDICT\x10\x03\x12\x0c\n\x08\x43ONCLUDE\x10\x04\x12\n\n\x06\x45XPORT\x10\x05\x32\x83\x03\n\x06Master\x12I\n\x08Register\x12\x1f.edl.control.v1.RegisterRequest\x1a\x1c.edl.control.v1.Registration\x12M\n\x08\x45xchange\x12\x1f.edl.control.v1.ExchangeRequest\x1a .edl.control.v1.ExchangeResponse\x12P\n\tJobStatus\x12 .edl.control.v1.JobStatusRequest\x1a!.edl.control.v1.JobStatusResponse\x12G\n\x06\x43\x61ncel\x12\x1d.edl.control.v1.CancelRequest\x1a\x1e.edl.control.v1.CancelResponse\x12\x44\n\x05Scale\x12\x1c.edl.control.v1.ScaleRequest\x1a\x1d.edl.control.v1.ScaleResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPORT_STATESENTRY']._serialized_options = b'8\001'
   _globals['_EXCHANGEREQUEST_WANTENTRY']._loaded_options = None
   _globals['_EXCHANGEREQUEST_WANTENTRY']._serialized_options = b'8\001'
-  _globals['_TASKTYPE']._serialized_start=1848
-  _globals['_TASKTYPE']._serialized_end=1949
+  _globals['_TASKTYPE']._serialized_start=1849
+  _globals['_TASKTYPE']._serialized_end=1950
   _globals['_TASK']._serialized_start=34
   _globals['_TASK']._serialized_end=197
   _globals['_REGISTERREQUEST']._serialized_start=200
@@ -50,33 +50,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ERROR']._serialized_start=536
   _globals['_ERROR']._serialized_end=588
   _globals['_REPORT']._serialized_start=591
-  _globals['_REPORT']._serialized_end=998
+  _globals['_REPORT']._serialized_end=1015
   _globals['_REPORT_STATESENTRY']._serialized_start=898
   _globals['_REPORT_STATESENTRY']._serialized_end=943
   _globals['_REPORT_KIND']._serialized_start=945
-  _globals['_REPORT_KIND']._serialized_end=998
-  _globals['_HELD']._serialized_start=1000
-  _globals['_HELD']._serialized_end=1085
-  _globals['_EXCHANGEREQUEST']._serialized_start=1088
-  _globals['_EXCHANGEREQUEST']._serialized_end=1396
-  _globals['_EXCHANGEREQUEST_WANTENTRY']._serialized_start=1353
-  _globals['_EXCHANGEREQUEST_WANTENTRY']._serialized_end=1396
-  _globals['_EXCHANGERESPONSE']._serialized_start=1399
-  _globals['_EXCHANGERESPONSE']._serialized_end=1669
-  _globals['_EXCHANGERESPONSE_FLAG']._serialized_start=1551
-  _globals['_EXCHANGERESPONSE_FLAG']._serialized_end=1669
-  _globals['_JOBSTATUSREQUEST']._serialized_start=1671
-  _globals['_JOBSTATUSREQUEST']._serialized_end=1689
-  _globals['_JOBSTATUSRESPONSE']._serialized_start=1691
-  _globals['_JOBSTATUSRESPONSE']._serialized_end=1728
-  _globals['_CANCELREQUEST']._serialized_start=1730
-  _globals['_CANCELREQUEST']._serialized_end=1761
-  _globals['_CANCELRESPONSE']._serialized_start=1763
-  _globals['_CANCELRESPONSE']._serialized_end=1779
-  _globals['_SCALEREQUEST']._serialized_start=1781
-  _globals['_SCALEREQUEST']._serialized_end=1812
-  _globals['_SCALERESPONSE']._serialized_start=1814
-  _globals['_SCALERESPONSE']._serialized_end=1846
-  _globals['_MASTER']._serialized_start=1952
-  _globals['_MASTER']._serialized_end=2339
+  _globals['_REPORT_KIND']._serialized_end=1015
+  _globals['_HELD']._serialized_start=1017
+  _globals['_HELD']._serialized_end=1102
+  _globals['_EXCHANGEREQUEST']._serialized_start=1105
+  _globals['_EXCHANGEREQUEST']._serialized_end=1413
+  _globals['_EXCHANGEREQUEST_WANTENTRY']._serialized_start=1370
+  _globals['_EXCHANGEREQUEST_WANTENTRY']._serialized_end=1413
+  _globals['_EXCHANGERESPONSE']._serialized_start=1416
+  _globals['_EXCHANGERESPONSE']._serialized_end=1670
+  _globals['_EXCHANGERESPONSE_FLAG']._serialized_start=1568
+  _globals['_EXCHANGERESPONSE_FLAG']._serialized_end=1670
+  _globals['_JOBSTATUSREQUEST']._serialized_start=1672
+  _globals['_JOBSTATUSREQUEST']._serialized_end=1690
+  _globals['_JOBSTATUSRESPONSE']._serialized_start=1692
+  _globals['_JOBSTATUSRESPONSE']._serialized_end=1729
+  _globals['_CANCELREQUEST']._serialized_start=1731
+  _globals['_CANCELREQUEST']._serialized_end=1762
+  _globals['_CANCELRESPONSE']._serialized_start=1764
+  _globals['_CANCELRESPONSE']._serialized_end=1780
+  _globals['_SCALEREQUEST']._serialized_start=1782
+  _globals['_SCALEREQUEST']._serialized_end=1813
+  _globals['_SCALERESPONSE']._serialized_start=1815
+  _globals['_SCALERESPONSE']._serialized_end=1847
+  _globals['_MASTER']._serialized_start=1953
+  _globals['_MASTER']._serialized_end=2340
 # @@protoc_insertion_point(module_scope)

@@ -97,10 +97,12 @@ class Report(_message.Message):
         GIVEN_BACK: _ClassVar[Report.Kind]
         FAILED: _ClassVar[Report.Kind]
         CUT: _ClassVar[Report.Kind]
+        CUT_WRITTEN: _ClassVar[Report.Kind]
     DONE: Report.Kind
     GIVEN_BACK: Report.Kind
     FAILED: Report.Kind
     CUT: Report.Kind
+    CUT_WRITTEN: Report.Kind
     class StatesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -186,7 +188,6 @@ class ExchangeResponse(_message.Message):
         PREDICT_OVER: _ClassVar[ExchangeResponse.Flag]
         FINISHED: _ClassVar[ExchangeResponse.Flag]
         REJOIN: _ClassVar[ExchangeResponse.Flag]
-        CHECKPOINT: _ClassVar[ExchangeResponse.Flag]
     NONE: ExchangeResponse.Flag
     PENDING: ExchangeResponse.Flag
     STOPPED: ExchangeResponse.Flag
@@ -194,7 +195,6 @@ class ExchangeResponse(_message.Message):
     PREDICT_OVER: ExchangeResponse.Flag
     FINISHED: ExchangeResponse.Flag
     REJOIN: ExchangeResponse.Flag
-    CHECKPOINT: ExchangeResponse.Flag
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]

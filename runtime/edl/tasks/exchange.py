@@ -10,6 +10,8 @@ import msgspec
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
+TellKind = Literal["done", "given back", "failed", "cut", "cut written"]
+
 
 class Flag(enum.IntFlag):
     """What every answer carries besides tasks."""
@@ -21,19 +23,19 @@ class Flag(enum.IntFlag):
     PREDICT_OVER = 8
     FINISHED = 16  # the job is over: leave
     REJOIN = 32  # this incarnation was given up: what it holds is void
-    CHECKPOINT = 64  # a cut is due
 
 
 class Told(msgspec.Struct, frozen=True):
     """One thing that a worker tells, numbered without gaps from 1.
 
     done: the task is. given back: `report.rows` of it are done for good. failed: doing it raised `error`; fatal: doing
-    it again gives the same, or it is about no task at all. cut: weights, slots and step are in `folder`, and all that was told before is in them, with
-    the part of the open task that the report names.
+    it again gives the same, or it is about no task at all. cut: weights, slots and step of this moment go to `folder`:
+    all that was told before is in them, and the part of the open task that the report names. cut written: they are
+    there.
     """
 
     sequence: int
-    kind: Literal["done", "given back", "failed", "cut"]
+    kind: TellKind
     report: Report
     error: Failed | None = None
     fatal: bool = False

@@ -64,7 +64,8 @@ class JobState(msgspec.Struct):
 class Job:
     """The course of one job. `began`: the second at which it started, on the clock that is handed in.
 
-    merge: how the metrics' states of two tasks become one; None keeps those of each task until a worker concludes the round.
+    merge: how the metrics' states of two tasks become one; None keeps them apart until a worker
+    concludes the round.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ class Pool:
             state.number,
             self.doing[position],
             attempt,
-            settles=not self.todo and len(self.doing) == 1,
+            settles=not self.todo,
             round=state.round,
         )
 

@@ -76,8 +76,8 @@ class Task(msgspec.Struct, frozen=True):
 
     id: the position among the tasks of its type and number. number: the epoch of a training task, counted from 1; the
     round of an evaluation. skip: so many of its rows, in the order in which training takes them, are done already.
-    attempt: identifies the lease; a later lease has a greater one. settles: it is the last open one of its epoch, so
-    what follows is known once it is reported.
+    attempt: identifies the lease; a later lease has a greater one. settles: none of its number is left to hand out, so
+    what follows may be known once it is reported.
     """
 
     id: int

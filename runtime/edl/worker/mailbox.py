@@ -7,9 +7,8 @@ to a master that was restarted, too.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import Literal
 
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
@@ -55,7 +54,7 @@ class Mailbox:
 
     def tell(
         self,
-        kind: Literal["done", "given back", "failed", "cut"],
+        kind: TellKind,
         report: Report,
         *,
         error: Failed | None = None,
@@ -63,7 +62,7 @@ class Mailbox:
         folder: str = "",
     ) -> int:
         """Have something to tell; its number."""
-        if kind != "cut":
+        if kind not in ("cut", "cut written"):
             self._held.pop(report.task.attempt, None)
         self._sequence += 1
         self._told.append(Told(self._sequence, kind, report, error, fatal, folder))

@@ -31,6 +31,7 @@ class Worker:
     def __init__(self, name: str, incarnation: int) -> None:
         self.mailbox = Mailbox(name, incarnation)
         self.task: Task | None = None
+        self.cutting: list[str] = []
         self.steps: list[tuple[int, int, int, int]] = []  # of a trainer: what its weights have taken
 
     def do(self) -> Task | None:
@@ -112,6 +113,7 @@ class World:
             lambda _: self.restart(): 2,
             self.drain: 2,
             self.take_cut: 1,
+            self.finish_cut: 1,
             lambda _: self.pass_time(): 4,
         }
         (action,) = self.random.choices(list(actions), list(actions.values()))
@@ -156,6 +158,7 @@ class World:
                     and worker.task is None
                 ):
                     self.take_cut(worker)
+                    self.finish_cut(worker)
             self.now += 0.01
             self.master.tick(self.now)
         raise AssertionError("the job does not end")
@@ -167,6 +170,12 @@ class World:
         folder = f"cut-{len(self.cuts)}"
         self.cuts[folder] = list(worker.steps)
         worker.mailbox.tell("cut", Report(Task(0, "train")), folder=folder)
+        worker.cutting.append(folder)
+
+    def finish_cut(self, worker: Worker) -> None:
+        """What a trainer wrote in the background is complete."""
+        if worker.cutting:
+            worker.mailbox.tell("cut written", Report(Task(0, "train")), folder=worker.cutting.pop())
 
 
 def run(seed: int, plan: Plan, workers: int, *, stateful: bool = False, steps: int = 300) -> World:

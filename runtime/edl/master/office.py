@@ -1,0 +1,138 @@
+"""The master's single thread of thought: calls come in, the ledger is written in groups, time passes.
+
+Everything happens in one event loop, so the state machines need no locks. Only the ledger's disk and the cluster are
+waited for in threads. An answer never tells more than what may be lost: the master's epoch and a registration are
+written down before they are told, the end of the job too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+from edl.errors import SQLFlowError
+from edl.master.leases import Leases
+from edl.master.ledger import Ledger
+from edl.tasks import encoding
+from edl.tasks.exchange import Answer, Flag, Joined, Request
+from edl.tasks.failed import to_failed
+
+GROUP_SECS = 1.0  # at most this long until what was told is written down
+GROUP_REPORTS = 256  # or until so many reports wait
+TICK_SECS = 0.1
+
+
+class Office:
+    """Answers workers, and writes down what they tell. on_tick: called with the second, ten times a second."""
+
+    def __init__(
+        self, leases: Leases, ledger: Ledger, *, on_tick: Callable[[float], None] = lambda now: None
+    ) -> None:
+        self.leases = leases
+        self._ledger = ledger
+        self._on_tick = on_tick
+        self._offset = leases.kept.seconds - time.monotonic()
+        self._bell = asyncio.Event()
+        self._group = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._signal: tuple[object, ...] = ()
+        self.ended = asyncio.Event()  # the job is over, and that is written down
+        self.left: set[str] = set()  # instances that know it
+
+    def now(self) -> float:
+        """Seconds since the job began, over all its masters."""
+        return time.monotonic() + self._offset
+
+    async def join(self, instance: str, incarnation: int, metric_kinds: dict[str, str]) -> Joined | None:
+        joined = self.leases.join(instance, incarnation, self.now(), metric_kinds)
+        await self.write()
+        self.ring()
+        return joined
+
+    async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
+        """Take what is told, and answer as soon as there is something to say that is not known."""
+        answer = self._masked(self.leases.exchange(request, self.now()))
+        self.ring()
+        end = asyncio.get_running_loop().time() + wait_secs
+        while _nothing(answer, request, known):
+            left = end - asyncio.get_running_loop().time()
+            if left <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), left)
+            answer = self._masked(self.leases.answer(request))
+        if answer.flags & Flag.FINISHED:
+            self.left.add(request.instance)
+        return answer
+
+    def ring(self) -> None:
+        """Wake who waits, if there may be something new to say; have written down what must be."""
+        leases = self.leases
+        signal = (leases.signal, self.ended.is_set())
+        if signal != self._signal:
+            self._signal = signal
+            self._bell.set()
+            self._bell = asyncio.Event()
+        if leases.told >= GROUP_REPORTS or (leases.finished and not self.ended.is_set()):
+            self._group.set()
+
+    async def write(self) -> None:
+        """Write everything down."""
+        async with self._writing:
+            finished = self.leases.finished
+            kept, marks = self.leases.to_keep()
+            data = encoding.encode(kept)
+            await asyncio.to_thread(self._ledger.write, data)
+            self.leases.written(marks)
+            if finished:
+                self.ended.set()
+        self.ring()
+
+    async def run(self) -> None:
+        """Write in groups and let time pass until the job is over. A ledger that cannot be written ends the job."""
+        await self.write()
+        async with asyncio.TaskGroup() as group:
+            ticking = group.create_task(self._tick())
+            await self._write_in_groups()
+            ticking.cancel()
+
+    async def _write_in_groups(self) -> None:
+        while not self.ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._group.wait(), GROUP_SECS)
+            self._group.clear()
+            if self.leases.told or self.leases.finished:
+                try:
+                    await self.write()
+                except SQLFlowError as error:
+                    self.leases.fail(to_failed(error, ""))
+                    self.ended.set()
+        self.ring()
+
+    async def _tick(self) -> None:
+        while True:
+            self.leases.tick(self.now())
+            self._on_tick(self.now())
+            self.ring()
+            await asyncio.sleep(TICK_SECS)
+
+    def _masked(self, answer: Answer) -> Answer:
+        """That the job is over is told when it is written down."""
+        if not answer.flags & Flag.FINISHED or self.ended.is_set():
+            return answer
+        return Answer(
+            answer.master_epoch,
+            answer.tasks,
+            answer.revoked,
+            answer.flags & ~Flag.FINISHED,
+            answer.seen_upto,
+            answer.durable_upto,
+        )
+
+
+def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
+    """Whether the answer may wait for something better."""
+    behind = bool(request.told) and answer.seen_upto < request.told[-1].sequence
+    return not (answer.tasks or answer.revoked or behind or answer.flags != known)

@@ -1,0 +1,87 @@
+"""The RPC surface of the master, over asyncio: a thousand workers may wait in it at once."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from edl.errors import SpecError
+from edl.master.office import Office
+from edl.rpc import codec
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import SERVER_OPTIONS, TOKEN
+from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
+from edl.tasks.exchange import Flag
+
+LONGEST_WAIT = 60.0  # seconds of a long poll
+
+
+class Service(MasterServicer):
+    """Speaks for an office. snapshot: the figures of the job, encoded; scale: have so many workers."""
+
+    def __init__(self, office: Office, snapshot: Callable[[], bytes], scale: Callable[[int], None]) -> None:
+        self._office = office
+        self._snapshot = snapshot
+        self._scale = scale
+
+    async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
+        kinds = dict(request.metric_kinds)
+        return codec.joined_to(await self._office.join(request.instance, request.incarnation, kinds))
+
+    async def Exchange(self, request: pb.ExchangeRequest, context: Any) -> pb.ExchangeResponse:  # noqa: N802
+        try:
+            asked = codec.request_from(request)
+        except (SpecError, KeyError) as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not an exchange: {error}")
+            raise
+        wait = min(request.wait_secs, LONGEST_WAIT)
+        return codec.answer_to(await self._office.exchange(asked, wait, Flag(request.known)))
+
+    async def JobStatus(self, request: pb.JobStatusRequest, context: Any) -> pb.JobStatusResponse:  # noqa: N802
+        return pb.JobStatusResponse(snapshot=self._snapshot())
+
+    async def Cancel(self, request: pb.CancelRequest, context: Any) -> pb.CancelResponse:  # noqa: N802
+        self._office.leases.cancel(request.reason or "the job was cancelled")
+        self._office.ring()
+        return pb.CancelResponse()
+
+    async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802
+        if request.workers < 0:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.workers} workers")
+        self._scale(request.workers)
+        return pb.ScaleResponse(workers=request.workers)
+
+
+class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+    """Refuses calls without the job's token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: grpc.HandlerCallDetails
+    ) -> Any:
+        given = dict(details.invocation_metadata).get(TOKEN, "")
+        if self._token and hmac.compare_digest(str(given).encode(), self._token):
+            return await continuation(details)
+        return _refusal
+
+
+async def _refuse(request: Any, context: Any) -> None:
+    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call does not carry the token of this job")
+
+
+_refusal = grpc.unary_unary_rpc_method_handler(_refuse)
+
+
+async def serve(service: Service, address: str, token: str) -> tuple[aio.Server, int]:
+    """Start to serve; the server, and its port."""
+    server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
+    add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated
+    port = server.add_insecure_port(address)
+    await server.start()
+    return server, port

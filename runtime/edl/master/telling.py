@@ -1,0 +1,172 @@
+"""What a master tells of its job: events for who follows, figures of the moment for who asks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster.events import EventLog
+from edl.cluster.folder import ClusterFolder
+from edl.cluster.snapshot import Counts, Row, Snapshot
+from edl.errors import JobError
+from edl.master.crew import Crew
+from edl.master.leases import Leases
+from edl.spec import JobSpec
+from edl.tasks.events import EpochEnd, Phase, Progress, Tally
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import JobCancelledError, Outcome
+from edl.tasks.ranges import STREAMED_ROWS, partition
+from edl.tasks.task import TaskType
+
+INTERVAL = 0.2  # seconds between two events of progress
+SNAPSHOT_SECS = 1.0
+_PHASES: dict[str, Phase] = {"train": "training", "evaluate": "evaluation", "predict": "prediction"}
+
+
+class Teller:
+    """Tells of one job, as its state and its crew stand."""
+
+    def __init__(
+        self, spec: JobSpec, folder: ClusterFolder, leases: Leases, crew: Crew, events: EventLog
+    ) -> None:
+        self._spec = spec
+        self._folder = folder
+        self._leases = leases
+        self._crew = crew
+        self._events = events
+        self._started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._told_at = self._written_at = -1.0
+        self._tally: Tally | None = None
+        self._progress = (0.0, 0)  # second and rows of the last event
+        self._rate = 0.0
+
+    def tell(self, now: float) -> None:
+        """Tell what is new; at most about five times a second."""
+        for news in self._take_news():
+            self._events.write(news)
+        if now - self._told_at < INTERVAL:
+            return
+        self._told_at = now
+        tally = self._count()
+        if tally != self._tally:
+            self._tally = tally
+            self._events.write(tally)
+        self._tell_progress(now)
+        if now - self._written_at >= SNAPSHOT_SECS:
+            self._written_at = now
+            self.snapshot().write(self._folder.snapshot)
+
+    def end(self) -> int:
+        """Tell how the job ended; the master's exit code."""
+        self.snapshot().write(self._folder.snapshot)
+        kept = self._leases.kept
+        if kept.failed:
+            self._events.write(kept.failed)
+            return exit_codes.JOB_FAILED
+        if kept.cancelled:
+            self._events.write(Failed(JobCancelledError.code, kept.cancelled))
+            return exit_codes.JOB_FAILED
+        self._events.write(self._outcome())
+        return exit_codes.OK
+
+    def snapshot_bytes(self) -> bytes:
+        return msgspec.msgpack.encode(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        leases = self._leases
+        state = leases.job.state
+        return Snapshot(
+            started=self._started,
+            updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            tasks=self._counts(),
+            epoch=state.epoch,
+            epochs=self._spec.training.epochs if self._spec.kind == "train" else 0,
+            rows=self._rows(),
+            instances=tuple(self._row(name) for name in sorted(self._crew.posts)),
+            generation=leases.kept.generation,
+            master_relaunches=leases.kept.epoch - 1,
+        )
+
+    # Parts --------------------------------------------------------------------------------------------------
+
+    def _take_news(self) -> list[EpochEnd]:
+        news, self._leases.news = self._leases.news, []
+        return [item for item in news if isinstance(item, EpochEnd)]
+
+    def _counts(self) -> dict[str, Counts]:
+        leases = self._leases
+        found: dict[TaskType, list[int]] = {}
+        for kind, done in leases.kept.done.items():
+            found[kind] = [0, 0, done]
+        for pool in leases.job.pools:
+            counts = found.setdefault(pool.state.type, [0, 0, 0])
+            counts[0] += pool.todo
+            counts[1] += len(pool.doing)
+        return {kind: Counts(*counts) for kind, counts in found.items()}
+
+    def _count(self) -> Tally:
+        counts = self._counts().values()
+        relaunches = sum(relaunches for _, relaunches in self._crew.posts.values())
+        return Tally(
+            sum(count.todo for count in counts),
+            sum(count.doing for count in counts),
+            sum(count.done for count in counts),
+            self._crew.running,
+            relaunches + self._leases.kept.epoch - 1,
+        )
+
+    def _rows(self) -> int:
+        """Done, those of open tasks included."""
+        leases = self._leases
+        kind = self._spec.kind
+        under_way = sum(lease.rows for lease in leases.kept.leases.values() if lease.type == kind)
+        if kind == "train":
+            return leases.job.state.rows + under_way
+        total = leases.plan.rows
+        open_pools = [pool for pool in leases.job.pools if pool.state.type == kind]
+        return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
+
+    def _tell_progress(self, now: float) -> None:
+        state, training = self._leases.job.state, self._spec.training
+        rows, kind = self._rows(), self._spec.kind
+        at, before = self._progress
+        if rows == before:
+            return
+        rate = (rows - before) / max(now - at, 1e-3)
+        self._rate = rate if not self._rate else 0.7 * self._rate + 0.3 * rate
+        self._progress = (now, rows)
+        total = self._leases.plan.rows * (training.epochs if kind == "train" else 1)
+        limit = training.max_steps * training.batch_size if kind == "train" and training.max_steps else total
+        epochs = training.epochs if kind == "train" else 0
+        self._events.write(
+            Progress(
+                _PHASES[kind], rows, min(total, limit), max(self._rate, 0.0), state.epoch, epochs, state.step
+            )
+        )
+
+    def _row(self, name: str) -> Row:
+        change, relaunches = self._crew.posts[name]
+        held = [lease for lease in self._leases.kept.leases.values() if lease.instance == name]
+        task = f"{held[0].type} task {held[0].id}" if held else ""
+        instance = change.instance
+        return Row(
+            name,
+            instance.role,
+            instance.incarnation,
+            change.state,
+            change.place,
+            relaunches=relaunches,
+            task=task if change.state != "ended" else "",
+        )
+
+    def _outcome(self) -> Outcome:
+        outcome = self._leases.job.state.outcome
+        if outcome is not None:
+            return outcome
+        if self._spec.kind != "predict":
+            raise JobError("the job ended without an outcome")
+        rows = self._leases.plan.rows
+        tasks = max(1, len(partition(0, rows, STREAMED_ROWS)))
+        return Outcome("predict", rows, self._leases.kept.seconds, tasks=tasks)

@@ -1,0 +1,290 @@
+"""The task source of a worker whose master is another process.
+
+A thread of its own talks to the master: reports, heartbeats, and requests for what somebody waits for. A master that is
+away is waited for, however long; what was reported to it is told again to the one that follows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+
+from edl.errors import JobError
+from edl.rpc import codec
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import AwayError, MasterChannel, translated
+from edl.tasks.exchange import Flag, Joined
+from edl.tasks.failed import Failed, to_failed
+from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.worker.loop import DivergedError
+from edl.worker.mailbox import Mailbox
+
+CALL_SECS = 10.0  # that an answer may take on top of what it may wait
+SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds until a master that is away is tried again
+
+
+class RefusedError(JobError):
+    """The master does not want this start of the instance any more: what it holds is void."""
+
+
+class RemoteTasks:
+    """Tasks from the master at the other end of `channel`. Call `join` first; close it, or use it as a context.
+
+    ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
+    it cannot register again once it was given up.
+    """
+
+    def __init__(
+        self,
+        channel: MasterChannel,
+        instance: str,
+        incarnation: int,
+        *,
+        ahead: Mapping[TaskType, int] | None = None,
+        trainer: bool = False,
+        log: str = "",
+    ) -> None:
+        self._channel = channel
+        self._mailbox = Mailbox(instance, incarnation)
+        self._ahead = dict(ahead or {})
+        self._trainer = trainer
+        self._log = log
+        self._changed = threading.Condition()
+        self._waiting: Counter[TaskType] = Counter()
+        self._call: Any = None  # the exchange that waits at the master
+        self._patient = False  # whether it waits for something to do
+        self._version = 0  # of what there is to say
+        self._closed = self._woken = False
+        self._refused: RefusedError | None = None
+        self._heartbeat = 1.0
+        self._kinds: dict[str, str] = {}
+        self._thread = threading.Thread(target=self._talk, name="edl-exchange", daemon=True)
+
+    def join(self, metric_kinds: Mapping[str, str]) -> Joined:
+        """Register, and begin to talk. RefusedError: the master does not want us."""
+        self._kinds = dict(metric_kinds)
+        joined = self._register()
+        self._thread.start()
+        return joined
+
+    # The task source ------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._mailbox.flags & Flag.PENDING)
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self._mailbox.flags & Flag.STOPPED)
+
+    def over(self, kind: TaskType) -> bool:
+        over = {"train": Flag.TRAIN_OVER | Flag.FINISHED, "predict": Flag.PREDICT_OVER | Flag.FINISHED}
+        with self._changed:
+            self._check()
+            return bool(self._mailbox.flags & over.get(kind, Flag.FINISHED))
+
+    def next(self, *types: TaskType) -> Task | None:
+        with self._changed:
+            self._waiting.update(types)
+            try:
+                while True:
+                    self._check()
+                    if task := self._mailbox.take(*types):
+                        return task
+                    if self._closed or self._woken or self._vain(types):
+                        return None
+                    self._poke()
+                    self._changed.wait()
+            finally:
+                self._waiting.subtract(types)
+
+    def progress(self, task: Task, rows: int) -> None:
+        with self._changed:
+            self._check()
+            self._mailbox.progress(task, rows)
+
+    def report(self, report: Report) -> None:
+        """The task is done. Returns when the master knows, where something may follow from it."""
+        with self._changed:
+            number = self._mailbox.tell("done", report)
+            self._poke()
+            if report.task.settles or report.task.type in ("conclude", "export"):
+                self._changed.wait_for(lambda: self._mailbox.seen_upto >= number or self._over_and_out)
+            self._check()
+
+    def failed(self, task: Task, error: Exception) -> bool:
+        fatal = isinstance(error, DivergedError)
+        self._tell_failure(task, to_failed(error, self._log), fatal=fatal)
+        return not (fatal or (self._trainer and task.type == "train") or self._refused)
+
+    def give_back(self, part: Report) -> None:
+        with self._changed:
+            self._mailbox.tell("given back", part)
+            self._poke()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    # Besides tasks ----------------------------------------------------------------------------------------------
+
+    def give_up(self, error: Failed) -> None:
+        """The job cannot be done at all: tell the master why, and wait until it knows."""
+        self._tell_failure(Task(0, "export"), error, fatal=True)
+
+    def cut(self, folder: str, part: Report) -> None:
+        """The weights of this moment go to `folder`; `part` of the open task is in them."""
+        with self._changed:
+            self._mailbox.tell("cut", part, folder=folder)
+
+    def cut_written(self, folder: str) -> None:
+        with self._changed:
+            self._mailbox.tell("cut written", Report(Task(0, "train")), folder=folder)
+            self._poke()
+
+    def leave(self, seconds: float = 5.0) -> None:
+        """Give back what was not begun, and wait until the master knows all that was told, or `seconds` have passed."""
+        with self._changed:
+            self._mailbox.give_back_received()
+            self._poke()
+            self._changed.wait_for(lambda: not self._mailbox.unsaid or self._over_and_out, seconds)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._poke()
+            self._changed.notify_all()
+        if self._thread.ident:
+            self._thread.join()
+
+    def __enter__(self) -> RemoteTasks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Under the lock ---------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._refused:
+            raise self._refused
+
+    @property
+    def _over_and_out(self) -> bool:
+        """Nothing that is told would be heard any more."""
+        return self._closed or self._refused is not None or bool(self._mailbox.flags & Flag.FINISHED)
+
+    def _vain(self, types: tuple[TaskType, ...]) -> bool:
+        """Whether waiting for these types is in vain, now that the master's last word is known."""
+        flags = self._mailbox.flags
+        if flags & Flag.FINISHED:
+            return True
+        if types == ("train",):
+            return bool(flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED))
+        if types == ASIDE:
+            return not flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED)
+        return bool(flags & Flag.PREDICT_OVER)
+
+    def _poke(self) -> None:
+        """There is something new to say: do not wait for the master's answer to what was said before."""
+        self._version += 1
+        if self._call is not None and self._patient:
+            self._call.cancel()
+        self._changed.notify_all()
+
+    def _tell_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
+        with self._changed:
+            number = self._mailbox.tell("failed", Report(task), error=error, fatal=fatal)
+            self._poke()
+            self._changed.wait_for(lambda: self._mailbox.seen_upto >= number or self._over_and_out)
+
+    def _want(self) -> dict[TaskType, int]:
+        want = dict(self._ahead)
+        for kind, count in self._waiting.items():
+            want[kind] = max(want.get(kind, 0), count)
+        return want
+
+    # The thread that talks ----------------------------------------------------------------------------------
+
+    def _talk(self) -> None:
+        wait = SHORTEST_RETRY
+        while not self._closed:
+            try:
+                if self._mailbox.rejoin:
+                    self._register()
+                self._exchange()
+                wait = SHORTEST_RETRY
+            except AwayError:
+                self._pause(wait)
+                wait = min(2 * wait, LONGEST_RETRY)
+            except Exception as error:  # RefusedError, or the master speaks another language: it is the end
+                with self._changed:
+                    self._refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
+                    self._changed.notify_all()
+                return
+
+    def _exchange(self) -> None:
+        """Say what there is to say, and take the answer; without anything to say, once in a while."""
+        with self._changed:
+            self._changed.wait_for(self._has_to_talk, self._heartbeat)
+            if self._closed:
+                return
+            request = self._mailbox.request(self._want())
+            waits = self._heartbeat if +self._waiting else 0.0
+            message = codec.request_to(request, waits, self._mailbox.flags)
+            self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
+            self._version, self._patient = 0, waits > 0
+        try:
+            response = self._call.result()
+        except grpc.FutureCancelledError:
+            return
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.CANCELLED:
+                return
+            raise translated(error) from None
+        finally:
+            with self._changed:
+                self._call = None
+        with self._changed:
+            self._mailbox.answered(codec.answer_from(response))
+            self._changed.notify_all()
+
+    def _has_to_talk(self) -> bool:
+        mailbox = self._mailbox
+        return bool(self._closed or mailbox.unsaid or +self._waiting or self._version or mailbox.rejoin)
+
+    def _register(self) -> Joined:
+        """Register, and wait for a master to do it with."""
+        mailbox = self._mailbox
+        request = pb.RegisterRequest(
+            instance=mailbox.instance, incarnation=mailbox.incarnation, metric_kinds=self._kinds
+        )
+        wait = SHORTEST_RETRY
+        while True:
+            try:
+                response = self._channel.call(self._channel.stub.Register, request, CALL_SECS)
+                break
+            except AwayError:
+                self._pause(wait)
+                wait = min(2 * wait, LONGEST_RETRY)
+                if self._closed:
+                    raise
+        joined = codec.joined_from(response)
+        if joined is None:
+            raise RefusedError("the master has given this worker up")
+        with self._changed:
+            mailbox.joined(joined)
+            self._heartbeat = joined.heartbeat_secs
+            self._changed.notify_all()
+        return joined
+
+    def _pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or time.monotonic() >= end, seconds)
