@@ -134,7 +134,7 @@ class Session:
         with self._job(statement, "train") as job:
             pinned, fitted = fix(self.source, plan, job, self.observer)
             self._tell(plan.notes)
-            start = job.path / "parent.zip" if fitted.trained_model else None
+            start = job.model if fitted.trained_model else None
             if start:
                 self.registry.load(fitted.trained_model, start)
             try:
@@ -169,7 +169,7 @@ class Session:
         check, specify = use.USES[kind]
         name, _ = check(statement)
         with self._job(statement, kind) as job:
-            archive = job.path / "model.zip"
+            archive = job.model
             with at(name.span):
                 model = self.registry.load(str(name), archive)
             trained = read_archive(archive).spec

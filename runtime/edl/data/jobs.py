@@ -81,6 +81,11 @@ class JobFolder:
         return self.rows / "held-out"
 
     @property
+    def model(self) -> Path:
+        """The archive whose weights the job uses or starts from, where it needs one."""
+        return self.path / "model.zip"
+
+    @property
     def results(self) -> Path:
         return self.path / "results"
 

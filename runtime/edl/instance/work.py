@@ -33,11 +33,11 @@ from edl.models.archive import read_archive
 from edl.models.fitting import read_fitting
 from edl.nn.structure import Array, checked_features
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
-from edl.spec import JobSpec, source_columns
+from edl.spec import JobSpec, Rows, source_columns
 from edl.tasks.events import Observer
 from edl.tasks.outcome import Outcome
 from edl.worker.inference import evaluate, predict
-from edl.worker.training import split, train
+from edl.worker.training import Export, split, train
 
 ARCHIVE = "archive.zip"
 
@@ -59,51 +59,52 @@ def run(
     program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
 ) -> Outcome:
     """Run the program's job in its folder. JobCancelledError: `cancelled` was set."""
-    pinned = read_pinned(job.rows)
-    reader = _open_rows(program, pinned, job.rows)
-    if program.spec.kind == "train" and job.held_out.is_dir():
-        held_out = _open_rows(program, read_pinned(job.held_out), job.held_out)
-        reader = JoinedReader(reader, held_out)
+    pinned, reader = rows_of(program, job)
     results = ResultFolder(job.results)
     try:
         if program.spec.kind == "train":
-            start = _start(program, weights)
-            outcome = _train(program, job, pinned, reader, start, observer=observer, cancelled=cancelled)
+            start = starting_weights(program, weights)
+            rows, write = training(program, job, pinned, reader)
+            outcome, _ = train(
+                program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
+            )
         else:
             do = predict if program.spec.kind == "predict" else evaluate
-            outcome = do(program, reader, _weights(weights), results, observer=observer, cancelled=cancelled)
+            found = trained_weights(weights)
+            outcome = do(program, reader, found, results, observer=observer, cancelled=cancelled)
     except BaseException:
         results.clear()
         raise
     return msgspec.structs.replace(outcome, edited=program.edited)
 
 
-def _train(
-    program: Program,
-    job: JobFolder,
-    pinned: Pinned,
-    reader: Reader,
-    start: Mapping[str, Array] | None,
-    *,
-    observer: Observer,
-    cancelled: threading.Event,
-) -> Outcome:
+def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
+    """The rows that are pinned in the job folder; held-out rows that have a query of their own come last."""
+    pinned = read_pinned(job.rows)
+    reader = _open_rows(program, pinned, job.rows)
+    if program.spec.kind == "train" and job.held_out.is_dir():
+        held_out = _open_rows(program, read_pinned(job.held_out), job.held_out)
+        reader = JoinedReader(reader, held_out)
+    return pinned, reader
+
+
+def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -> tuple[Rows, Export]:
+    """Which rows a training job trains on, and what writes its archive."""
     started = datetime.now(UTC)
-    training = program.spec.training
     rows = split(
-        program.spec.rows, reader.rows, training.validation_fraction, held_out=reader.rows - pinned.rows
+        program.spec.rows,
+        reader.rows,
+        program.spec.training.validation_fraction,
+        held_out=reader.rows - pinned.rows,
     )
     kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
 
     def write(outcome: Outcome, adapter: nn.Adapter) -> Outcome:
         fitting = read_fitting(job.rows)
         save(job.path / ARCHIVE, program, pinned, kept, adapter, outcome, started, fitting)
-        return msgspec.structs.replace(outcome, archive=ARCHIVE)
+        return msgspec.structs.replace(outcome, archive=ARCHIVE, edited=program.edited)
 
-    outcome, _ = train(
-        program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
-    )
-    return outcome
+    return rows, write
 
 
 def export(program: Program, weights: Path, path: Path) -> str:
@@ -119,21 +120,21 @@ def export(program: Program, weights: Path, path: Path) -> str:
     batch = pa.record_batch({name: pa.nulls(2) for name in columns})  # what a NULL becomes is an example too
     features = checked_features(program.call("feed", batch, "predict")[0], 2)
     adapter = nn.create(program, features, None, seed=program.spec.training.seed)
-    adapter.set_weights(_weights(weights))
+    adapter.set_weights(trained_weights(weights))
     return write(adapter.framework, adapter.standalone(), features, path)
 
 
-def _start(program: Program, weights: Path | None) -> Mapping[str, Array] | None:
+def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Array] | None:
     """The weights that training starts from; None for new ones. JobError: the job needs some, and none were given."""
     if weights is None and program.spec.trained_model:
         raise JobError(
             f"this program starts from the weights of {program.spec.trained_model}, and none were given",
             hint="add --weights with the archive of that model",
         )
-    return _weights(weights) if weights is not None else None
+    return trained_weights(weights) if weights is not None else None
 
 
-def _weights(file: Path | None) -> Mapping[str, Array]:
+def trained_weights(file: Path | None) -> Mapping[str, Array]:
     """The weights in a model's archive, or in a safetensors file."""
     if file is None:
         raise JobError("a model's weights are needed, and none were given")

@@ -112,9 +112,9 @@ class Master:
         ordering = asyncio.create_task(self._carry_out())
         self._on_tick(self._office.now())
         await self._office.run()
+        self._teller.tell(self._office.now())
         await self._let_go()
         ordering.cancel()
-        self._teller.tell(self._office.now())
         end = self._teller.end()
         await server.stop(0.2)
         return end

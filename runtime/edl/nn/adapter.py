@@ -69,6 +69,14 @@ class Adapter(Protocol):
         """Take over all weights; JobError, and nothing changed, when names or shapes are not this model's."""
         ...
 
+    def get_state(self) -> dict[str, Array]:
+        """Copies of what training needs besides the weights: the optimizer's slots and steps, and random numbers."""
+        ...
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        """Go on as if the state had never left; JobError when it is not this model's and optimizer's."""
+        ...
+
     def set_learning_rate(self, rate: float) -> None: ...
 
     def standalone(self) -> Any:

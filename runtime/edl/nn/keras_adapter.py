@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 import edl.keras  # noqa: F401 (refuses another backend)
@@ -149,6 +150,24 @@ class KerasAdapter:
 
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
+
+    def get_state(self) -> dict[str, Array]:
+        return {name: np.array(variable) for name, variable in self._state().items()}
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        own = self._state()
+        check_fit({name: tuple(variable.shape) for name, variable in own.items()}, state)
+        for name, variable in own.items():
+            variable.assign(state[name])
+
+    def _state(self) -> dict[str, Any]:
+        """The optimizer's variables, and those of the model that are no weights: its generators of random numbers."""
+        weights = {id(weight) for weight in self.model.weights}
+        others = [variable for variable in self.model.variables if id(variable) not in weights]
+        return {
+            **{f"optimizer.{number}": variable for number, variable in enumerate(self.optimizer.variables)},
+            **{f"model.{number}": variable for number, variable in enumerate(others)},
+        }
 
     def set_learning_rate(self, rate: float) -> None:
         self.optimizer.learning_rate = rate

@@ -152,6 +152,32 @@ class TorchAdapter:
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
 
+    def get_state(self) -> dict[str, Array]:
+        kept = self.optimizer.state_dict()
+        slots = {
+            f"slot.{position}.{name}": np.array(torch.as_tensor(value).detach())
+            for position, values in kept["state"].items()
+            for name, value in values.items()
+        }
+        rates = {f"rate.{number}": np.array(group["lr"]) for number, group in enumerate(kept["param_groups"])}
+        return {**slots, **rates, "generator": np.array(torch.get_rng_state())}
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        kept = self.optimizer.state_dict()
+        slots: dict[int, dict[str, torch.Tensor]] = {}
+        for name, value in state.items():
+            kind, _, rest = name.partition(".")
+            if kind == "slot":
+                position, _, slot = rest.partition(".")
+                slots.setdefault(int(position), {})[slot] = torch.from_numpy(np.array(value))
+            elif kind == "rate":
+                kept["param_groups"][int(rest)]["lr"] = float(value)
+        try:
+            self.optimizer.load_state_dict({**kept, "state": slots})
+        except (KeyError, ValueError) as error:
+            raise JobError(f"the optimizer's state does not fit: {error}") from None
+        torch.set_rng_state(torch.from_numpy(np.array(state["generator"])))
+
     def set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = rate

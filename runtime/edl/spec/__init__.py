@@ -28,6 +28,7 @@ from edl.spec.features import (
 )
 from edl.spec.job import (
     VERSION,
+    Checkpoints,
     Cluster,
     Component,
     Evaluation,
@@ -49,6 +50,7 @@ __all__ = [
     "Bucket",
     "Category",
     "CategoryId",
+    "Checkpoints",
     "ClassLabel",
     "Cluster",
     "Component",

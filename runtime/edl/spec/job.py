@@ -111,6 +111,17 @@ class Training(Struct, frozen=True):
     keep: Literal["best", "last"] = "last"
 
 
+class Checkpoints(Struct, frozen=True):
+    """When a job of several processes writes down where it is, and how often that is kept.
+
+    steps: after so many optimizer steps, 0: not. secs: after so many seconds, 0: not. keep: the last ones, 0: all.
+    """
+
+    steps: int = 0
+    secs: float = 30.0
+    keep: int = 3
+
+
 class Evaluation(Struct, frozen=True):
     """When the held-out rows are measured in the middle of an epoch, besides at its end; 0: not.
 
@@ -166,6 +177,7 @@ class JobSpec(Struct, frozen=True):
     weights: Weights | None = None  # None: each row counts once
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
+    checkpoints: Checkpoints = Checkpoints()
     cluster: Cluster = Cluster()
     output: Output = Output()
     trained_model: str = ""  # name@version: of the model that is used; TRAIN: whose weights it starts from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -53,5 +54,6 @@ class LocalTasks:
         with self._lock:
             self.job.give_back(part.task, part)
 
-    def wake(self) -> None:
-        """Nobody waits."""
+    def awake(self) -> contextlib.AbstractContextManager[None]:
+        """Nobody waits here ever."""
+        return contextlib.nullcontext()

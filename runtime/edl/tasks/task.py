@@ -6,6 +6,7 @@ figures of what the tasks of a round measured, `export` writes what the job came
 
 from __future__ import annotations
 
+import contextlib
 from typing import Literal, Protocol
 
 import msgspec
@@ -159,6 +160,6 @@ class TaskSource(Protocol):
         """The worker cannot finish the task; `part` of it is done for good."""
         ...
 
-    def wake(self) -> None:
-        """End every wait in `next`: the worker leaves."""
+    def awake(self) -> contextlib.AbstractContextManager[None]:
+        """While this is open, `next` waits for nothing."""
         ...

@@ -101,6 +101,7 @@ def scoring_worker(
     tasks: TaskSource,
     observer: Observer,
     cancelled: threading.Event,
+    draining: threading.Event | None = None,
 ) -> Worker:
     """A worker with the model's weights; its metrics are exact."""
     blocks = Blocks(program, reader)
@@ -110,9 +111,8 @@ def scoring_worker(
     adapter.set_weights(weights)
     metrics = {} if mode == "predict" else program_metrics(program)
     exact = {name: _exact(metric) for name, metric in metrics.items()}
-    return Worker(
-        blocks, Scorer(program, adapter, program.spec.batch_size), tasks, observer, exact, cancelled
-    )
+    scorer = Scorer(program, adapter, program.spec.batch_size)
+    return Worker(blocks, scorer, tasks, observer, exact, cancelled, draining or threading.Event())
 
 
 def _exact(metric: Metric) -> Metric:

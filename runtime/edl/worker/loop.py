@@ -42,6 +42,9 @@ from edl.worker.strategy import Strategy
 AHEAD = 2  # blocks that are read in front of the steps
 
 
+_Ahead = tuple[Task, Block | Exception] | None  # None: turn to what else waits
+
+
 class DivergedError(JobError):
     """The loss is no number any more; doing it again gives the same."""
 
@@ -67,6 +70,7 @@ class Worker:
     """Does the tasks of `source`. `cancelled`, set from any thread, stops it between two calls of the model.
 
     draining: set from any thread when this worker has to go; what it has begun is given back, and nobody's loss.
+    after_steps: called between two calls of the model, with what is done of the open task.
     rates: of the steps, where a program has them; None leaves the rate to the optimizer.
     """
 
@@ -78,6 +82,7 @@ class Worker:
     cancelled: threading.Event = field(default_factory=threading.Event)
     draining: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = None
+    after_steps: Callable[[Report], None] = lambda done: None
     step: int = 0
     _pace: Pace = field(default_factory=Pace)
     _leaving: bool = False
@@ -89,7 +94,7 @@ class Worker:
         loss is no number any more.
         """
         meter = Meter(self.observer, "training", total, epochs=training.epochs)
-        with Prefetch(self._training_blocks(training), AHEAD) as blocks, self._waking():
+        with self._read_ahead(training) as blocks:
             for item in blocks:
                 if item is not None:
                     self._attempt(item[0], partial(self._train, *item, training, strategy, meter))
@@ -149,7 +154,7 @@ class Worker:
 
         self._attempt(task, do)
 
-    def _training_blocks(self, training: Training) -> Iterator[tuple[Task, Block | Exception] | None]:
+    def _training_blocks(self, training: Training) -> Iterator[_Ahead]:
         """Blocks ahead of the steps; None where the loop is to turn to what else waits."""
         seed = training.seed if training.shuffle else None
         while not self._leaving and not self.source.over("train"):
@@ -187,6 +192,7 @@ class Worker:
             )
             meter.add(last - first, steps=len(losses), epoch=task.number, loss=piece / (last - first))
             self.source.progress(task, done.rows)
+            self.after_steps(done)
         return done
 
     def _minibatches(self, rows: Arrays, size: int) -> Minibatches:
@@ -214,13 +220,15 @@ class Worker:
                 meter.add(block.rows)
 
     @contextlib.contextmanager
-    def _waking(self) -> Iterator[None]:
-        """Whatever ends the steps, the thread that reads ahead waits for no task any more."""
+    def _read_ahead(self, training: Training) -> Iterator[Iterator[_Ahead]]:
+        """Blocks ahead of the steps. Whatever ends the steps, the thread that reads waits for no task any more."""
+        blocks = Prefetch(self._training_blocks(training), AHEAD)
         try:
-            yield
+            yield blocks
         finally:
             self._leaving = True
-            self.source.wake()
+            with self.source.awake():
+                blocks.close()
 
     def _check_cancelled(self) -> None:
         if self.cancelled.is_set():

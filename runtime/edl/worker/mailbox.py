@@ -48,6 +48,10 @@ class Mailbox:
         waiting = next((self._received[kind] for kind in types if self._received[kind]), None)
         return waiting.popleft() if waiting else None
 
+    def received(self, *types: TaskType) -> bool:
+        """Whether a task of these types was received and not taken."""
+        return any(self._received[kind] for kind in types)
+
     def progress(self, task: Task, rows: int) -> None:
         if task.attempt in self._held:
             self._held[task.attempt] = Held(task, rows)

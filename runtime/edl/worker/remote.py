@@ -6,10 +6,10 @@ away is waited for, however long; what was reported to it is told again to the o
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -55,19 +55,20 @@ class RemoteTasks:
         self._trainer = trainer
         self._log = log
         self._changed = threading.Condition()
-        self._waiting: Counter[TaskType] = Counter()
+        self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
+        self._wanted: dict[TaskType, int] = {}  # what the master was last asked for, if it still is
         self._call: Any = None  # the exchange that waits at the master
         self._patient = False  # whether it waits for something to do
         self._version = 0  # of what there is to say
-        self._closed = self._woken = False
+        self._closed = self._awake = False
         self._refused: RefusedError | None = None
         self._heartbeat = 1.0
         self._kinds: dict[str, str] = {}
+        self._error: Exception | None = None  # the last that a task raised
         self._thread = threading.Thread(target=self._talk, name="edl-exchange", daemon=True)
 
-    def join(self, metric_kinds: Mapping[str, str]) -> Joined:
+    def join(self) -> Joined:
         """Register, and begin to talk. RefusedError: the master does not want us."""
-        self._kinds = dict(metric_kinds)
         joined = self._register()
         self._thread.start()
         return joined
@@ -90,18 +91,19 @@ class RemoteTasks:
 
     def next(self, *types: TaskType) -> Task | None:
         with self._changed:
-            self._waiting.update(types)
+            self._waiting.append(types)
             try:
                 while True:
                     self._check()
                     if task := self._mailbox.take(*types):
                         return task
-                    if self._closed or self._woken or self._vain(types):
+                    if self._closed or self._awake or self._vain(types):
                         return None
-                    self._poke()
+                    if not self._asked(types):
+                        self._poke()
                     self._changed.wait()
             finally:
-                self._waiting.subtract(types)
+                self._waiting.remove(types)
 
     def progress(self, task: Task, rows: int) -> None:
         with self._changed:
@@ -117,7 +119,13 @@ class RemoteTasks:
                 self._changed.wait_for(lambda: self._mailbox.seen_upto >= number or self._over_and_out)
             self._check()
 
+    def describe(self, metric_kinds: Mapping[str, str]) -> None:
+        """Say how the states of the program's metrics merge; see `edl.metrics.merge_kind`."""
+        self._kinds = dict(metric_kinds)
+        self._register()
+
     def failed(self, task: Task, error: Exception) -> bool:
+        self._error = error
         fatal = isinstance(error, DivergedError)
         self._tell_failure(task, to_failed(error, self._log), fatal=fatal)
         return not (fatal or (self._trainer and task.type == "train") or self._refused)
@@ -127,10 +135,19 @@ class RemoteTasks:
             self._mailbox.tell("given back", part)
             self._poke()
 
-    def wake(self) -> None:
+    @contextlib.contextmanager
+    def awake(self) -> Iterator[None]:
         with self._changed:
-            self._woken = True
+            self._awake = True
             self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._awake = False
+
+    def told_of(self, error: BaseException) -> bool:
+        """Whether the master knows of this error."""
+        return error is self._error
 
     # Besides tasks ----------------------------------------------------------------------------------------------
 
@@ -206,9 +223,17 @@ class RemoteTasks:
 
     def _want(self) -> dict[TaskType, int]:
         want = dict(self._ahead)
-        for kind, count in self._waiting.items():
-            want[kind] = max(want.get(kind, 0), count)
+        for types in self._unserved():
+            want.update({kind: max(want.get(kind, 0), 1) for kind in types})
         return want
+
+    def _unserved(self) -> list[tuple[TaskType, ...]]:
+        """What somebody waits for, and is not here, and may still come."""
+        return [types for types in self._waiting if not (self._mailbox.received(*types) or self._vain(types))]
+
+    def _asked(self, types: tuple[TaskType, ...]) -> bool:
+        """Whether the master is being asked for these already."""
+        return self._call is not None and self._patient and all(kind in self._wanted for kind in types)
 
     # The thread that talks ----------------------------------------------------------------------------------
 
@@ -235,8 +260,9 @@ class RemoteTasks:
             self._changed.wait_for(self._has_to_talk, self._heartbeat)
             if self._closed:
                 return
-            request = self._mailbox.request(self._want())
-            waits = self._heartbeat if +self._waiting else 0.0
+            self._wanted = self._want()
+            request = self._mailbox.request(self._wanted)
+            waits = self._heartbeat if self._unserved() else 0.0
             message = codec.request_to(request, waits, self._mailbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
@@ -257,7 +283,7 @@ class RemoteTasks:
 
     def _has_to_talk(self) -> bool:
         mailbox = self._mailbox
-        return bool(self._closed or mailbox.unsaid or +self._waiting or self._version or mailbox.rejoin)
+        return bool(self._closed or mailbox.unsaid or self._unserved() or self._version or mailbox.rejoin)
 
     def _register(self) -> Joined:
         """Register, and wait for a master to do it with."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -19,9 +20,10 @@ from edl.tasks.events import Figures, Observer
 from edl.tasks.job import Plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import Conclusion, Course, Round, TaskSource
+from edl.tasks.task import Conclusion, Course, Report, Round, Task, TaskSource
 from edl.worker.best import BestEpoch
 from edl.worker.blocks import Blocks
+from edl.worker.checkpoints import Checkpointer, Cut, Position
 from edl.worker.loop import Worker
 from edl.worker.measuring import LOSS, measured, program_metrics
 from edl.worker.rates import program_rates
@@ -99,6 +101,9 @@ class Trainer:
         self._callbacks = _callbacks(program)
         self._best = BestEpoch(program.spec.training, self.adapter.get_weights)
         self._stop = ""
+        self._heard: list[tuple[int, dict[str, float]]] = []
+        self._checkpointer: Checkpointer | None = None
+        self._open = Report(Task(0, "train"))  # what is done of the open task
         self.worker = Worker(
             blocks,
             Scorer(program, self.adapter, program.spec.batch_size),
@@ -113,9 +118,52 @@ class Trainer:
         """Train until the job is over."""
         training = self._program.spec.training
         self._tell_callbacks(lambda callback: callback.on_train_begin(self))
+        for heard in self._heard:  # before the cut that we go on from
+            self._tell_callbacks(lambda callback, heard=heard: callback.on_epoch_end(*heard, self))  # type: ignore[misc]
         total = self._rows.training * training.epochs
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, Local(self.adapter), self, min(total, limit))
+        if self._checkpointer is not None:
+            if self.worker.draining.is_set():
+                self._take_cut(Report(Task(0, "train")))
+            self._checkpointer.wait()
+
+    # Cuts ---------------------------------------------------------------------------------------------------
+
+    def keep_cuts(
+        self,
+        folder: Path,
+        *,
+        begin: Callable[[str, Report], None],
+        written: Callable[[str], None],
+    ) -> None:
+        """Write cuts into `folder` as the JobSpec says. begin: told a cut's name and what is done of the open task."""
+        when = self._program.spec.checkpoints
+        self._checkpointer = Checkpointer(
+            folder, when, begin=lambda name: begin(name, self._open), written=written
+        )
+        self.worker.after_steps = self._after_steps
+
+    def resume(self, cut: Cut) -> None:
+        """Go on from the cut. JobError: it is not of this program."""
+        self.adapter.set_weights(cut.weights)
+        self.adapter.set_state(cut.state)
+        self.worker.step = cut.position.step
+        self._best.standing, self._best.kept = cut.position.standing, cut.best
+        self._heard = list(cut.position.heard)
+
+    def _after_steps(self, done: Report) -> None:
+        if self._checkpointer is not None and self._checkpointer.due(self.worker.step):
+            self._take_cut(done)
+
+    def _take_cut(self, done: Report) -> None:
+        self._open = done
+        if self._checkpointer is not None:
+            self._checkpointer.take(self._cut, self.worker.step)
+
+    def _cut(self) -> Cut:
+        position = Position(self.worker.step, self._best.standing, tuple(self._heard))
+        return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), self._best.kept)
 
     # Endings ------------------------------------------------------------------------------------------------
 
@@ -162,6 +210,7 @@ class Trainer:
             ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
         }
         told = {**_known({LOSS: found.trained.mean_loss}), **renamed}
+        self._heard.append((found.epoch, told))
         self._tell_callbacks(lambda callback: callback.on_epoch_end(found.epoch, told, self))
 
     def _tell_callbacks(self, tell: Callable[[Callback], None]) -> None:

@@ -1,0 +1,120 @@
+"""A worker of a job with a master: it does the tasks that it is given, until there are none.
+
+`main` is what the cluster runs in a process of its own, forked from one that has imported the framework. An error that
+would meet every other worker too (the program cannot be loaded, the model cannot be built) ends the job; anything else
+ends this worker, and another one takes its name.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.cluster.folder import ClusterFolder
+from edl.data.jobs import JobFolder
+from edl.data.results import ResultFolder
+from edl.instance import work
+from edl.metrics import merge_kind
+from edl.nn.structure import Array
+from edl.program import Program, read_spec
+from edl.rpc.channel import MasterChannel
+from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.failed import to_failed
+from edl.worker.checkpoints import read_cut
+from edl.worker.inference import Measuring, scoring_worker
+from edl.worker.measuring import program_metrics
+from edl.worker.meter import Meter
+from edl.worker.prediction import results
+from edl.worker.remote import RefusedError, RemoteTasks
+from edl.worker.training import Trainer
+
+CHECKPOINTS = "checkpoints"  # in the job folder
+AHEAD = 3  # training tasks in hands: one that is done, two that are read
+
+
+def main(job: Path, instance: Instance) -> int:
+    """Be a worker of the job; the exit code."""
+    draining = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: draining.set())
+    folder = ClusterFolder(job)
+    spec = read_spec(JobFolder(job).program)
+    log = str(folder.log(instance.name))
+    trains = spec.kind == "train"
+    with (
+        MasterChannel(folder.address(), folder.token()) as channel,
+        RemoteTasks(
+            channel,
+            instance.name,
+            instance.incarnation,
+            ahead={"train": AHEAD} if trains else {},
+            trainer=trains,
+            log=log,
+        ) as tasks,
+    ):
+        try:
+            joined = tasks.join()
+            with work.loaded(JobFolder(job).program, spec, threads=folder.spec().threads) as program:
+                _work(program, JobFolder(job), tasks, draining, joined.resume)
+        except RefusedError as error:
+            print(f"leaving: {error}", file=sys.stderr)
+            return exit_codes.PREEMPTED
+        except Exception as error:
+            traceback.print_exc()
+            if not tasks.told_of(error):
+                tasks.give_up(to_failed(error, log))
+            return exit_codes.FAILED
+        tasks.leave()
+    return exit_codes.PREEMPTED if draining.is_set() else exit_codes.OK
+
+
+def _work(
+    program: Program, job: JobFolder, tasks: RemoteTasks, draining: threading.Event, resume: str
+) -> None:
+    if program.spec.kind == "train":
+        _train(program, job, tasks, draining, resume)
+        return
+    _, reader = work.rows_of(program, job)
+    weights = work.trained_weights(job.model)
+    folder = ResultFolder(job.results)
+    wanted = results(program) if program.spec.kind == "predict" else None
+    worker = scoring_worker(
+        program, reader, weights, program.spec.kind, tasks, _silent, threading.Event(), draining
+    )
+    tasks.describe({name: merge_kind(metric) for name, metric in worker.metrics.items()})
+    meter = Meter(_silent, "prediction", reader.rows)
+    if wanted:
+        worker.predict(wanted, folder, meter)
+    else:
+        worker.finish(Measuring(worker.metrics, folder), meter)
+
+
+def _train(
+    program: Program, job: JobFolder, tasks: RemoteTasks, draining: threading.Event, resume: str
+) -> None:
+    pinned, reader = work.rows_of(program, job)
+    rows, write = work.training(program, job, pinned, reader)
+    weights = None if resume else _starting(program, job)
+    tasks.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
+    trainer = Trainer(
+        program, reader, rows, tasks, _silent, write, cancelled=threading.Event(), weights=weights
+    )
+    folder = job.path / CHECKPOINTS
+    if resume:
+        trainer.resume(read_cut(folder / resume))
+    trainer.keep_cuts(folder, begin=tasks.cut, written=tasks.cut_written)
+    trainer.worker.draining = draining
+    trainer.run()
+
+
+def _starting(program: Program, job: JobFolder) -> dict[str, Array] | None:
+    found = work.starting_weights(program, job.model if job.model.exists() else None)
+    return dict(found) if found is not None else None
+
+
+def _silent(event: Progress | EpochEnd) -> None:
+    """The master tells of the job, from what its workers report."""
