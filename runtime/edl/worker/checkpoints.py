@@ -5,7 +5,7 @@ A cut is a folder:
     weights.safetensors   weights, and non-trainable state
     state.safetensors     the optimizer's slots and steps, random numbers
     best.safetensors      the weights of the best epoch, where they are kept
-    cut.json              the step, and what the program's callbacks have heard; written last
+    position.msgpack      the step, and what the program's callbacks have heard; written last
 
 Weights are copied between two steps and written by a thread. A folder gets its name when it is complete.
 """
@@ -30,6 +30,7 @@ from edl.worker.best import Standing
 
 Arrays = Mapping[str, Array]
 VERSION = 1
+POSITION = "position.msgpack"
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -105,7 +106,7 @@ class Checkpointer:
         _save(cut.state, partial / "state.safetensors")
         if cut.best is not None:
             _save(cut.best, partial / "best.safetensors")
-        (partial / "cut.json").write_bytes(msgspec.json.encode(cut.position))
+        (partial / POSITION).write_bytes(msgspec.msgpack.encode(cut.position))
         for file in partial.iterdir():
             _sync(file)
         partial.replace(self._folder / name)
@@ -125,15 +126,13 @@ def complete(folder: Path) -> list[str]:
     """The names of the cuts that are complete, the oldest first."""
     if not folder.is_dir():
         return []
-    return sorted(
-        path.name for path in folder.iterdir() if (path / "cut.json").is_file() and path.suffix == ""
-    )
+    return sorted(path.name for path in folder.iterdir() if (path / POSITION).is_file() and path.suffix == "")
 
 
 def read_cut(folder: Path) -> Cut:
     """SpecError: it is not there, damaged, or of another version."""
     try:
-        position = msgspec.json.decode((folder / "cut.json").read_bytes(), type=Position)
+        position = msgspec.msgpack.decode((folder / POSITION).read_bytes(), type=Position)
         if position.version != VERSION:
             raise SpecError(f"the checkpoint {folder.name} is of version {position.version}, not {VERSION}")
         best = folder / "best.safetensors"

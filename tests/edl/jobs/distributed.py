@@ -20,6 +20,7 @@ from edl.program import read_spec
 from edl.spec import Cluster, Rows, to_json
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
+from edl.testing import KILL
 from tests.edl import programs
 
 Event = Progress | EpochEnd | Tally
@@ -43,7 +44,7 @@ class Job:
         workers: int = 1,
         validation: int = 0,
         weights: Path | None = None,
-        master_arguments: tuple[str, ...] = (),
+        how: Spec | None = None,
         spec: dict[str, Any] | None = None,
         **program: Any,
     ) -> None:
@@ -57,7 +58,7 @@ class Job:
         write_pinned(self.folder.rows, programs.pin(self.folder.rows, data))
         if weights is not None:
             self.folder.model.write_bytes(weights.read_bytes())
-        self.spec = Spec(framework, threads=1, master_arguments=master_arguments)  # type: ignore[arg-type]
+        self.spec = how or Spec(framework)  # type: ignore[arg-type]
         self.events: list[Event] = []
 
     @property
@@ -89,3 +90,14 @@ class Job:
 
     def logs(self) -> str:
         return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.folder.logs.glob("*")))
+
+
+def kill(*orders: str, **spec: Any) -> Spec:
+    """How to run a job whose instances die at named points; see `edl.testing`."""
+    return Spec(
+        "torch",
+        master="edl.testing",
+        worker="edl.testing:worker",
+        environment={KILL: ";".join(orders)},
+        **spec,
+    )
