@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 import edl.keras  # noqa: F401 (refuses another backend)
@@ -152,13 +151,17 @@ class KerasAdapter:
         return with_rows_inside(self.model, self.tables)
 
     def get_state(self) -> dict[str, Array]:
-        return {name: np.array(variable) for name, variable in self._state().items()}
+        return {
+            name: variable.numpy().copy() for name, variable in self._state().items()
+        } | self.tables.get_state()
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         own = self._state()
-        check_fit({name: tuple(variable.shape) for name, variable in own.items()}, state)
+        shapes = {name: tuple(variable.shape) for name, variable in own.items()}
+        check_fit(shapes, {name: array for name, array in state.items() if ":" not in name})
         for name, variable in own.items():
             variable.assign(state[name])
+        self.tables.set_state(state)
 
     def _state(self) -> dict[str, Any]:
         """The optimizer's variables, and those of the model that are no weights: its generators of random numbers."""

@@ -155,12 +155,13 @@ class TorchAdapter:
     def get_state(self) -> dict[str, Array]:
         kept = self.optimizer.state_dict()
         slots = {
-            f"slot.{position}.{name}": np.array(torch.as_tensor(value).detach())
+            f"slot.{position}.{name}": torch.as_tensor(value).detach().numpy().copy()
             for position, values in kept["state"].items()
             for name, value in values.items()
         }
         rates = {f"rate.{number}": np.array(group["lr"]) for number, group in enumerate(kept["param_groups"])}
-        return {**slots, **rates, "generator": np.array(torch.get_rng_state())}
+        generator = {"generator": torch.get_rng_state().numpy().copy()}
+        return {**slots, **rates, **generator, **self.tables.get_state()}
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         kept = self.optimizer.state_dict()
@@ -176,6 +177,7 @@ class TorchAdapter:
             self.optimizer.load_state_dict({**kept, "state": slots})
         except (KeyError, ValueError) as error:
             raise JobError(f"the optimizer's state does not fit: {error}") from None
+        self.tables.set_state(state)
         torch.set_rng_state(torch.from_numpy(np.array(state["generator"])))
 
     def set_learning_rate(self, rate: float) -> None:

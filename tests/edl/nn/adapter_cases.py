@@ -153,6 +153,22 @@ class AdapterCases:
         second.set_weights(weights)
         np.testing.assert_array_equal(second.predict(FEATURES), expected)
 
+    def test_training_goes_on_from_weights_and_state_as_if_nothing_had_been(self, tmp_path: Path) -> None:
+        """Optimizer's slots, normalisation, and the random numbers of dropout."""
+        subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
+        rows = Minibatches(FEATURES, LABELS, 16)
+        first = create(subject)
+        first.train(rows)
+        weights, state = first.get_weights(), first.get_state()
+        first.train(rows)
+        second = create(subject, seed=9)
+        second.train(rows)
+        second.set_weights(weights)
+        second.set_state(state)
+        second.train(rows)
+        assert same(second.get_weights(), first.get_weights())
+        assert same(second.get_state(), first.get_state())
+
     def test_weights_of_another_model_change_nothing(self, tmp_path: Path) -> None:
         adapter = create(program(tmp_path, self.framework))
         before = adapter.get_weights()

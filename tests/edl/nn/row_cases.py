@@ -109,6 +109,19 @@ class RowCases:
         """Of a model that runs by itself, for `FEATURES`."""
         raise NotImplementedError
 
+    def test_training_goes_on_from_weights_and_the_slots_of_rows(self, tmp_path: Path) -> None:
+        subject = self.program(tmp_path)
+        rows = Minibatches(FEATURES, LABELS, 16)
+        first = create(subject)
+        first.train(Minibatches(part(slice(48)), LABELS[:48], 16))
+        weights, state = first.get_weights(), first.get_state()
+        first.train(rows)
+        second = create(subject, seed=9)
+        second.set_weights(weights)
+        second.set_state(state)
+        second.train(rows)
+        assert same(second.get_weights(), first.get_weights())
+
     def test_outputs_are_what_rows_and_weights_give(self, tmp_path: Path) -> None:
         adapter = create(self.program(tmp_path))
         for _ in range(2):

@@ -151,6 +151,22 @@ class Tables:
             weights[f"{name}:seed"] = np.array([table.seed], np.int64)
         return weights
 
+    def get_state(self) -> dict[str, Array]:
+        """`<table>:slots` of the rows that `get_weights` gives, in their order, and `<table>:steps` that were taken."""
+        state: dict[str, Array] = {}
+        for name, table in self.tables.items():
+            stored = table.export()
+            state[f"{name}:slots"], state[f"{name}:steps"] = stored.slots, np.array([stored.steps], np.int64)
+        return state
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        """Take over the slots of the rows that `set_weights` was given. JobError: they are not theirs."""
+        for name, table in self.tables.items():
+            slots, steps = (state.get(f"{name}:{part}") for part in ("slots", "steps"))
+            if slots is None or steps is None:
+                raise JobError(f"the state has no slots of the table {name}")
+            table.load(table.export()._replace(slots=slots, steps=int(steps[0])))
+
     def own_shapes(self, weights: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
         """The shapes that the tables' weights must have, as many rows as are given."""
         shapes: dict[str, tuple[int, ...]] = {}
