@@ -3,15 +3,19 @@
 `WITH model.units = 3` is its parameter `units`. What the program itself knows it fills in where the signature has a
 parameter of that name: `features` (then the model is given the arrays of the features, else one matrix), `in_features`
 (the width of that matrix), `outputs` or `out_features` (one for a number or two classes, else the number of classes).
+
+`loss`, `optimizer`, `eval_metrics_fn` and `callbacks` that stand in the model's module are the program's too, unless
+the statement names others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
-from edl.program.own import OwnModel, find
+from edl.program import contract
+from edl.program.own import OwnModel, Signature, find
 from sqlflow_edl.analysis.attributes import TRAIN, Attribute, Dictionary
 from sqlflow_edl.analysis.catalog import Entry
 from sqlflow_edl.syntax import ast
@@ -72,7 +76,37 @@ def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowE
         )
 
 
-def stored(own: OwnModel, given: Iterable[str]) -> spec.Own:
+def functions(own: OwnModel, framework: str, written: Iterable[str]) -> tuple[str, ...]:
+    """The functions of the contract that the program takes from the model's module.
+
+    That are those which can be called as the contract calls them, unless the statement says itself what they would:
+    written: its attributes by their canonical names.
+    """
+    names = set(written)
+    return tuple(
+        function.name
+        for function in contract.functions(framework)
+        if function.name in own.functions
+        and _fits(own.functions[function.name], len(function.arguments))
+        and not any(name.startswith(_SAID_BY[function.name]) for name in names)
+    )
+
+
+# function of the contract -> how attributes begin that say it instead
+_SAID_BY: Mapping[str, tuple[str, ...]] = {
+    "loss": ("loss",),
+    "optimizer": ("optimizer",),
+    "eval_metrics_fn": ("validation.metrics",),
+    "callbacks": (),
+}
+
+
+def _fits(signature: Signature, arguments: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    return signature.anything or len(signature.required) <= arguments <= len(signature.names)
+
+
+def stored(own: OwnModel, given: Iterable[str], functions: tuple[str, ...]) -> spec.Own:
     """The model as the JobSpec keeps it."""
     passes = tuple(name for name in PASSED if name in own.signature.names and name not in set(given))
-    return spec.Own(own.module, own.attribute, own.digest, passes)
+    return spec.Own(own.module, own.attribute, own.digest, passes, functions)

@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 
@@ -36,6 +36,7 @@ class Settings:
     schedule: catalog.Entry | None
     loss: str | None
     resolved: Mapping[str, Resolved]
+    functions: tuple[str, ...] = ()  # of the contract, that the program takes from the model's module
 
     @property
     def model(self) -> catalog.Entry | None:
@@ -96,11 +97,9 @@ class TrainingPlan:
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
-        loss = self._loss(model, errors)
-        loss_parameters = self._parameters(loss)
-        if class_weights := weights.of_classes(self.settings, label, statistics[self.label], errors):
-            loss_parameters["class_weights"] = class_weights
-        metrics = labels.metric_names(self, label, errors)
+        loss = self._loss(model, label, statistics[self.label], errors)
+        theirs = self.settings.functions
+        metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in theirs else ()
         training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
@@ -113,14 +112,17 @@ class TrainingPlan:
             model=spec.Component(model.name, self._model_parameters(model)),
             inputs=inputs,
             label=label,
-            optimizer=steps.optimizer(self.settings.optimizer, self.settings.resolved),
-            loss=spec.Component(loss.name, loss_parameters),
+            optimizer=self._theirs("optimizer")
+            or steps.optimizer(self.settings.optimizer, self.settings.resolved),
+            loss=loss,
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
             weights=row_weights,
             training=training,
             validation=self.validation,
-            own=own.stored(choice.own, _given(choice, self.settings.resolved)) if choice.own else None,
+            own=own.stored(choice.own, _given(choice, self.settings.resolved), theirs)
+            if choice.own
+            else None,
             trained_model=self.parent.reference if self.parent else "",
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
@@ -134,7 +136,26 @@ class TrainingPlan:
         found = {name: value for name, value in self._parameters(model).items() if name not in hidden}
         return warm_start.parameters(self.parent, found, self.settings.resolved) if self.parent else found
 
-    def _loss(self, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
+    def _theirs(self, function: str) -> spec.Component | None:
+        """A function of the model's module, by its dotted name; None where the statement or a default says it."""
+        module = self.settings.choice.own
+        if module is None or function not in self.settings.functions:
+            return None
+        return spec.Component(f"{module.module}.{function}")
+
+    def _loss(
+        self, model: catalog.Entry, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
+    ) -> spec.Component:
+        class_weights = weights.of_classes(self.settings, label, found, errors)
+        if theirs := self._theirs("loss"):
+            if class_weights:
+                errors.append(weights.refuse_classes(self.settings, theirs.name))
+            return theirs
+        loss = self._named_loss(model, errors)
+        more = {"class_weights": class_weights} if class_weights else {}
+        return spec.Component(loss.name, {**self._parameters(loss), **more})
+
+    def _named_loss(self, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
         default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
         loss = catalog.LOSSES.entries[self.settings.loss or default]
         if loss.task != model.task:
@@ -309,7 +330,8 @@ def check_settings(
             )
         )
     named_loss = loss.name if loss else None
-    return Settings(choice, framework, optimizer, schedule, named_loss, resolved)
+    functions = own.functions(choice.own, framework, resolved) if choice.own else ()
+    return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
 
 
 def _framework(

@@ -73,6 +73,7 @@ def evaluation(
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
+        trained = _measured_by_name(trained)
     raise_all(errors)
     return msgspec.structs.replace(
         _used(trained, "evaluate", statement, reference, query, renamed),
@@ -82,6 +83,14 @@ def evaluation(
         output=spec.Output(str(statement.into[0]) if statement.into else ""),
         batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
     )
+
+
+def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
+    """The spec without the metrics of the model's module."""
+    if trained.own is None:
+        return trained
+    functions = tuple(name for name in trained.own.functions if name != "eval_metrics_fn")
+    return msgspec.structs.replace(trained, own=msgspec.structs.replace(trained.own, functions=functions))
 
 
 def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:

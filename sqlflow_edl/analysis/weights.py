@@ -81,6 +81,15 @@ def of_classes(
     return _balanced(label, found)
 
 
+def refuse_classes(settings: Settings, loss: str) -> SemanticError:
+    """Classes are weighed by the losses that have a name; that of a module is what it is."""
+    return SemanticError(
+        f"classes are weighed by losses of this language, and the loss is {loss}",
+        span=settings.span(CLASSES),
+        hint="weigh them in that function, or name a loss: loss = cross_entropy",
+    )
+
+
 def _written(label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowError]) -> tuple[float, ...]:
     """The weights by class as they are written, 1 for a class that is not."""
     weights = dict.fromkeys(map(_text, label.classes), 1.0)

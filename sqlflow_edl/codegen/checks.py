@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from edl.errors import SpecError
+from edl.program.own import FUNCTIONS
 from edl.spec import JobSpec
 
 _DOTTED = ("a model", "a module")
@@ -26,7 +27,8 @@ def check_names(spec: JobSpec) -> None:
         )
     for what, name in _names(spec):
         parts = name.split(".") if what in _DOTTED else [name]
-        if not all(map(_is_name, parts)):
+        known = what != "a function of the contract" or name in FUNCTIONS
+        if not known or not all(map(_is_name, parts)):
             raise SpecError(f"the JobSpec is damaged: {name[:60]!r} is no name of {what}")
     if not _SCHEME.fullmatch(spec.query.source.partition(":")[0]):
         raise SpecError("the JobSpec is damaged: its data source has no URL")
@@ -45,4 +47,5 @@ def _names(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.own is not None:
         yield "a module", spec.own.module
         yield "a class or function", spec.own.attribute
+        yield from (("a function of the contract", name) for name in spec.own.functions)
         yield from (("a parameter", name) for name in (*spec.own.passes, *spec.model.params))

@@ -37,15 +37,22 @@ def imports(spec: JobSpec, kind: str, body: list[str], stored: bool) -> list[str
     if spec.framework == "keras":
         library = ["import keras"]
     else:
-        library = ["import torch", "from torch import nn"]
+        own = spec.own.functions if spec.own else ()
+        library = ["import torch"] if "optimizer" not in own or "torch." in text else []
+        library += ["from torch import nn"]
         library += ["from torch.nn import functional as F"] if "F." in text else []
         helpers += ["clipped"] if frameworks.is_clipped(spec.optimizer) else []
     ours = ["from edl import features as fc"]
-    ours += ["from edl import metrics, schedules" if spec.schedule else "from edl import metrics"]
-    ours += [f"from edl.{spec.framework} import {', '.join(_sorted(helpers))}"] if helpers else []
+    ours += [f"from edl import {', '.join(modules)}"] if (modules := _modules(spec)) else []
+    ours += [f"from edl.{spec.framework} import {', '.join(in_order(helpers))}"] if helpers else []
     return ["\n".join(group) for group in (standard, library, ours) if group]
 
 
-def _sorted(names: list[str]) -> list[str]:
+def _modules(spec: JobSpec) -> list[str]:
+    own_metrics = spec.own is not None and "eval_metrics_fn" in spec.own.functions
+    return [*([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]
+
+
+def in_order(names: list[str]) -> list[str]:
     """Classes, then functions, as formatters order them."""
     return sorted(names, key=lambda name: (name[0].islower(), name))

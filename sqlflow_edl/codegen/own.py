@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.spec import JobSpec, Own
+from sqlflow_edl.codegen.imports import in_order
 from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
 
 # Names of a program's own: what is imported under one of them is called `own_model`.
@@ -26,9 +27,11 @@ def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
     }
     passed = tuple((each, known[each]) for each in own.passes)
     written = tuple((each, _value(value)) for each, value in spec.model.params.items())
-    renamed = "" if name == own.attribute else f" as {name}"
+    imported = in_order(
+        [f"{own.attribute}{'' if name == own.attribute else ' as own_model'}", *own.functions]
+    )
     return {
-        "own_import": f"from {own.module} import {own.attribute}{renamed}",
+        "own_import": f"from {own.module} import {', '.join(imported)}",
         "own_model": layout(Call(name, (*passed, *written)), indent=8, prefix="self.model = "),
     }
 

@@ -113,14 +113,14 @@ def _template(name: str) -> jinja2.Template:
 
 def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
     regression = not isinstance(spec.label, ClassLabel)
-    body = frameworks.loss_body(spec.framework, spec.loss, spec.label)
+    own_functions = spec.own.functions if spec.own else ()
+    body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
     params = spec.model.params
     architecture = _architecture(spec)
     arrays = ", arrays" if spec.own and "features" in spec.own.passes else ""
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
-    write_optimizer = frameworks.keras_optimizer if spec.framework == "keras" else frameworks.torch_optimizer
     return {
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
@@ -145,8 +145,8 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "own_takes_arrays": bool(arrays),
         **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
-        "learning_rate": literal(spec.optimizer.params["learning_rate"]),
-        "optimizer": layout(write_optimizer(spec.optimizer), indent=4, prefix="return "),
+        "own_functions": own_functions,
+        **({} if "optimizer" in own_functions else _optimizer(spec)),
         "schedule": _schedule(spec),
         "scores_comment": "in units of the label" if regression else "probabilities of the classes",
         "metrics": _metrics(spec),
@@ -187,6 +187,14 @@ def _deepfm(spec: JobSpec) -> dict[str, object]:
         "embedding_dim": categories[0].dim,
         "numbers_comment": f"  # the {plural}, then the vectors" if numbers else "",
         "vectors": f"hidden[:, {numbers}:]" if numbers else "hidden",
+    }
+
+
+def _optimizer(spec: JobSpec) -> dict[str, object]:
+    write = frameworks.keras_optimizer if spec.framework == "keras" else frameworks.torch_optimizer
+    return {
+        "learning_rate": literal(spec.optimizer.params["learning_rate"]),
+        "optimizer": layout(write(spec.optimizer), indent=4, prefix="return "),
     }
 
 

@@ -42,7 +42,8 @@ def training(planned: Planned) -> list[Row]:
         ("optimizer", _component(plan, "optimizer", spec.optimizer)),
         ("schedule", _schedule(plan, spec.schedule)),
         ("loss", _component(plan, "loss", spec.loss)),
-        ("metric", ((name, "", _origin(plan, "validation.metrics")) for name in spec.metrics)),
+        ("metric", _metrics(plan, spec)),
+        ("callbacks", _callbacks(plan)),
         ("rows", _rows(plan, spec)),
         ("training", _training(plan, spec)),
         ("size", _size(spec)),
@@ -95,8 +96,24 @@ def _features(planned: Planned) -> Rows:
 
 
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
-    yield component.name, "", _origin(plan, kind)
+    yield component.name, "", _whose(plan, kind) or _origin(plan, kind)
     yield from _parameters(plan, kind, component)
+
+
+def _whose(plan: TrainingPlan, function: str) -> str:
+    """Says that a function of the contract is that of the model's module; empty where it is not."""
+    return "of the model's module" if function in plan.settings.functions else ""
+
+
+def _metrics(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    if whose := _whose(plan, "eval_metrics_fn"):
+        yield f"{spec.own.module if spec.own else ''}.eval_metrics_fn", "", whose
+    yield from ((name, "", _origin(plan, "validation.metrics")) for name in spec.metrics)
+
+
+def _callbacks(plan: TrainingPlan) -> Rows:
+    if (whose := _whose(plan, "callbacks")) and plan.settings.choice.own:
+        yield f"{plan.settings.choice.own.module}.callbacks", "", whose
 
 
 def _schedule(plan: TrainingPlan, schedule: Component | None) -> Rows:

@@ -238,6 +238,24 @@ def test_models_of_the_users_own_train_and_predict_until_their_source_changes(
     changed.write_text(before)
 
 
+def test_a_module_of_a_model_zoo_trains_with_its_own_loss_optimizer_metrics_and_callbacks(
+    session: Session, tmp_path: Path
+) -> None:
+    framework = archive(session, "flowers", tmp_path).spec.framework
+    run(
+        session,
+        f"SELECT * FROM iris TO TRAIN {framework}_zoo.custom_model WITH epochs = 20 LABEL kind INTO of_zoo",
+    )
+    found = archive(session, "of_zoo", tmp_path)
+    assert len(found.curve) == 3
+    assert found.lineage.ending == "stopped after epoch 3: three are enough"
+    assert set(found.metrics) == {"loss", "right"}
+    assert table(session, "SELECT * FROM iris TO PREDICT USING of_zoo").num_rows == 150
+    assert table(session, "SELECT * FROM iris TO EVALUATE of_zoo").column_names == ["loss", "right"]
+    named = table(session, "SELECT * FROM iris TO EVALUATE of_zoo WITH metrics = accuracy")
+    assert named.column_names == ["loss", "accuracy"]
+
+
 def test_training_again_adds_a_version_and_keeps_the_first(session: Session, tmp_path: Path) -> None:
     text = "SELECT x0, x3 FROM iris TO TRAIN LinearRegressor WITH epochs = 2, {} LABEL x3 INTO versioned"
     framework = archive(session, "flowers", tmp_path).spec.framework

@@ -22,7 +22,7 @@ import os
 import pkgutil
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -35,6 +35,7 @@ from edl.spec import JobSpec
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
 ZOO_FUNCTION = "custom_model"
+FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")  # that a statement's program may take too
 _INSTALLED = ("site-packages", "dist-packages")
 _ZOOS = ("keras.applications", "timm.models", "torchvision.models")  # functions that make models
 _FRAMEWORKS = frozenset(("keras", "tensorflow", "tf_keras", "torch"))
@@ -71,6 +72,9 @@ class OwnModel:
     signature: Signature
     framework: str | None  # that the source imports, None when that does not tell
     is_model: bool  # a class of modules, models or layers of a framework
+    functions: Mapping[str, Signature] = field(
+        default_factory=dict
+    )  # of the contract, that the module has too
 
 
 def find(dotted: str) -> OwnModel:
@@ -102,6 +106,11 @@ def with_digest(spec: JobSpec) -> JobSpec:
     if (found.module, found.attribute) != (spec.own.module, spec.own.attribute):
         raise SpecError(
             f"the JobSpec is damaged: {spec.model.name} is not {spec.own.module}.{spec.own.attribute}"
+        )
+    if lacking := [name for name in spec.own.functions if name not in found.functions]:
+        raise JobError(
+            f"{found.module} defines no {lacking[0]} any more, which {spec.model.name} was trained with",
+            hint=f"restore {found.file}, or train the model again",
         )
     if spec.kind != "train" and not _may_be_used(found):
         raise JobError(
@@ -250,7 +259,27 @@ def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
     definition, at = _definition(source, attribute, _MOST_HOPS)
     signature = _signature(definition, at, _MOST_HOPS) if definition else Signature(anything=True)
     is_model = isinstance(definition, ast.ClassDef) and _derives(definition, at, _MOST_HOPS)
-    return OwnModel(module, attribute, at.file, digest(at.text), signature, _framework(at.tree), is_model)
+    return OwnModel(
+        module,
+        attribute,
+        at.file,
+        digest(at.text),
+        signature,
+        _framework(at.tree),
+        is_model,
+        _functions(source) if not _is_installed(source.file) else {},
+    )
+
+
+def _functions(source: _Source) -> dict[str, Signature]:
+    """Those of `FUNCTIONS` that the module's top level defines or imports."""
+    found = {}
+    for name in FUNCTIONS:
+        if name in source.names:
+            definition, _ = _definition(source, name, _MOST_HOPS)
+            function = isinstance(definition, ast.FunctionDef)
+            found[name] = _parameters(definition, skip=0) if function else Signature(anything=True)  # type: ignore[arg-type]
+    return found
 
 
 def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | None, _Source]:

@@ -66,13 +66,15 @@ class Own(Struct, frozen=True):
     """A model of the user's own, by the dotted name in `JobSpec.model`.
 
     module, attribute: what a program imports. digest: of the source that defines it, SHA-256. passes: parameters that
-    the program itself fills in: features, in_features, outputs, out_features.
+    the program itself fills in: features, in_features, outputs, out_features. functions: of the contract, those that
+    the program takes from the module too: loss, optimizer, eval_metrics_fn, callbacks.
     """
 
     module: str
     attribute: str
     digest: str
     passes: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 class Zoo(Struct, frozen=True):

@@ -97,3 +97,57 @@ def test_what_does_not_fit_the_signature_is_named(
     assert message in raised.value.message
     assert hint in (raised.value.hint or "")
     assert raised.value.span is not None
+
+
+ZOO_FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")
+
+
+@pytest.mark.parametrize("module", ["keras_zoo", "torch_zoo"])
+def test_loss_optimizer_metrics_and_callbacks_of_the_module_are_the_programs_too(
+    session: Session, module: str
+) -> None:
+    found = compiled(session, f"{module}.custom_model", label="age % 3")
+    assert found.spec.own is not None
+    assert found.spec.own.functions == ZOO_FUNCTIONS
+    assert (found.spec.loss.name, found.spec.optimizer.name) == (f"{module}.loss", f"{module}.optimizer")
+    assert found.spec.metrics == ()
+    [line] = [line for line in found.program.files["model.py"].decode().splitlines() if module in line][1:]
+    names = ("own_model", "callbacks", "eval_metrics_fn", "loss", "optimizer")
+    assert all(name in line for name in names)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "left"),
+    [
+        ("loss = cross_entropy", ("optimizer", "eval_metrics_fn", "callbacks")),
+        ("model.loss = focal", ("optimizer", "eval_metrics_fn", "callbacks")),
+        ("learning_rate = 0.1", ("loss", "eval_metrics_fn", "callbacks")),
+        ("optimizer = sgd", ("loss", "eval_metrics_fn", "callbacks")),
+        ("optimizer.clipnorm = 1", ("loss", "eval_metrics_fn", "callbacks")),
+        ("metrics = accuracy", ("loss", "optimizer", "callbacks")),
+    ],
+)
+def test_what_the_statement_names_goes_before_the_modules_own(
+    session: Session, attributes: str, left: tuple[str, ...]
+) -> None:
+    found = compiled(session, "torch_zoo.custom_model", attributes, label="age % 3").spec
+    assert found.own is not None
+    assert found.own.functions == left
+    assert ("." in found.loss.name, "." in found.optimizer.name) == ("loss" in left, "optimizer" in left)
+
+
+def test_a_function_that_cannot_be_called_as_the_contract_does_is_not_taken(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (MODELS / "torch_zoo.py").read_text()
+    source = source.replace("def loss(labels, predictions)", "def loss(batch)")
+    (tmp_path / "other_zoo.py").write_text(source.replace("def optimizer(parameters)", "def optimizer()"))
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    found = compiled(session, "other_zoo.custom_model", label="age % 3").spec
+    assert found.own is not None
+    assert found.own.functions == ("eval_metrics_fn", "callbacks")
+
+
+def test_classes_cannot_be_weighed_in_a_loss_of_the_module(session: Session) -> None:
+    with pytest.raises(SQLFlowError, match=r"the loss is torch_zoo\.loss"):
+        compiled(session, "torch_zoo.custom_model", "class_weights = balanced", label="age % 3")

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from edl.errors import SpecError, SQLFlowError
-from edl.spec import Zoo, from_json, to_json
+from edl.spec import Own, Zoo, from_json, to_json
 from sqlflow_edl.codegen import Program, generate
 from tests.sqlflow_edl.codegen.test_program import JOBS, job
 
@@ -92,4 +92,10 @@ def test_a25_no_text_of_a_jobspec_becomes_code(name: str, framework: str) -> Non
 def test_a25_a_stored_model_of_a_zoo_makes_no_program() -> None:
     spec = msgspec.structs.replace(job("dnn_regressor"), zoo=Zoo("/", "os", "system", ""))
     with pytest.raises(SpecError, match="has no program of a statement"):
+        generate(spec)
+
+
+def test_a25_a_stored_spec_takes_no_other_function_of_a_module() -> None:
+    spec = job("torch", own=Own("nets", "Model", "", (), ("loss", "system")))
+    with pytest.raises(SpecError, match="'system' is no name of a function of the contract"):
         generate(spec)

@@ -173,6 +173,19 @@ JOBS = {
         "loss": spec.Component("cross_entropy"),
         "metrics": ("auc",),
     },
+    "own_zoo": {
+        "model": spec.Component("zoo.net"),
+        "own": spec.Own(
+            "zoo.net",
+            "custom_model",
+            "0" * 64,
+            ("outputs",),
+            ("loss", "optimizer", "eval_metrics_fn", "callbacks"),
+        ),
+        "loss": spec.Component("zoo.net.loss"),
+        "optimizer": spec.Component("zoo.net.optimizer"),
+        "metrics": (),
+    },
     "huber_regressor": {
         "loss": spec.Component("huber", {"delta": 1.5}),
         "model": spec.Component("LinearRegressor"),

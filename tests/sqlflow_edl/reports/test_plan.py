@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SQLFlowError
+from edl.program.own import PATH_VARIABLE
 from sqlflow_edl.session import Session
 
 TABLES = Path(__file__).parents[1] / "tables.sql"
@@ -143,3 +144,13 @@ def test_what_would_fail_at_once_fails_in_the_plan(session: Session, text: str) 
     [statement] = session.parse(text)
     with pytest.raises(SQLFlowError):
         session.plan(statement)
+
+
+def test_functions_of_the_models_module_are_named(people: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PATH_VARIABLE, str(Path(__file__).parents[2] / "fixtures" / "models"))
+    query = "SELECT age, age % 3 AS y FROM people"
+    found = explained(people, f"{query} TO TRAIN torch_zoo.custom_model WITH optimizer = sgd LABEL y INTO m")
+    assert found["loss", "torch_zoo.loss"] == ("", "of the model's module")
+    assert found["metric", "torch_zoo.eval_metrics_fn"] == ("", "of the model's module")
+    assert found["callbacks", "torch_zoo.callbacks"] == ("", "of the model's module")
+    assert found["optimizer", "sgd"][1] == "written"

@@ -1,0 +1,32 @@
+"""zoo.net, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import keras
+
+from edl import features as fc
+from edl.keras import concatenated, feature_inputs
+
+from zoo.net import callbacks, custom_model as own_model, eval_metrics_fn, loss, optimizer
+
+FEATURES = fc.Features(
+    fc.standardize("age", mean=38.58, std=13.64),
+    fc.one_hot(fc.vocabulary("department", ["engineering", "finance", "sales"])),
+    fc.embedding(fc.hash_bucket("address", 1000), dim=16),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    model = own_model(outputs=1)
+    outputs = model(concatenated(FEATURES, inputs))
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(outputs)
+    return keras.Model(inputs, outputs)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label

@@ -1,0 +1,38 @@
+"""zoo.net, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+from torch import nn
+
+from edl import features as fc
+from edl.torch import Concatenated
+
+from zoo.net import callbacks, custom_model as own_model, eval_metrics_fn, loss, optimizer
+
+FEATURES = fc.Features(
+    fc.standardize("age", mean=38.58, std=13.64),
+    fc.one_hot(fc.vocabulary("department", ["engineering", "finance", "sales"])),
+    fc.embedding(fc.hash_bucket("address", 1000), dim=16),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = Concatenated(FEATURES)
+        self.model = own_model(outputs=1)
+
+    def forward(self, features):
+        return self.model(self.features(features)) * LABEL.std + LABEL.mean
+
+
+def custom_model():
+    return Model()
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
