@@ -73,8 +73,7 @@ class SupervisedJob:
             return follow(self.job, on_event, runs=self._runs)
         except BaseException:
             if self._lifeline is not None:
-                self.cancel()
-                self._wait()
+                self._end(self.cancel)
             raise
 
     def cancel(self) -> None:
@@ -97,7 +96,7 @@ class SupervisedJob:
             with contextlib.suppress(OSError):
                 self._lifeline.close()
             self._lifeline = None
-            self._wait()
+            self._end(lambda: None)
         _left.append(self._process)
         _left[:] = [process for process in _left if process.poll() is None]
 
@@ -110,9 +109,10 @@ class SupervisedJob:
     def _runs(self) -> bool:
         return self._process.poll() is None
 
-    def _wait(self) -> None:
-        """For the end of the supervisor; when it takes too long, or we are interrupted, it is killed."""
+    def _end(self, tell: Callable[[], None]) -> None:
+        """Tell the supervisor to end and wait for that; when it takes too long, or we are interrupted, it is killed."""
         try:
+            tell()
             self._process.wait(END_SECONDS)
         except BaseException as error:
             self._process.kill()

@@ -142,9 +142,9 @@ def _the_only_one(folder: ClusterFolder) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ClusterError(
-                f"job {folder.job.name} has a supervisor: {folder.process('supervisor')}"
-            ) from None
+            other = folder.process("supervisor")
+            place = f": pid {other.pid}" if other else ""
+            raise ClusterError(f"job {folder.job.name} has a supervisor{place}") from None
         yield
 
 

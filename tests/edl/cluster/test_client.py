@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any
 
@@ -92,6 +93,33 @@ def test_an_interrupt_cancels_the_job(stage: Stage) -> None:
         stage.running.follow(interrupt)
     worker.wait()
     assert stage.job.status().state == "cancelled"
+
+
+def test_a_second_interrupt_kills_the_job(stage: Stage) -> None:
+    master = stage.opening()
+    worker = stage.worker(master)
+    master.do("notice")
+    tell(stage, EVENTS[0])
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt_again() -> None:
+        master.receive()  # it was told to end, and stays
+        signal.pthread_kill(main, signal.SIGINT)
+
+    again = threading.Thread(target=interrupt_again)
+
+    def interrupt(event: Any) -> None:
+        again.start()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.running.follow(interrupt)
+    again.join()
+    for player in (master, worker):
+        player.wait()
+    stage.running.close()
+    assert not stage.job.status().alive
 
 
 def test_a_detached_job_goes_on_when_the_wait_is_interrupted(stage: Stage) -> None:

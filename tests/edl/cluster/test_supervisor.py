@@ -238,6 +238,15 @@ def test_a_master_that_failed_its_job_is_not_started_again(stage: Stage) -> None
     worker.wait()
 
 
+def test_what_a_job_is_given_reaches_its_master_and_its_workers(stage: Stage) -> None:
+    stage.spec = msgspec.structs.replace(
+        stage.spec, master_arguments=("--lease-secs", "2"), environment={"COLOUR": "red"}
+    )
+    master = stage.opening()
+    assert master.who["arguments"] == ["--lease-secs", "2"]
+    assert (master.who["colour"], stage.worker(master).who["colour"]) == ("red", "red")
+
+
 def test_a_master_that_closes_its_cluster_watches_no_more(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -420,7 +429,7 @@ def test_a_job_has_one_supervisor(stage: Stage) -> None:
     second = SupervisedJob.start(stage.job, stage.spec)
     ends(second.pid)
     second.close()
-    assert "has a supervisor" in stage.folder.log("supervisor").read_text()
+    assert f"has a supervisor: pid {stage.running.pid}" in stage.folder.log("supervisor").read_text()
     assert stage.folder.process("supervisor") == Process.of(stage.running.pid)
     assert finish(stage, master) == DONE
 

@@ -29,6 +29,7 @@ class Actor:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(os.environ["STAGE"])
         who |= {"pid": os.getpid(), "session": os.getsid(0), "threads": os.environ["OMP_NUM_THREADS"]}
+        who["colour"] = os.environ.get("COLOUR")
         self.socket.sendall(json.dumps(who).encode() + b"\n")
 
     def play(self) -> int:
@@ -80,14 +81,14 @@ class Worker(Actor):
 
 
 class Master(Actor):
-    def __init__(self, job: Path, port: int, descriptor: int) -> None:
+    def __init__(self, job: Path, port: int, descriptor: int, arguments: list[str]) -> None:
         self.cluster = ProcessCluster(descriptor)
         self.changes = self.cluster.watch()
         self.server = socket.socket()
         self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.server.bind(("127.0.0.1", port))
         self.server.listen()
-        super().__init__(job, name="master", relaunches=self.cluster.relaunches)
+        super().__init__(job, name="master", relaunches=self.cluster.relaunches, arguments=arguments)
 
     def start(self, name: str, incarnation: int = 0) -> str:
         try:
@@ -123,4 +124,4 @@ def work(job: Path, instance: Instance) -> int:
 
 if __name__ == "__main__":
     job, _, port, _, descriptor, *more = sys.argv[1:]
-    sys.exit(Master(Path(job), int(port), int(descriptor)).play())
+    sys.exit(Master(Path(job), int(port), int(descriptor), more).play())
