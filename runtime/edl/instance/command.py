@@ -58,13 +58,13 @@ def _run_module(options: argparse.Namespace) -> None:
     if options.kind == "predict":
         check_suffix(options.output)
     with _job(options.kind) as job:
-        zoo_job.write_program(job.program, spec)
         with work.loaded(job.program, spec, threads=options.threads or available_cores()) as program:
             pinned = zoo_job.pinned_rows(program, options, job)
             print(f"{pinned.rows:,} rows", file=sys.stderr)
             if options.weights is not None:
                 zoo_job.note_changes(spec, options.weights)
             program = zoo_job.with_output(program, pinned)
+            zoo_job.write_program(job.program, program.spec)
             outcome = _run(program, job, options)
         _FINISH[options.kind](outcome, job, options)
 

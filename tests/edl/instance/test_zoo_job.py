@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from edl.errors import SemanticError, SpecError
-from edl.instance.main import _options
+from edl.instance.main import _options, main
 from edl.instance.zoo_job import job_spec, parameters, write_program
+from edl.models.archive import read_archive
 from edl.program import own
 from edl.spec import Evaluation, JobSpec, Training, from_json, to_json
 
@@ -138,3 +139,87 @@ def test_weights_that_are_no_archive_are_named(zoo: Path) -> None:
     given = ["--model_def", "zoo_job_net.custom_model", "--prediction_data", "x.csv", "--weights", "w.zip"]
     with pytest.raises(SpecError, match=r"w\.zip|archive"):
         job_spec(_options(["predict", *given]))
+
+
+NUMBERS = """
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import nn
+
+from edl import metrics
+
+
+class Numbers:
+    schema = pa.schema([("x", pa.float64()), ("blob", pa.binary())])
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def read(self, start, end, columns=None):
+        x = np.arange(start, end) / self.rows
+        batch = pa.record_batch({"x": x, "blob": [b"-"] * len(x)}, schema=self.schema)
+        yield batch if columns is None else batch.select(columns)
+
+
+def custom_data_reader(origin, *, rows):
+    assert origin == "numbers"
+    return Numbers(rows)
+
+
+def custom_model(outputs, bias=True):
+    return nn.Linear(1, outputs, bias=bias)
+
+
+def loss(labels, predictions):
+    return ((predictions - labels) ** 2).mean(axis=1)
+
+
+def optimizer(parameters):
+    return torch.optim.SGD(parameters, 0.5)
+
+
+def feed(batch, mode):
+    x = batch["x"].to_numpy()[:, None]
+    return x, None if mode == "predict" else np.concatenate([x, 2 * x], axis=1)
+
+
+def eval_metrics_fn():
+    return {}
+"""
+
+
+def test_a_module_with_its_own_reader_and_several_numbers_to_predict_runs_end_to_end(
+    zoo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (zoo / "zoo_numbers.py").write_text(NUMBERS)
+    model = ["--model_def", "zoo_numbers.custom_model", "--data_reader_params", "rows=500"]
+    train = ["--training_data", "numbers", "--model_params", "outputs=2", "--num_epochs", "40"]
+    assert main(["train", *model, *train]) == 0, capsys.readouterr().err
+    assert read_archive(zoo / "model.zip").lineage.rows == 500
+
+    (zoo / "zoo_numbers.py").write_text(NUMBERS + "# changed\n")
+    use = ["--prediction_data", "numbers", "--weights", "model.zip", "--output", "p.csv"]
+    assert main(["predict", *model, *use]) == 0, capsys.readouterr().err
+    assert "note: zoo_numbers has changed since model.zip was trained" in capsys.readouterr().err
+    header, *rows = (zoo / "p.csv").read_text().splitlines()
+    assert header == '"x","prediction_0","prediction_1"'
+    found = [float(value) for value in rows[250].split(",")]
+    assert found == pytest.approx([0.5, 0.5, 1.0], abs=0.05)
+    assert len(rows) == 500
+
+
+def test_a_secret_in_the_name_of_the_data_is_refused(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (zoo / "zoo_numbers.py").write_text(NUMBERS)
+    model = [
+        "--model_def",
+        "zoo_numbers.custom_model",
+        "--data_reader_params",
+        "rows=5",
+        "--model_params",
+        "outputs=2",
+    ]
+    assert main(["train", *model, "--training_data", "db://me:secret@host/t"]) == 1
+    err = capsys.readouterr().err
+    assert "named with a secret" in err
+    assert "secret@" not in err
