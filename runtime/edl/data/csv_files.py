@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from edl.data.csv_lines import LineScanner
 from edl.data.names import duplicate, quoted
 from edl.errors import SourceError
 
@@ -42,6 +43,7 @@ _ENCODINGS = {
     "utf-16": ("utf-16", "utf-16"),
     "latin-1": ("latin-1", "latin-1"),
 }
+BLOCK_BYTES = 4 << 20  # that a pass over lines looks at together; its masks take some ten times that
 FIRST_ROWS = 10_000  # that are looked at before all rows are
 _ENCODING_HINT = "if it is not UTF-8, add ?encoding=latin-1 or ?encoding=utf-16 to the URL"
 # part of DuckDB's report -> our words, and a hint
@@ -67,13 +69,46 @@ def select(connection: duckdb.DuckDBPyConnection, files: Sequence[str], options:
     settings = settled(files[0], options)
     headers = [_header(file, settings, certain="header" in options) for file in files]
     check_same(files, headers)
-    texts = _texts(files, headers, settings)
     try:
-        found = types(connection, f"SELECT * FROM ({texts}) LIMIT {FIRST_ROWS}", texts, headers[0])
+        return _typed_rows(connection, files, headers, settings)
+    except duckdb.Error as error:
+        if not _sound(files, settings):
+            raise _damaged(error) from None
+    try:  # several threads may begin inside of a long quoted field and take it for rows
+        return _typed_rows(connection, files, headers, {**settings, "parallel": "false"})
     except duckdb.Error as error:
         raise _damaged(error) from None
+
+
+def _typed_rows(
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[str],
+    headers: Sequence[list[str]],
+    settings: Mapping[str, str],
+) -> str:
+    """The query; duckdb.Error: a file cannot be read."""
+    texts = _texts(files, headers, settings)
+    found = types(connection, f"SELECT * FROM ({texts}) LIMIT {FIRST_ROWS}", texts, headers[0])
     columns = ", ".join(_typed(quoted(name), kind) for name, kind in found.items())
     return f"SELECT {columns} FROM ({texts})"
+
+
+def _sound(files: Sequence[str], settings: Mapping[str, str]) -> bool:
+    """Whether every quote stands around a whole field and is closed: a single thread does not complain otherwise."""
+    marks = settings["delim"] + settings["quote"]
+    if settings["escape"] != settings["quote"] or not marks.isascii() or settings["encoding"] == "utf-16":
+        return False
+    for file in files:
+        scanner = LineScanner(file, settings["delim"].encode(), settings["quote"].encode(), empty_lines=False)
+        opened = gzip.open if file.lower().endswith(".gz") else open
+        try:
+            with opened(file, "rb") as blocks:
+                while block := blocks.read(BLOCK_BYTES):
+                    scanner.rows(block)
+            scanner.end()
+        except (OSError, EOFError, SourceError):
+            return False
+    return True
 
 
 def types(
@@ -157,6 +192,7 @@ def _read(files: Sequence[str], names: Sequence[str], settings: Mapping[str, str
         "skip": "0",
         "comment": "''",
         "null_padding": "false",
+        "parallel": settings.get("parallel", "true"),
     }
     listed = ", ".join(map(text, files))
     return f"read_csv([{listed}], {', '.join(f'{key} = {value}' for key, value in arguments.items())})"

@@ -23,6 +23,7 @@ from pyarrow import csv
 
 from edl.data import csv_files
 from edl.data.columns import Watched
+from edl.data.csv_files import BLOCK_BYTES
 from edl.data.csv_lines import LineScanner
 from edl.data.file_names import Files
 from edl.data.ranges import Columns, FileIndex, FileSet, changed, stamped
@@ -30,7 +31,6 @@ from edl.errors import SourceError
 
 PIECE_ROWS = 4096
 PIECE_BYTES = 1 << 20
-BLOCK_BYTES = 4 << 20  # that the pass looks at together; its masks take some ten times that
 
 _FIELDS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
