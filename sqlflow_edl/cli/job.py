@@ -9,9 +9,9 @@ import msgspec
 
 from edl.data import jobs
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.output import write_table
+from sqlflow_edl.cli.output import write_rows
 from sqlflow_edl.cli.reported import reported
-from sqlflow_edl.reports.jobs import facts_table, instances_table, report
+from sqlflow_edl.reports.jobs import INSTANCES, facts, instance_rows, report
 
 
 @reported
@@ -21,7 +21,8 @@ def job(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(msgspec.json.format(msgspec.json.encode(found)).decode())
         return exit_codes.OK
-    write_table(facts_table(found), sys.stdout)
+    write_rows((("fact", False), ("value", False)), facts(found), sys.stdout)
     print()
-    write_table(instances_table(found), sys.stdout)
+    columns = ((name, kind is int) for name, kind in INSTANCES.items())
+    write_rows(columns, instance_rows(found), sys.stdout)
     return exit_codes.OK

@@ -7,14 +7,19 @@ import sys
 
 from edl.data import jobs as folders
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.output import FORMATS
+from sqlflow_edl.cli.output import FORMATS, write_rows
 from sqlflow_edl.cli.reported import reported
-from sqlflow_edl.reports.jobs import list_table
+from sqlflow_edl.reports.jobs import JOBS, list_rows
+from sqlflow_edl.reports.table import texts
 
 
 @reported
 def jobs(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    footer = FORMATS[options.format](list_table(folders.jobs()), sys.stdout)
-    print(footer.replace("row", "job"), file=sys.stderr)
+    rows = list(list_rows(folders.jobs()))
+    if options.format == "table":
+        write_rows(((name, False) for name in JOBS), rows, sys.stdout)
+    else:
+        FORMATS[options.format](texts(JOBS, rows), sys.stdout)
+    print(f"{len(rows):,} job{'' if len(rows) == 1 else 's'}", file=sys.stderr)
     return exit_codes.OK

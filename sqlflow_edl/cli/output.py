@@ -6,7 +6,7 @@ import base64
 import datetime
 import decimal
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,26 +18,37 @@ SHOWN_ROWS = 100  # of a table; csv and json write every row
 def write_table(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     """An aligned table of the first rows; returns the footer (`3 rows`, or how many of how many are shown)."""
     import pyarrow.types as types
+
+    columns = {
+        field.name: types.is_integer(field.type)
+        or types.is_floating(field.type)
+        or types.is_decimal(field.type)
+        for field in reader.schema
+    }
+    total = 0
+    kept: list[tuple[Any, ...]] = []
+    for batch in reader:
+        kept += _rows(batch.slice(0, max(0, SHOWN_ROWS - total)))
+        total += batch.num_rows
+    write_rows(columns.items(), kept, out)
+    shown = min(total, SHOWN_ROWS)
+    rows = f"{total:,} row{'' if total == 1 else 's'}"
+    return rows if shown == total else f"{rows}, {shown} shown (--format csv writes all)"
+
+
+def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
+    """An aligned table of values. columns: names, and whether numbers stand below. Needs no Arrow."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    schema = reader.schema
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for field in schema:
-        number = types.is_integer(field.type) or types.is_floating(field.type) or types.is_decimal(field.type)
-        table.add_column(Text(field.name), justify="right" if number else "left", overflow="fold")
-    total = 0
-    for batch in reader:
-        for row in _rows(batch.slice(0, max(0, SHOWN_ROWS - total))):
-            table.add_row(*(Text("NULL", "dim") if value is None else Text(_cell(value)) for value in row))
-        total += batch.num_rows
-    console = Console(file=out, width=None if out.isatty() else 10_000, highlight=False)
-    if schema.names:
-        console.print(table)
-    shown = min(total, SHOWN_ROWS)
-    rows = f"{total:,} row{'' if total == 1 else 's'}"
-    return rows if shown == total else f"{rows}, {shown} shown (--format csv writes all)"
+    for name, number in columns:
+        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("NULL", "dim") if value is None else Text(_cell(value)) for value in row))
+    if table.columns:
+        Console(file=out, width=None if out.isatty() else 10_000, highlight=False).print(table)
 
 
 def write_csv(reader: pa.RecordBatchReader, out: IO[str]) -> str:

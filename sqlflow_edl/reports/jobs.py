@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
@@ -12,11 +12,7 @@ from edl.cluster.folder import ClusterFolder
 from edl.cluster.snapshot import Counts, Row, Snapshot, read_snapshot
 from edl.data.jobs import JobFolder, Status
 from edl.errors import SpecError
-from sqlflow_edl.reports.table import typed
 from sqlflow_edl.reports.words import duration
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 STATEMENT = 60  # characters of a statement in the list of jobs
 
@@ -80,12 +76,12 @@ def logs(job: JobFolder) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
 
 
-def list_table(found: Iterable[JobFolder]) -> pa.RecordBatchReader:
-    """A row for each job; one whose status cannot be read is `damaged`."""
-    import pyarrow as pa
+JOBS = ("job", "kind", "state", "started", "took", "statement")
 
-    names = ("job", "kind", "state", "started", "took", "statement")
-    return typed(dict.fromkeys(names, pa.string()), map(_line, found))
+
+def list_rows(found: Iterable[JobFolder]) -> Iterator[tuple[str | None, ...]]:
+    """A row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
+    return map(_line, found)
 
 
 def _line(job: JobFolder) -> tuple[str | None, ...]:
@@ -106,33 +102,36 @@ def _line(job: JobFolder) -> tuple[str | None, ...]:
     )
 
 
-def facts_table(found: JobReport) -> pa.RecordBatchReader:
+def facts(found: JobReport) -> list[tuple[str, str]]:
     """What is known of a job, but its instances."""
-    import pyarrow as pa
-
-    facts = [("job", found.id), ("kind", found.kind), ("state", found.state)]
-    facts += [("started", _minute(found.started)), ("took", duration(found.seconds))]
+    rows = [("job", found.id), ("kind", found.kind), ("state", found.state)]
+    rows += [("started", _minute(found.started)), ("took", duration(found.seconds))]
     if found.epoch:
-        facts.append(("epoch", f"{found.epoch} of {found.epochs}"))
+        rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
     if found.rows:
-        facts.append(("rows", f"{found.rows:,}"))
-    facts += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
-    facts += [
+        rows.append(("rows", f"{found.rows:,}"))
+    rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
+    rows += [
         (name, value) for name, value in (("error", found.error), ("statement", found.statement)) if value
     ]
-    return typed({"fact": pa.string(), "value": pa.string()}, facts)
+    return rows
 
 
-def instances_table(found: JobReport) -> pa.RecordBatchReader:
-    """A row for each instance."""
-    import pyarrow as pa
+INSTANCES = {
+    "name": str,
+    "role": str,
+    "state": str,
+    "place": str,
+    "address": str,
+    "incarnation": int,
+    "relaunches": int,
+    "task": str,
+}
 
-    text = ("name", "role", "state", "place", "address", "task")
-    columns = {name: pa.string() if name in text else pa.int64() for name in COLUMNS}
-    return typed(columns, ([getattr(row, name) for name in COLUMNS] for row in found.instances))
 
-
-COLUMNS = ("name", "role", "state", "place", "address", "incarnation", "relaunches", "task")
+def instance_rows(found: JobReport) -> list[tuple[Any, ...]]:
+    """A row of `INSTANCES` for each."""
+    return [tuple(getattr(row, name) for name in INSTANCES) for row in found.instances]
 
 
 def tasks(counts: Counts) -> str:

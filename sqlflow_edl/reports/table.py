@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def texts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> pa.RecordBatchReader:
+def texts(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.RecordBatchReader:
     """Columns of text."""
     import pyarrow as pa
 

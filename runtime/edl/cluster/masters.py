@@ -69,7 +69,9 @@ class Masters:
             if end := self._end(code):
                 return end
             deaths, done = (1, self._progress()) if self._progress() > done else (deaths + 1, done)
-            self._setting.say(f"the master ended: {in_words(code)}; {deaths} in a row with nothing done")
+            self._setting.say(
+                f"the master died: {in_words(code)}; {deaths} of {DEATHS} in a row are too many"
+            )
             if deaths >= DEATHS:
                 return self._given_up(code)
             with contextlib.suppress(TimeoutError):

@@ -125,7 +125,7 @@ class Supervisor:
         say(f"the job has ended: {end.state}{end.error and ': '}{end.error}")
         if end.state == "finished":
             owner = Process.of(os.getpid()) if self._detached else self._client
-            self._job.update(state="finished", pid=owner.pid, started_as=owner.started_as)
+            self._job.finish(owner.pid, owner.started_as)
             return
         if read_end(self._folder.events) is None:
             error = JobCancelledError() if end.state == "cancelled" else ClusterError(end.error)

@@ -119,6 +119,10 @@ class JobFolder:
             else:
                 yield self.status().unclaimed
 
+    def finish(self, pid: int, started_as: str) -> Status:
+        """The job is done, and this process is to store what it made; once that is gone, others may `claim` it."""
+        return self.update(state="finished", ended=_now(), pid=pid, started_as=started_as)
+
     def end(self, state: State, error: str = "") -> Status:
         """The job is over: say how, and remove its pinned rows; of one that was cancelled all but its log."""
         self.remove_rows()

@@ -109,8 +109,8 @@ def test_a_job_can_be_handed_to_another_process() -> None:
 
 def test_a_job_that_finished_without_its_client_is_claimed_by_one_at_a_time() -> None:
     mine, theirs, running = (jobs.create("predict") for _ in range(3))
-    mine.update(state="finished")
-    theirs.update(state="finished", pid=dead_pid())
+    mine.finish(mine.status().pid, mine.status().started_as)
+    assert theirs.finish(dead_pid(), "").ended
     assert jobs.sweep() == []
     assert jobs.unclaimed() == [theirs]
     with theirs.claim() as ours:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import msgspec
 
 from edl.cluster.folder import ClusterFolder, Process
 from edl.cluster.snapshot import Counts, Row, Snapshot
 from edl.data import jobs
-from sqlflow_edl.reports.jobs import facts_table, instances_table, list_table, report
+from sqlflow_edl.reports.jobs import INSTANCES, JOBS, facts, instance_rows, list_rows, report
 
 SNAPSHOT = Snapshot(
     "2026-01-01T00:00:00.000+00:00",
@@ -36,11 +35,6 @@ def supervised(snapshot: Snapshot | None = SNAPSHOT) -> jobs.JobFolder:
     return job
 
 
-def rows(reader: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = reader.read_all().to_pylist()
-    return found
-
-
 def test_a_running_job_has_its_tasks_and_every_process() -> None:
     found = report(supervised())
     assert found.tasks["train"] == Counts(1200, 2, 1)
@@ -51,7 +45,7 @@ def test_a_running_job_has_its_tasks_and_every_process() -> None:
         ("worker-0", "worker", "pid 7", 2),
     ]
     assert found.instances[1].address == "127.0.0.1:4711"
-    assert rows(instances_table(found))[2] == {
+    assert dict(zip(INSTANCES, instance_rows(found)[2], strict=True)) == {
         "name": "worker-0",
         "role": "worker",
         "state": "running",
@@ -64,15 +58,15 @@ def test_a_running_job_has_its_tasks_and_every_process() -> None:
 
 
 def test_the_facts_are_those_that_there_are() -> None:
-    facts = {row["fact"]: row["value"] for row in rows(facts_table(report(supervised())))}
-    assert facts["train tasks"] == "1,200 to do, 2 in work, 1 done"
-    assert (facts["epoch"], facts["rows"]) == ("2 of 9", "81,920")
-    assert "error" not in facts
+    known = dict(facts(report(supervised())))
+    assert known["train tasks"] == "1,200 to do, 2 in work, 1 done"
+    assert (known["epoch"], known["rows"]) == ("2 of 9", "81,920")
+    assert "error" not in known
     job = supervised(None)
     job.end("failed", "there is no table t")
-    facts = {row["fact"]: row["value"] for row in rows(facts_table(report(job)))}
-    assert facts["error"] == "there is no table t"
-    assert not {"epoch", "rows", "train tasks"} & facts.keys()
+    known = dict(facts(report(job)))
+    assert known["error"] == "there is no table t"
+    assert not {"epoch", "rows", "train tasks"} & known.keys()
 
 
 def test_a_job_whose_first_master_is_not_there_yet_says_so() -> None:
@@ -106,15 +100,14 @@ def test_the_list_has_a_line_for_each_job_and_goes_on_after_a_damaged_one() -> N
     first, damaged, last = supervised(), jobs.create("predict"), jobs.create("evaluate", "SELECT " + "x" * 99)
     (damaged.path / "status.json").write_text("{")
     last.end("done")
-    found = rows(list_table(jobs.jobs()))
+    found = [dict(zip(JOBS, row, strict=True)) for row in list_rows(jobs.jobs())]
     assert [(row["job"], row["kind"], row["state"]) for row in found] == [
         (first.id, "train", "running"),
         (damaged.id, None, "damaged"),
         (last.id, "evaluate", "done"),
     ]
     assert found[0]["statement"] == "SELECT * FROM t TO TRAIN DNN LABEL y INTO m"
-    assert found[2]["statement"].endswith("x…")
-    assert len(found[2]["statement"]) == 60
+    assert found[2]["statement"] == "SELECT " + "x" * 52 + "…"
 
 
 def test_a_report_is_json() -> None:
