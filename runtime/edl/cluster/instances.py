@@ -58,12 +58,11 @@ class Instances:
         record = self._records.get((name, incarnation))
         if record is None or record.change.state == "ended":
             return
-        again = record.asked
-        record.grace = min(grace, record.grace) if again else grace
+        record.grace = min(grace, record.grace) if record.asked else grace
         record.asked = True
         if record.pid:
             self._terminate(record)
-        elif not again and self.launcher.forget((name, incarnation)):
+        elif self.launcher.forget((name, incarnation)):
             self._end(record, "stopped", None, "before it had begun")
 
     def list(self) -> list[Change]:

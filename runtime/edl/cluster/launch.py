@@ -119,6 +119,7 @@ class Zygote:
         self._ready = False
         self._failures = 0
         self._closed = False
+        self._pid = 0  # of a zygote that is not reaped
         setting.children.before_stranger = self._receive
         self._start()
 
@@ -136,36 +137,46 @@ class Zygote:
         return waiting is not None
 
     def close(self) -> None:
+        """What was asked for is born, or the end of the socket will say that it is not."""
         self._closed = True
-        kill(
-            self._pid, signal.SIGKILL
-        )  # what was asked of it is born, or the end of the socket says that it is not
+        self._refuse_all()
+        self._kill()
 
     def _start(self) -> None:
         if self._closed:
             return
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._receive)
         with theirs:
             arguments = (str(theirs.fileno()), str(self._setting.lifeline), str(os.getpid()))
-            self._pid = self._setting.spawn(
-                "edl.cluster.zygote", *arguments, log="zygote", descriptors=(theirs.fileno(),)
-            )
-        self._setting.say(f"zygote: pid {self._pid}")
-        self._socket = ours
-        self._setting.children.watch(self._pid, self._died)
-        self._loop.add_reader(ours, self._receive)
+            try:
+                pid = self._setting.spawn(
+                    "edl.cluster.zygote", *arguments, log="zygote", descriptors=(theirs.fileno(),)
+                )
+            except OSError as error:  # the end of the socket follows
+                self._setting.say(f"no zygote can be started: {error}")
+                return
+        self._setting.say(f"zygote: pid {pid}")
+        self._pid = pid
+        self._setting.children.watch(pid, lambda code: self._died(pid, code))
 
-    def _died(self, code: int) -> None:
+    def _died(self, pid: int, code: int) -> None:
+        if self._pid == pid:
+            self._pid = 0
         if not self._closed:
             self._setting.say(f"the zygote has ended: {in_words(code)}")
+
+    def _kill(self) -> None:
+        if self._pid:
+            kill(self._pid, signal.SIGKILL)
 
     def _ask(self) -> None:
         if self._ready and self._asked is None and self._queue:
             self._asked = self._queue.popleft()
             with contextlib.suppress(OSError):  # it is dying: the end of the socket follows
                 self._socket.send(msgspec.json.encode(self._asked))
-            self._alarm = self._loop.call_later(FORK_SECONDS, kill, self._pid, signal.SIGKILL)
+            self._alarm = self._loop.call_later(FORK_SECONDS, self._kill)
 
     def _receive(self) -> None:
         """Take what came from the zygote and from the processes it forked."""
@@ -205,12 +216,13 @@ class Zygote:
             self._asked = None
         self._failures += not self._ready
         if self._closed:
-            self._empty(lambda instance: self._parent.refused(instance.key, "the job ended first"))
+            self._refuse_all()
         elif self._failures < TRIES:
             self._loop.call_later(0.0 if self._ready else PAUSE, self._start)
         else:
             self._setting.say("no zygote can be kept alive: every worker is a fresh process")
-            self._empty(self._fresh.launch)
+            while self._queue:
+                self._fresh.launch(self._queue.popleft())
         self._ready = False
 
     def _calm(self) -> None:
@@ -218,9 +230,9 @@ class Zygote:
             self._alarm.cancel()
             self._alarm = None
 
-    def _empty(self, into: Callable[[Instance], None]) -> None:
+    def _refuse_all(self) -> None:
         while self._queue:
-            into(self._queue.popleft())
+            self._parent.refused(self._queue.popleft().key, "the job ended first")
 
 
 def launcher(setting: Setting, parent: Parent, *, adopting: bool) -> Launcher:

@@ -80,11 +80,16 @@ class Masters:
         return self._told
 
     async def _one(self, relaunches: int) -> int:
-        """Start a master and wait for its end; its exit code."""
+        """Start a master and wait for its end; its exit code. One that cannot be started has failed."""
         ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         ours, theirs = socket.socketpair()
         with theirs:
-            self._pid = self._spawn(theirs.fileno())
+            try:
+                self._pid = self._spawn(theirs.fileno())
+            except OSError as error:
+                ours.close()
+                self._setting.say(f"no master can be started: {error}")
+                return exit_codes.FAILED
         self._setting.children.watch(self._pid, ended.set_result)
         self._setting.folder.write_process("master", Process.of(self._pid))
         self._setting.say(f"master: pid {self._pid}")
