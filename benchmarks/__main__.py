@@ -1,6 +1,6 @@
 """Runs benchmarks and prints one table: figure, ratio to the peer in the same run, and what we aim at.
 
-    python -m benchmarks [training predict compile startup] [--rounds 3] [--quick]
+    python -m benchmarks [training embeddings rows predict compile startup] [--rounds 3] [--quick]
 
 Machines are noisy, so peers take turns within a round and a ratio is the median over rounds of figures of one round.
 The exit code is 1 when an aim is missed.
@@ -13,11 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import compiling, predicting, training
+from benchmarks import compiling, embeddings, predicting, rows, training
 from benchmarks.table import Row, show
 
 CASES = {
     "training": training.measure,
+    "embeddings": embeddings.measure,
+    "rows": rows.measure,
     "predict": predicting.measure,
     "compile": compiling.measure,
     "startup": compiling.startup,
@@ -32,13 +34,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows: does it run at all?")
     options = parser.parse_args()
-    rows: list[Row] = []
+    table: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or CASES:
             print(f"{name} …", file=sys.stderr, flush=True)
-            rows += CASES[name](Path(folder), options.rounds, 100_000 if options.quick else 1_000_000)
-    show(rows)
-    return 1 if any(row.missed for row in rows) and not options.quick else 0
+            table += CASES[name](Path(folder), options.rounds, 100_000 if options.quick else 1_000_000)
+    show(table)
+    return 1 if any(row.missed for row in table) and not options.quick else 0
 
 
 if __name__ == "__main__":

@@ -35,12 +35,15 @@ def dense_session(folder: Path, rows: int) -> Session:
 
 
 def training_job(session: Session, folder: Path, framework: str) -> Path:
-    """A job folder as a TRAIN statement makes it, before it runs: pinned rows and the generated program."""
+    """The job of a dense network over `dense`."""
     settings = f"{MODEL}, model.framework = {framework}"
-    [compiled] = session.compile(
-        f"SELECT * FROM dense TO TRAIN DNNRegressor WITH {settings} VALIDATE 0 LABEL y INTO m"
-    )
-    job = folder / f"job-{framework}"
+    statement = f"SELECT * FROM dense TO TRAIN DNNRegressor WITH {settings} VALIDATE 0 LABEL y INTO m"
+    return job_of(session, folder / f"job-{framework}", statement)
+
+
+def job_of(session: Session, job: Path, statement: str) -> Path:
+    """A job folder as a TRAIN statement makes it, before it runs: pinned rows and the generated program."""
+    [compiled] = session.compile(statement)
     for name in ("rows", "results", "logs"):
         (job / name).mkdir(parents=True, exist_ok=True)
     pinned = session.source.pin(compiled.spec.query.select, job / "rows", seed=0, shuffle=True)

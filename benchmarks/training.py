@@ -42,10 +42,10 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     return table
 
 
-def rate(module: str, job: Path) -> float:
+def rate(module: str, job: Path, epochs: int = EPOCHS) -> float:
     """Rows per second of the epochs after the first, in a process of its own."""
-    command = [sys.executable, "-m", module, str(job), str(EPOCHS), str(BATCH_SIZE)]
+    command = [sys.executable, "-m", module, str(job), str(epochs), str(BATCH_SIZE)]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
     measured = json.loads(done.stdout.splitlines()[-1])
-    return float(measured["rows"] * (EPOCHS - 1) / sum(measured["seconds"][1:]))
+    return float(measured["rows"] * (epochs - 1) / sum(measured["seconds"][1:]))

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +21,57 @@ import numpy.typing as npt
 Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 
+class Embedded(NamedTuple):
+    """What a model with embeddings is trained on: numbers (n, k), ids (n,) of each category, labels (n, 1).
+
+    sizes: ids of each category and numbers of its vectors. factorized: DeepFM, else a plain dense network.
+    """
+
+    numbers: npt.NDArray[np.float32]
+    ids: list[npt.NDArray[np.int64]]
+    labels: npt.NDArray[np.float32]
+    sizes: list[tuple[int, int]]
+    hidden_units: tuple[int, ...]
+    factorized: bool
+    mean: float
+    std: float
+
+
 def training_arrays(job: Path) -> Arrays:
     """The job's training rows: features (n, k) and labels (n, 1), both float32."""
+    _, parts = _fed(job)
+    features = np.concatenate([features["dense"] for features, _ in parts])
+    return features, np.concatenate([labels for _, labels in parts])
+
+
+def embedded(job: Path) -> Embedded:
+    """The job's training rows, and what its model is made of."""
+    loaded, parts = _fed(job)
+    spec = loaded.spec
+    entries = [entry for entry in loaded.module.FEATURES.entries if entry.kind == "category"]
+    return Embedded(
+        np.concatenate([features["dense"] for features, _ in parts]),
+        [np.concatenate([features[entry.name] for features, _ in parts]) for entry in entries],
+        np.concatenate([labels for _, labels in parts]).reshape(-1, 1).astype(np.float32),
+        [(entry.num_ids, entry.width) for entry in entries],
+        tuple(spec.model.params["hidden_units"]),
+        spec.model.name.startswith("DeepFM"),
+        getattr(spec.label, "mean", 0.0),
+        getattr(spec.label, "std", 1.0),
+    )
+
+
+def _fed(job: Path) -> tuple[Any, list[Any]]:
+    """The job's program, and what its `feed` makes of the training rows."""
     from edl import program
     from edl.data import open_reader
     from edl.data.pinned import read_pinned
 
     loaded = program.load(job / "program")
     reader = open_reader(read_pinned(job / "rows"), job / "rows")
-    parts = [loaded.call("feed", batch, "train") for batch in reader.read(0, loaded.spec.rows.training)]
-    features = np.concatenate([features["dense"] for features, _ in parts])
-    return features, np.concatenate([labels for _, labels in parts])
+    return loaded, [
+        loaded.call("feed", batch, "train") for batch in reader.read(0, loaded.spec.rows.training)
+    ]
 
 
 def main(train: Callable[[Arrays, int, int], list[float]]) -> None:
@@ -38,3 +79,10 @@ def main(train: Callable[[Arrays, int, int], list[float]]) -> None:
     job, epochs, batch_size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     arrays = training_arrays(job)
     print(json.dumps({"rows": len(arrays[0]), "seconds": train(arrays, epochs, batch_size)}))
+
+
+def main_embedded(train: Callable[[Embedded, int, int], list[float]]) -> None:
+    """Run `train(rows, epochs, batch_size)`, which gives the seconds of each epoch."""
+    job, epochs, batch_size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    rows = embedded(job)
+    print(json.dumps({"rows": len(rows.labels), "seconds": train(rows, epochs, batch_size)}))

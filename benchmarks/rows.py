@@ -1,0 +1,142 @@
+"""Row tables by themselves: gather and push of 40,000 rows of 16 numbers, against a dict and against NumPy.
+
+The table, the dict and the arrays hold a million rows. A minibatch's ids are distinct, as a worker sends them; the dict
+maps an id to its row, as a parameter server written in Python would; NumPy has no ids but positions, and so no table
+that grows: it is what fancy indexing costs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.table import Row
+from edl.nn.rows import Optimizer, RowTable, TableSpec
+
+Array = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.int64]
+
+TABLE, MINIBATCH, DIM, RATE, EPSILON = 1_000_000, 40_000, 16, 0.01, 1e-7
+OPTIMIZERS = {
+    "Adagrad": Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": EPSILON}),
+    "Adam": Optimizer("keras", "adam", {"beta_1": 0.9, "beta_2": 0.999, "epsilon": EPSILON, "amsgrad": 0.0}),
+}
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    rng = np.random.default_rng(0)
+    minibatches = [rng.choice(TABLE, MINIBATCH, replace=False) for _ in range(8)]
+    gradients = rng.normal(size=(MINIBATCH, DIM)).astype(np.float32)
+    start = RowTable(TableSpec("t", DIM), 0).read(np.arange(TABLE))
+    lines: list[Row] = []
+    for name, optimizer in OPTIMIZERS.items():
+        table = RowTable(TableSpec("t", DIM), 0, optimizer)
+        table.gather(np.arange(TABLE))
+        arrays, rows_of = _Arrays(start, name), _Dict(start, name)
+        if name == "Adagrad":  # a gather is one whatever the optimizer
+            lines += _compared("gather", rounds, minibatches, table.gather, rows_of.gather, arrays.gather)
+        lines += _compared(
+            f"push, {name}",
+            rounds,
+            minibatches,
+            lambda ids, table=table: table.update(ids, gradients, RATE, distinct=True),
+            lambda ids, rows_of=rows_of: rows_of.push(ids, gradients),
+            lambda ids, arrays=arrays: arrays.push(ids, gradients),
+        )
+    return lines
+
+
+def _compared(
+    name: str,
+    rounds: int,
+    minibatches: Sequence[Ids],
+    ours: Callable[[Ids], object],
+    by_dict: Callable[[Ids], object],
+    by_numpy: Callable[[Ids], object],
+) -> list[Row]:
+    seconds = [[_seconds(do, minibatches) for do in (ours, by_dict, by_numpy)] for _ in range(max(rounds, 3))]
+    rates = [MINIBATCH / np.median(each) for each in zip(*seconds, strict=True)]
+    rest = [
+        Row(
+            f"… against {peer}",
+            f"{rates[place]:,.0f} rows/s",
+            [one[place] / one[0] for one in seconds],
+            least=aim,
+        )
+        for place, peer, aim in ((1, "a dict of rows", 4.0), (2, "NumPy by position", None))
+    ]
+    return [Row(f"rows: {name}", f"{rates[0]:,.0f} rows/s"), *rest]
+
+
+def _seconds(do: Callable[[Ids], object], minibatches: Sequence[Ids]) -> float:
+    """Of a minibatch, the median."""
+    found = []
+    for ids in minibatches:
+        began = time.perf_counter()
+        do(ids)
+        found.append(time.perf_counter() - began)
+    return float(np.median(found))
+
+
+class _Steps:
+    """The two optimizers over whole blocks: (rows, slots, gradients) -> moved in place."""
+
+    def __init__(self, optimizer: str) -> None:
+        self.slots = 1 if optimizer == "Adagrad" else 2
+        self.step = 0
+        self.move = self._adagrad if optimizer == "Adagrad" else self._adam
+
+    def _adagrad(self, rows: Array, slots: list[Array], gradients: Array) -> None:
+        slots[0] += gradients * gradients
+        rows -= RATE * gradients / np.sqrt(slots[0] + EPSILON)
+
+    def _adam(self, rows: Array, slots: list[Array], gradients: Array) -> None:
+        self.step += 1
+        rate = RATE * np.sqrt(1 - 0.999**self.step) / (1 - 0.9**self.step)
+        slots[0] += (gradients - slots[0]) * np.float32(0.1)
+        slots[1] += (gradients * gradients - slots[1]) * np.float32(0.001)
+        rows -= np.float32(rate) * slots[0] / (np.sqrt(slots[1]) + EPSILON)
+
+
+class _Arrays(_Steps):
+    """Rows and slots as whole arrays, read and written by position."""
+
+    def __init__(self, start: Array, optimizer: str) -> None:
+        super().__init__(optimizer)
+        self.rows = start.copy()
+        self.state = [np.full_like(start, 0.1) for _ in range(self.slots)]
+
+    def gather(self, ids: Ids) -> Array:
+        return self.rows[ids]
+
+    def push(self, ids: Ids, gradients: Array) -> None:
+        rows, slots = self.rows[ids], [slot[ids] for slot in self.state]
+        self.move(rows, slots, gradients)
+        self.rows[ids] = rows
+        for slot, moved in zip(self.state, slots, strict=True):
+            slot[ids] = moved
+
+
+class _Dict(_Steps):
+    """A dict from id to row, and one for each slot; a push stacks, moves and puts back."""
+
+    def __init__(self, start: Array, optimizer: str) -> None:
+        super().__init__(optimizer)
+        self.rows = dict(enumerate(start.copy()))
+        self.state = [dict(enumerate(np.full_like(start, 0.1))) for _ in range(self.slots)]
+
+    def gather(self, ids: Ids) -> Array:
+        return np.stack([self.rows[one] for one in ids.tolist()])
+
+    def push(self, ids: Ids, gradients: Array) -> None:
+        names = ids.tolist()
+        rows = np.stack([self.rows[one] for one in names])
+        slots = [np.stack([slot[one] for one in names]) for slot in self.state]
+        self.move(rows, slots, gradients)
+        self.rows.update(zip(names, rows, strict=True))
+        for slot, moved in zip(self.state, slots, strict=True):
+            slot.update(zip(names, moved, strict=True))
