@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from edl.models.fitting import ColumnSummary
-from edl.spec import ClassLabel, Component, JobSpec, source_columns
+from edl.nn.rows.placement import is_outside
+from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.decisions import reason
 from sqlflow_edl.analysis.train import TrainingPlan
@@ -91,8 +92,17 @@ def _features(planned: Planned) -> Rows:
     for feature, place in words.placed(planned.spec):
         seen = (planned.columns.get(name) for name in source_columns(feature))
         nulls = [words.nulls(column) for column in seen if column is not None and column.nulls]
-        why = "; ".join(filter(None, [reason(feature, planned.plan.decisions), *place, *nulls]))
+        why = "; ".join(
+            filter(None, [reason(feature, planned.plan.decisions), *place, _kept(feature), *nulls])
+        )
         yield words.columns(feature), words.feature(feature), why
+
+
+def _kept(feature: Feature) -> str:
+    """Where the vectors of a large category are."""
+    if not isinstance(feature, Embedding) or not is_outside(num_ids(feature.category), feature.dim):
+        return ""
+    return "vectors in a row table, outside of the graph"
 
 
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:

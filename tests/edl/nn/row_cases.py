@@ -186,7 +186,7 @@ class RowCases:
         adapter = create(self.program(tmp_path))
         adapter.train(Minibatches(FEATURES, LABELS, 32))
         before = adapter.get_weights()
-        damaged = {"both:rows": before["both:rows"][:, :2], "both:ids": before["both:ids"][::-1]}
+        damaged = {"both:rows": before["both:rows"][:, :2], "bag:ids": before["bag:ids"][::-1]}
         for name, value in damaged.items():
             with pytest.raises(JobError):
                 adapter.set_weights({**{key: array * 2 for key, array in before.items()}, name: value})

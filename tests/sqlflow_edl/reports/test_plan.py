@@ -154,3 +154,13 @@ def test_functions_of_the_models_module_are_named(people: Session, monkeypatch: 
     assert found["metric", "torch_zoo.eval_metrics_fn"] == ("", "of the model's module")
     assert found["callbacks", "torch_zoo.callbacks"] == ("", "of the model's module")
     assert found["optimizer", "sgd"][1] == "written"
+
+
+def test_a_large_category_says_that_its_vectors_are_outside_of_the_graph(people: Session) -> None:
+    found = explained(
+        people,
+        "SELECT age, city, income FROM people TO TRAIN DNNRegressor "
+        "COLUMN EMBEDDING(HASH(age, 20000), 8), EMBEDDING(HASH(city, 20000), 4) LABEL income INTO m",
+    )
+    assert found["feature", "age"][1] == "written in COLUMN; vectors in a row table, outside of the graph"
+    assert found["feature", "city"][1] == "written in COLUMN"

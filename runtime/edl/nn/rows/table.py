@@ -128,7 +128,7 @@ class RowTable:
 
         JobError, and nothing changed: the arrays are not those of such a table.
         """
-        self._check(stored)
+        self.check(stored)
         with self._lock:
             self._clear()
             self._found(stored.ids)
@@ -136,6 +136,20 @@ class RowTable:
             if stored.slots.shape[1]:
                 self._data[: self._count, self.spec.dim :] = stored.slots.reshape(self._count, -1)
             self.steps = stored.steps
+
+    def check(self, stored: Stored) -> None:
+        """JobError: the arrays are not those of such a table."""
+        ids, rows, slots, _ = stored
+        dim, kept = self.spec.dim, len(self._slots)
+        fits = ids.ndim == 1 and ids.dtype == np.int64 and rows.dtype == slots.dtype == np.float32
+        if not fits or rows.shape != (len(ids), dim) or slots.shape not in (
+            (len(ids), 0, dim), (len(ids), kept, dim)):  # fmt: skip
+            raise JobError(
+                f"the table {self.spec.name} takes (n, {dim}) rows and (n, {kept}, {dim}) slots, "
+                f"not {rows.shape} and {slots.shape}"
+            )
+        if not (ids[1:] > ids[:-1]).all():
+            raise JobError(f"the ids of the table {self.spec.name} do not ascend")
 
     # With the lock held --------------------------------------------------------------------------------------
 
@@ -193,19 +207,6 @@ class RowTable:
             self._steps.penalty(data, dim, numbers, gradients, np.float32(moves.penalty))
         constants = np.array(moves.constants(rate, self.steps), np.float32)
         getattr(self._steps, moves.kernel)(data, dim, numbers, gradients, constants)
-
-    def _check(self, stored: Stored) -> None:
-        ids, rows, slots, _ = stored
-        dim, kept = self.spec.dim, len(self._slots)
-        fits = ids.ndim == 1 and ids.dtype == np.int64 and rows.dtype == slots.dtype == np.float32
-        if not fits or rows.shape != (len(ids), dim) or slots.shape not in (
-            (len(ids), 0, dim), (len(ids), kept, dim)):  # fmt: skip
-            raise JobError(
-                f"the table {self.spec.name} takes (n, {dim}) rows and (n, {kept}, {dim}) slots, "
-                f"not {rows.shape} and {slots.shape}"
-            )
-        if not (ids[1:] > ids[:-1]).all():
-            raise JobError(f"the ids of the table {self.spec.name} do not ascend")
 
 
 def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:

@@ -180,13 +180,22 @@ class Tables:
         return shapes
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over the tables' weights, which have the right shapes. JobError: they are no table's."""
-        for name, table in self.tables.items():
-            ids, rows, seed = (weights[f"{name}:{part}"] for part in ("ids", "rows", "seed"))
-            if seed.dtype != np.int64:
-                raise JobError(f"the seed of the table {name} is {seed.dtype}, not int64")
-            table.load(Stored(ids, rows, np.empty((len(ids), 0, table.spec.dim), np.float32), 0))
-            table.seed = int(seed[0])
+        """Take over the tables' weights, which have the right shapes; slots start anew.
+
+        JobError, and nothing changed: they are no table's.
+        """
+        given = {name: self._stored(name, weights) for name in self.tables}
+        for name, stored in given.items():
+            self.tables[name].check(stored)
+        for name, stored in given.items():
+            self.tables[name].load(stored)
+            self.tables[name].seed = int(weights[f"{name}:seed"][0])
+
+    def _stored(self, name: str, weights: Mapping[str, Array]) -> Stored:
+        ids, rows, seed = (weights[f"{name}:{part}"] for part in ("ids", "rows", "seed"))
+        if seed.dtype != np.int64:
+            raise JobError(f"the seed of the table {name} is {seed.dtype}, not int64")
+        return Stored(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
 
     def whole(self, name: str) -> Floats:
         """All rows of a table whose ids are known to lie in [0, num_ids). JobError: they are not known."""
