@@ -3,6 +3,7 @@
     flights   every departure of 2013: a dense network over times and distances, an embedding of each plane (hashed to
               20,000 ids of 16), and of airport, carrier and flight number
     clicks    DeepFM with hidden layers of 128 and 64, over a number and ten categories of 50,000 ids: 8.5 M weights
+    wide      wide and deep over the same: weights of two crossed pairs, 2 M and 4 M, and six of the embeddings
 
 Peers: Keras fit with its own Embedding layers; a PyTorch loop over a DataLoader with `nn.Embedding`, and the same with
 `sparse=True` and SparseAdam. Their arrays are ready in memory, ours are read and transformed in every epoch.
@@ -28,6 +29,10 @@ STATEMENTS = {
     f"TO TRAIN DNNRegressor WITH {HIDDEN} COLUMN EMBEDDING(CATEGORY_HASH(plane, 20000), 16), "
     "EMBEDDING(CATEGORY_HASH(flight, 10000), 16), EMBEDDING(dest, 8), EMBEDDING(carrier, 4) "
     "VALIDATE 0 LABEL arr_delay INTO m",
+    "wide": f"SELECT * FROM clicks TO TRAIN DNNLinearCombinedClassifier WITH {HIDDEN} "
+    "COLUMN CROSS([c0, c1], 2000000), CROSS([c2, c3], 4000000) FOR wide COLUMN x, "
+    + ", ".join(f"EMBEDDING(CATEGORY_ID(c{i}, {IDS}), 16)" for i in range(4, CATEGORIES))
+    + " FOR deep VALIDATE 0 LABEL y INTO m",
     "clicks": f"SELECT * FROM clicks TO TRAIN DeepFMClassifier WITH {HIDDEN}, embedding_dim = 16 COLUMN x, "
     + ", ".join(f"CATEGORY_ID(c{i}, {IDS})" for i in range(CATEGORIES))
     + " VALIDATE 0 LABEL y INTO m",

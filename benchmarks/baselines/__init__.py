@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,20 +21,32 @@ import numpy.typing as npt
 Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 
-class Embedded(NamedTuple):
-    """What a model with embeddings is trained on: numbers (n, k), ids (n,) of each category, labels (n, 1).
+class Categories(NamedTuple):
+    """ids: int64 (n,) of each; sizes: how many ids each has, and how many numbers their vectors."""
 
-    sizes: ids of each category and numbers of its vectors. factorized: DeepFM, else a plain dense network.
+    ids: list[npt.NDArray[np.int64]]
+    sizes: list[tuple[int, int]]
+
+
+class Embedded(NamedTuple):
+    """What a model with embeddings is trained on: numbers (n, k), categories, labels (n, 1).
+
+    linear: categories with a weight for each id, added up; none of a plain network. pairs: DeepFM's products.
     """
 
     numbers: npt.NDArray[np.float32]
-    ids: list[npt.NDArray[np.int64]]
+    deep: Categories
+    linear: Categories
     labels: npt.NDArray[np.float32]
-    sizes: list[tuple[int, int]]
     hidden_units: tuple[int, ...]
-    factorized: bool
+    pairs: bool
     mean: float
     std: float
+
+    @property
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        """What the model is called with: numbers, ids of `deep`, ids of `linear`."""
+        return [self.numbers, *self.deep.ids, *self.linear.ids]
 
 
 def training_arrays(job: Path) -> Arrays:
@@ -48,17 +60,30 @@ def embedded(job: Path) -> Embedded:
     """The job's training rows, and what its model is made of."""
     loaded, parts = _fed(job)
     spec = loaded.spec
-    entries = [entry for entry in loaded.module.FEATURES.entries if entry.kind == "category"]
+    features = loaded.module.FEATURES
+    pairs = spec.model.name.startswith("DeepFM")
+    combined = len(spec.inputs) > 1
+    deep = features["deep"] if combined else features
     return Embedded(
-        np.concatenate([features["dense"] for features, _ in parts]),
-        [np.concatenate([features[entry.name] for features, _ in parts]) for entry in entries],
+        _joined(parts, next(entry.name for entry in deep.entries if entry.kind == "dense")),
+        _categories(parts, deep.entries),
+        _categories(parts, features["wide"].entries if combined else deep.entries if pairs else ()),
         np.concatenate([labels for _, labels in parts]).reshape(-1, 1).astype(np.float32),
-        [(entry.num_ids, entry.width) for entry in entries],
         tuple(spec.model.params["hidden_units"]),
-        spec.model.name.startswith("DeepFM"),
+        pairs,
         getattr(spec.label, "mean", 0.0),
         getattr(spec.label, "std", 1.0),
     )
+
+
+def _categories(parts: list[Any], entries: Iterable[Any]) -> Categories:
+    found = [entry for entry in entries if entry.kind == "category"]
+    ids = [_joined(parts, entry.name) for entry in found]
+    return Categories(ids, [(entry.num_ids, entry.width) for entry in found])
+
+
+def _joined(parts: list[Any], name: str) -> npt.NDArray[Any]:
+    return np.concatenate([features[name] for features, _ in parts])
 
 
 def _fed(job: Path) -> tuple[Any, list[Any]]:

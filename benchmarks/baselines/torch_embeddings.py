@@ -14,14 +14,12 @@ from benchmarks.baselines import Embedded, main_embedded
 class Model(nn.Module):
     def __init__(self, rows: Embedded, sparse: bool) -> None:
         super().__init__()
-        self.factorized = rows.factorized
-        self.vectors = nn.ModuleList(nn.Embedding(*size, sparse=sparse) for size in rows.sizes)
-        self.weights = nn.ModuleList(
-            nn.Embedding(size, 1, sparse=sparse) for size, _ in rows.sizes if rows.factorized
-        )
+        self.pairs = rows.pairs
+        self.vectors = nn.ModuleList(nn.Embedding(*size, sparse=sparse) for size in rows.deep.sizes)
+        self.weights = nn.ModuleList(nn.Embedding(size, 1, sparse=sparse) for size, _ in rows.linear.sizes)
         width = rows.numbers.shape[1]
         self.linear = nn.Linear(width, 1)
-        width += sum(dim for _, dim in rows.sizes)
+        width += sum(dim for _, dim in rows.deep.sizes)
         layers: list[nn.Module] = []
         for units in rows.hidden_units:
             layers += [nn.Linear(width, units), nn.ReLU()]
@@ -29,22 +27,25 @@ class Model(nn.Module):
         self.deep = nn.Sequential(*layers, nn.Linear(width, 1))
 
     def forward(self, numbers: torch.Tensor, *ids: torch.Tensor) -> torch.Tensor:
-        vectors = [layer(each) for layer, each in zip(self.vectors, ids, strict=True)]
+        deep_ids, linear_ids = ids[: len(self.vectors)], ids[len(self.vectors) :]
+        vectors = [layer(each) for layer, each in zip(self.vectors, deep_ids, strict=True)]
         outputs: torch.Tensor = self.deep(torch.cat([numbers, *vectors], dim=1))
-        if not self.factorized:
-            return outputs
-        weights = [layer(each) for layer, each in zip(self.weights, ids, strict=True)]
-        stacked = torch.stack(vectors, dim=1)
-        pairs = 0.5 * (stacked.sum(1).square() - stacked.square().sum(1)).sum(1, keepdim=True)
-        return outputs + pairs + self.linear(numbers) + torch.stack(weights).sum(0)
+        if self.weights:
+            weights = [layer(each) for layer, each in zip(self.weights, linear_ids, strict=True)]
+            outputs = outputs + self.linear(numbers) + torch.stack(weights).sum(0)
+        if self.pairs:
+            stacked = torch.stack(vectors, dim=1)
+            squares = stacked.sum(1).square() - stacked.square().sum(1)
+            outputs = outputs + 0.5 * squares.sum(1, keepdim=True)
+        return outputs
 
 
 def train(rows: Embedded, epochs: int, batch_size: int, sparse: bool = False) -> list[float]:
     labels = torch.from_numpy((rows.labels - rows.mean) / rows.std)
-    dataset = TensorDataset(torch.from_numpy(rows.numbers), *map(torch.from_numpy, rows.ids), labels)
+    dataset = TensorDataset(*map(torch.from_numpy, rows.arrays), labels)
     loader = DataLoader(dataset, batch_size=batch_size, shuffle=True)
     model = Model(rows, sparse)
-    loss_of = nn.BCEWithLogitsLoss() if rows.factorized else nn.MSELoss()
+    loss_of = nn.BCEWithLogitsLoss() if rows.linear.ids else nn.MSELoss()
     seconds = []
     optimizers = optimizers_of(model, sparse)
     for _ in range(epochs):
