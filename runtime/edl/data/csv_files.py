@@ -116,11 +116,11 @@ def types(
 ) -> dict[str, str]:
     """The type of each column by all its texts; `first` and `rows` are queries of the first of them and of all.
 
-    Patterns are slow: only the types that the first rows allow are looked for in all of them.
+    Patterns are slow: of all rows only that is asked which the first rows leave open.
     """
-    allowed = _looked_at(connection, first, dict.fromkeys(names, tuple(_TYPES)))
-    possible = {name: [kind for kind in _TYPES if kind in facts.fits] for name, facts in allowed.items()}
-    return {name: facts.type for name, facts in _looked_at(connection, rows, possible).items()}
+    anything = _Facts(0, digit=False, fraction=False, fits=tuple(_TYPES))
+    known = _looked_at(connection, first, dict.fromkeys(names, anything))
+    return {name: facts.type for name, facts in _looked_at(connection, rows, known).items()}
 
 
 def column_names(file: str, options: Mapping[str, str]) -> list[str]:
@@ -158,14 +158,14 @@ def settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _looked_at(
-    connection: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, Sequence[str]]
+    connection: duckdb.DuckDBPyConnection, rows: str, known: Mapping[str, _Facts]
 ) -> dict[str, _Facts]:
-    """What the rows say of each column, with these types in question."""
-    wanted = [fact for name, each in kinds.items() for fact in _facts(quoted(name), each)]
+    """What the rows say of each column, where some of them have said this."""
+    wanted = [fact for name, facts in known.items() for fact in _asked(quoted(name), facts)]
     values = iter(connection.execute(f"SELECT {', '.join(wanted)} FROM ({rows})").fetchall()[0])
     return {
-        name: _Facts(next(values), next(values), next(values), [kind for kind in each if next(values)])
-        for name, each in kinds.items()
+        name: _Facts(next(values), next(values), next(values), [kind for kind in facts.fits if next(values)])
+        for name, facts in known.items()
     }
 
 
@@ -283,17 +283,17 @@ class _Facts:
         return next(fitting, "VARCHAR")
 
 
-def _facts(column: str, kinds: Sequence[str]) -> list[str]:
-    """The aggregates that `_Facts` are made of."""
+def _asked(column: str, known: _Facts) -> list[str]:
+    """The aggregates that `_Facts` are made of, with constants for what some of the rows have decided."""
     value = f"nullif(trim({column}), '')"
-    facts = [f"count({value})"]
-    for part in (r"\d", "[.a-zA-Z]"):
+    asked = [f"count({value})"]
+    for part, found in ((r"\d", known.digit), ("[.a-zA-Z]", known.fraction)):
         has = f"coalesce(bool_or(regexp_matches({value}, '{part}')), false)"
-        facts.append(has if "DOUBLE" in kinds else "false")
-    for kind in kinds:
+        asked.append("true" if found else has if "DOUBLE" in known.fits else "false")
+    for kind in known.fits:
         fits = f"regexp_full_match({value}, {text(_TYPES[kind])}) AND TRY_CAST({value} AS {kind}) IS NOT NULL"
-        facts.append(f"coalesce(bool_and({fits}) FILTER (WHERE {value} IS NOT NULL), true)")
-    return facts
+        asked.append(f"coalesce(bool_and({fits}) FILTER (WHERE {value} IS NOT NULL), true)")
+    return asked
 
 
 def _typed(column: str, kind: str) -> str:

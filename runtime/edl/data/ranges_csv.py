@@ -61,13 +61,15 @@ class CSVPieces:
     def __init__(self, texts: Texts, types: Mapping[str, str]) -> None:
         self._texts = texts
         self._types = types
+        # Arrow parses most numbers as they are written, much faster than it casts texts.
+        self._direct = {name: _ARROW[kind] for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")}
         self.schema = pa.schema([(name, _ARROW[types[name]]) for name in texts.names])
 
     def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
         names = self._texts.names if columns is None else list(columns)
-        texts = self._texts.load(piece, names or self._texts.names[:1]).select(names)
+        read = self._texts.load(piece, names or self._texts.names[:1], self._direct).select(names)
         arrays = [
-            _converted(column, self._types[name]) for name, column in zip(names, texts.columns, strict=True)
+            _converted(column, self._types[name]) for name, column in zip(names, read.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(
             arrays, schema=pa.schema([self.schema.field(name) for name in names])
@@ -93,29 +95,39 @@ class Texts:
         )
         self._nulls = list(dict.fromkeys(["", settings["nullstr"]]))
 
-    def load(self, piece: int, names: Sequence[str]) -> pa.RecordBatch:
-        """SourceError: the piece holds other rows than the index says, or is no text."""
+    def load(
+        self, piece: int, names: Sequence[str], direct: Mapping[str, pa.DataType] | None = None
+    ) -> pa.RecordBatch:
+        """The texts of a piece; numbers of columns in `direct`, where all of them are written plainly.
+
+        SourceError: the piece holds other rows than the index says, or is no text.
+        """
         first, last = self._file.offsets[piece : piece + 2]
         with Path(self._file.path).open("rb") as file:
             file.seek(first)
             data = file.read(last - first)
         self._read.block_size = len(data) + 1
-        convert = csv.ConvertOptions(
-            column_types=dict.fromkeys(self.names, pa.string()),
-            include_columns=names,
-            null_values=self._nulls,
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        )
         try:
-            table = csv.read_csv(pa.BufferReader(data), self._read, self._parse, convert)
+            table = self._parsed(data, names, direct or {})
         except (pa.ArrowException, UnicodeError) as error:
+            if direct:  # `+1`, or `""` for NULL
+                return self.load(piece, names)
             raise self._damaged(str(error), piece) from None
         row, behind = self._file.starts[piece : piece + 2]
         if table.num_rows != behind - row:
             raise self._damaged(f"{behind - row} rows are expected, and {table.num_rows} found", piece)
         [batch] = table.combine_chunks().to_batches()
         return batch
+
+    def _parsed(self, data: bytes, names: Sequence[str], direct: Mapping[str, pa.DataType]) -> pa.Table:
+        convert = csv.ConvertOptions(
+            column_types={**dict.fromkeys(self.names, pa.string()), **direct},
+            include_columns=names,
+            null_values=self._nulls,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        return csv.read_csv(pa.BufferReader(data), self._read, self._parse, convert)
 
     def all(self) -> Iterator[pa.RecordBatch]:
         for piece in range(len(self._file.offsets) - 1):
@@ -141,7 +153,7 @@ def _types(texts: Sequence[Texts]) -> dict[str, str]:
     def batches() -> Iterator[pa.RecordBatch]:
         return (batch.select(names) for each in texts for batch in each.all())
 
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
         first = pa.Table.from_batches(itertools.islice(batches(), 3), schema)
         watched = Watched(batches())
@@ -225,7 +237,7 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 def _converted(column: pa.Array, kind: str) -> pa.Array:
     """Texts as values of a type that all of them have; blanks around them, and nothing between, do not count."""
-    if kind == "VARCHAR":
+    if column.type == _ARROW[kind]:
         return column
     trimmed = pc.utf8_trim(column, " ")
     values = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
