@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from edl.errors import JobError
+from edl.program.keras_callbacks import translated
 
 Mode = Literal["train", "predict", "evaluate"]
 
@@ -63,6 +64,8 @@ def check(
             continue
         _check_callable(function, value, file)
         found[function.name] = value
+    if framework == "keras" and "callbacks" in found:
+        found["callbacks"] = translated(found["callbacks"], file)
     return found
 
 

@@ -1,0 +1,111 @@
+"""Keras' own callbacks in a module's `callbacks()`, as far as edl has what they need.
+
+The loop is not Keras' `fit`, so its callbacks are not called: those that are common become an `edl.Callback` that does
+the same, and others are refused by name. Keras is not imported here; a callback is known by its class.
+
+    EarlyStopping             ends the training; `val_accuracy` means the module's metric `accuracy`
+    LearningRateScheduler     schedule(epoch), epochs counted from 0
+    TerminateOnNaN            is left out: a loss that is no number ends every job
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from edl.callbacks import Callback, Control
+from edl.errors import JobError, did_you_mean
+
+_LOWER_IS_BETTER = ("loss", "error", "rmse", "mse", "mae", "mape")  # in a figure's name, for the mode `auto`
+
+
+def translated(callbacks: Callable[[], Any], file: str) -> Callable[[], list[Any]]:
+    """The function `callbacks` with Keras' own in edl's words. JobError, when it is called: one has none."""
+
+    def in_our_words() -> list[Any]:
+        return [ours for given in callbacks() for ours in _translated(given, file)]
+
+    return in_our_words
+
+
+def _translated(given: Any, file: str) -> Iterator[Any]:
+    kind = type(given)
+    if isinstance(given, Callback) or not kind.__module__.startswith("keras."):
+        yield given
+    elif kind.__name__ == "EarlyStopping":
+        yield EarlyStopping(given, file)
+    elif kind.__name__ == "LearningRateScheduler":
+        yield LearningRateScheduler(given, file)
+    elif kind.__name__ != "TerminateOnNaN":
+        raise JobError(
+            f"callbacks in {file} gives Keras' {kind.__name__}, which edl has no words for",
+            hint="derive from edl.Callback; EarlyStopping and LearningRateScheduler of Keras are understood",
+        )
+
+
+class EarlyStopping(Callback):
+    """Ends the training when the monitored figure has not improved by more than `min_delta` for `patience` epochs."""
+
+    def __init__(self, given: Any, file: str) -> None:
+        if given.restore_best_weights:
+            raise JobError(
+                f"callbacks in {file} wants EarlyStopping to restore the best weights, which it cannot",
+                hint="leave restore_best_weights out",
+            )
+        self._monitor = str(given.monitor)
+        self._name = _name(self._monitor)
+        lower = any(word in self._name.casefold() for word in _LOWER_IS_BETTER)
+        self._higher = given.mode == "max" or (given.mode == "auto" and not lower)
+        self._least = abs(float(given.min_delta))
+        self._patience = max(int(given.patience), 1)
+        self._after = int(given.start_from_epoch)
+        self._best = math.inf if given.baseline is None else self._signed(float(given.baseline))
+        self._waited = 0
+
+    def on_epoch_end(self, epoch: int, metrics: Mapping[str, float], control: Control) -> None:
+        if epoch <= self._after:
+            return
+        if self._name not in metrics:
+            known = did_you_mean(self._name, metrics)
+            raise JobError(
+                f"EarlyStopping monitors {self._monitor}, and an epoch has no such figure", hint=known
+            )
+        value = self._signed(metrics[self._name])
+        self._waited += 1
+        if value < self._best - self._least:
+            self._best, self._waited = value, 0
+        if self._waited >= self._patience:
+            control.stop_training(f"no better {self._monitor} in {self._waited} epochs")
+
+    def _signed(self, value: float) -> float:
+        """Lower is better."""
+        return -value if self._higher else value
+
+
+class LearningRateScheduler(Callback):
+    """Sets the learning rate of each epoch to schedule(epoch), epochs counted from 0."""
+
+    def __init__(self, given: Any, file: str) -> None:
+        self._schedule = given.schedule
+        try:
+            inspect.signature(self._schedule).bind(0)
+        except TypeError:
+            raise JobError(
+                f"callbacks in {file} gives a LearningRateScheduler whose schedule is not called as schedule(epoch)",
+                hint="define learning_rate(steps) in the module: it gives the rate of each step",
+            ) from None
+
+    def on_train_begin(self, control: Control) -> None:
+        control.set_learning_rate(float(self._schedule(0)))
+
+    def on_epoch_end(self, epoch: int, metrics: Mapping[str, float], control: Control) -> None:
+        control.set_learning_rate(float(self._schedule(epoch)))
+
+
+def _name(monitor: str) -> str:
+    """The figure as edl calls it: metrics are those of the held-out rows."""
+    if monitor == "val_loss":
+        return "validation_loss"
+    return monitor.removeprefix("val_")
