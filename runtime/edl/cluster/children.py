@@ -9,9 +9,10 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from edl.cluster.endings import Exit, Memory
 from edl.cluster.logs import open_log
 
-OnEnd = Callable[[int], None]  # called with the exit code, negative for the signal that ended the process
+OnEnd = Callable[[Exit], None]
 
 
 class Children:
@@ -20,7 +21,8 @@ class Children:
     before_stranger: called when a process ended that nobody watches; it may watch it by then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory | None = None) -> None:
+        self._memory = memory or Memory()
         self._watched: dict[int, OnEnd] = {}
         self.before_stranger: Callable[[], None] = lambda: None
 
@@ -49,8 +51,9 @@ class Children:
                 self._ended(pid, status)
 
     def _ended(self, pid: int, status: int) -> None:
+        how = self._memory.exit(os.waitstatus_to_exitcode(status))
         if on_end := self._watched.pop(pid, None):
-            on_end(os.waitstatus_to_exitcode(status))
+            on_end(how)
 
 
 def spawn(

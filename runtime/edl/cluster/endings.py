@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 
 from edl import exit_codes
@@ -17,30 +18,36 @@ _KILLS = {
 }  # somebody's doing; others are crashes
 
 
-def why(code: int, *, asked: bool, starved: bool) -> Reason:
-    """asked: it was told to stop. starved: the system has killed for want of memory since the last end."""
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended. code: negative for the signal that ended it. starved: the memory had run out."""
+
+    code: int
+    starved: bool = False
+
+    def __str__(self) -> str:
+        """`killed by SIGKILL`, `exit code 1`."""
+        if self.code >= 0:
+            return f"exit code {self.code}"
+        known = {number.value: number.name for number in signal.Signals}
+        name = known.get(-self.code, f"signal {-self.code}")
+        return f"killed by {name}{', for memory had run out' if self.starved else ''}"
+
+
+def why(how: Exit, *, asked: bool) -> Reason:
+    """asked: it was told to stop."""
     if asked:
         return "stopped"
-    if code < 0:
-        if code == -signal.SIGKILL and starved:
+    if how.code < 0:
+        if how.starved:
             return "out of memory"
-        return "killed" if -code in _KILLS else "failed"
+        return "killed" if -how.code in _KILLS else "failed"
     reasons: dict[int, Reason] = {
         exit_codes.OK: "done",
         exit_codes.PREEMPTED: "preempted",
         exit_codes.ABANDONED: "lost",
     }
-    return reasons.get(code, "failed")
-
-
-def in_words(code: int) -> str:
-    """`killed by SIGKILL`, `exit code 1`."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
+    return reasons.get(how.code, "failed")
 
 
 class Memory:
@@ -50,8 +57,12 @@ class Memory:
         self._counter = counter or counter_of()
         self._seen = self._read()
 
-    def ran_out(self) -> bool:
-        """Whether one more was killed since the last call that said so."""
+    def exit(self, code: int) -> Exit:
+        """How a process ended that ended with this code just now."""
+        return Exit(code, code == -signal.SIGKILL and self._ran_out())
+
+    def _ran_out(self) -> bool:
+        """Whether one more was killed than was told."""
         if self._read() <= self._seen:
             return False
         self._seen += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from edl.cluster import Change, Instance, Reason
 from edl.cluster.children import Children, kill, kill_group
-from edl.cluster.endings import Memory, in_words, why
+from edl.cluster.endings import Exit, why
 from edl.cluster.launch import Key, Launcher
 from edl.errors import ClusterError
 
@@ -31,9 +31,8 @@ class Instances:
 
     launcher: Launcher
 
-    def __init__(self, children: Children, memory: Memory, tell: Callable[[Change], None]) -> None:
+    def __init__(self, children: Children, tell: Callable[[Change], None]) -> None:
         self._children = children
-        self._memory = memory
         self._tell = tell
         self._records: dict[Key, _Record] = {}
         self._newest: dict[str, int] = {}
@@ -80,7 +79,7 @@ class Instances:
     def born(self, key: Key, pid: int) -> None:
         record = self._records[key]
         record.pid = pid
-        self._children.watch(pid, lambda code: self._ended(record, code))
+        self._children.watch(pid, lambda how: self._ended(record, how))
         self._change(record, Change(record.change.instance, "running", f"pid {pid}"))
         if record.asked:
             self._terminate(record)
@@ -89,9 +88,8 @@ class Instances:
         record = self._records[key]
         self._end(record, "stopped" if record.asked else "failed", None, why)
 
-    def _ended(self, record: _Record, code: int) -> None:
-        starved = code == -signal.SIGKILL and self._memory.ran_out()
-        self._end(record, why(code, asked=record.asked, starved=starved), code, in_words(code))
+    def _ended(self, record: _Record, how: Exit) -> None:
+        self._end(record, why(how, asked=record.asked), how.code, str(how))
 
     def _end(self, record: _Record, reason: Reason, code: int | None, detail: str) -> None:
         if record.killer is not None:

@@ -18,7 +18,7 @@ import msgspec
 
 from edl.cluster import Instance
 from edl.cluster.children import Children, kill, spawn
-from edl.cluster.endings import in_words
+from edl.cluster.endings import Exit
 from edl.cluster.environment import environment
 from edl.cluster.folder import ClusterFolder, Spec
 from edl.cluster.messages import Forked, Ready, Refused, born
@@ -159,13 +159,13 @@ class Zygote:
                 return
         self._setting.say(f"zygote: pid {pid}")
         self._pid = pid
-        self._setting.children.watch(pid, lambda code: self._died(pid, code))
+        self._setting.children.watch(pid, lambda how: self._died(pid, how))
 
-    def _died(self, pid: int, code: int) -> None:
+    def _died(self, pid: int, how: Exit) -> None:
         if self._pid == pid:
             self._pid = 0
         if not self._closed:
-            self._setting.say(f"the zygote has ended: {in_words(code)}")
+            self._setting.say(f"the zygote has ended: {how}")
 
     def _kill(self) -> None:
         if self._pid:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from edl import exit_codes
 from edl.cluster.children import kill, kill_group
-from edl.cluster.endings import in_words
+from edl.cluster.endings import Exit
 from edl.cluster.events import read_end
 from edl.cluster.folder import Process
 from edl.cluster.instances import Instances
@@ -65,23 +65,21 @@ class Masters:
         """Until the job has ended."""
         deaths, relaunches, done = 0, 0, self._progress()
         while self._told is None:
-            code = await self._one(relaunches)
-            if end := self._end(code):
+            how = await self._one(relaunches)
+            if end := self._end(how.code):
                 return end
             deaths, done = (1, self._progress()) if self._progress() > done else (deaths + 1, done)
-            self._setting.say(
-                f"the master died: {in_words(code)}; {deaths} of {DEATHS} in a row are too many"
-            )
+            self._setting.say(f"the master died: {how}; {deaths} of {DEATHS} in a row are too many")
             if deaths >= DEATHS:
-                return self._given_up(code)
+                return self._given_up(how)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), PAUSES[min(deaths, len(PAUSES)) - 1])
             relaunches += 1
         return self._told
 
-    async def _one(self, relaunches: int) -> int:
-        """Start a master and wait for its end; its exit code. One that cannot be started has failed."""
-        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    async def _one(self, relaunches: int) -> Exit:
+        """Start a master and wait for its end. One that cannot be started has failed."""
+        ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -89,7 +87,7 @@ class Masters:
             except OSError as error:
                 ours.close()
                 self._setting.say(f"no master can be started: {error}")
-                return exit_codes.FAILED
+                return Exit(exit_codes.FAILED)
         self._setting.children.watch(self._pid, ended.set_result)
         self._setting.folder.write_process("master", Process.of(self._pid))
         self._setting.say(f"master: pid {self._pid}")
@@ -122,12 +120,12 @@ class Masters:
             return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")
         return None
 
-    def _given_up(self, code: int) -> End:
+    def _given_up(self, how: Exit) -> End:
         log = self._setting.folder.log("master")
         return End(
             "failed",
             f"the master died {DEATHS} times in a row and got nothing done in between; the last time: "
-            f"{in_words(code)}; its log is {log}",
+            f"{how}; its log is {log}",
         )
 
     def _progress(self) -> tuple[int, int]:

@@ -27,7 +27,6 @@ from pathlib import Path
 
 from edl import exit_codes
 from edl.cluster.children import Children, end_strangers
-from edl.cluster.endings import Memory
 from edl.cluster.events import EventLog, read_end
 from edl.cluster.folder import ClusterFolder, Process, Spec
 from edl.cluster.instances import Instances
@@ -85,7 +84,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         children, link = Children(), Link()
         setting = Setting(self._job.path, self._spec, reading, children, say)
-        instances = Instances(children, Memory(), link.tell)
+        instances = Instances(children, link.tell)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
         self._masters = Masters(setting, link, instances, port)

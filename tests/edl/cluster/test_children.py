@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edl.cluster.children import Children, spawn
+from edl.cluster.endings import Exit
 from tests.edl.cluster.conftest import ends
 
 PAUSE = [sys.executable, "-c", "import signal; signal.pause()"]
@@ -28,38 +29,38 @@ def ended(pid: int) -> None:
 def test_every_end_is_told_once_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peeks: bool
 ) -> None:
-    children, codes = Children(), []
+    children, seen = Children(), []
     pids = [started(tmp_path, f"raise SystemExit({code})") for code in (3, 4)]
     for pid in pids:
-        children.watch(pid, codes.append)
+        children.watch(pid, seen.append)
         ended(pid)
     if not peeks:
         monkeypatch.delattr(os, "waitid")
     children.reap()
     children.reap()
-    assert sorted(codes) == [3, 4]
+    assert sorted(how.code for how in seen) == [3, 4]
 
 
 @pytest.mark.parametrize("peeks", [True, False])
 def test_the_group_of_a_process_ends_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peeks: bool
 ) -> None:
-    children, codes = Children(), []
+    children, seen = Children(), []
     code = f"import subprocess; print(subprocess.Popen({PAUSE!r}).pid)"
     pid = started(tmp_path, code)
-    children.watch(pid, codes.append)
+    children.watch(pid, seen.append)
     ended(pid)
     if not peeks:
         monkeypatch.delattr(os, "waitid")
     children.reap()
-    assert codes == [0]
+    assert seen == [Exit(0)]
     ends(int((tmp_path / "logs" / "x.log").read_text()))
 
 
 def test_who_ends_before_it_is_known_is_asked_about(tmp_path: Path) -> None:
-    children, codes = Children(), []
+    children, seen = Children(), []
     pid = started(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     ended(pid)
-    children.before_stranger = lambda: children.watch(pid, codes.append)
+    children.before_stranger = lambda: children.watch(pid, seen.append)
     children.reap()
-    assert codes == [-signal.SIGKILL]
+    assert seen == [Exit(-signal.SIGKILL)]

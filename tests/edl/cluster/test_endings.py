@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl import exit_codes
-from edl.cluster.endings import Memory, counter_of, in_words, why
+from edl.cluster.endings import Exit, Memory, counter_of, why
 
 
 @pytest.mark.parametrize(
@@ -23,33 +23,36 @@ from edl.cluster.endings import Memory, counter_of, in_words, why
         (-signal.SIGKILL, False, False, "killed"),
         (-signal.SIGKILL, False, True, "out of memory"),
         (-signal.SIGKILL, True, True, "stopped"),
-        (-signal.SIGTERM, False, True, "killed"),
+        (-signal.SIGTERM, False, False, "killed"),
         (-signal.SIGSEGV, False, False, "failed"),
     ],
 )
 def test_a_reason_follows_from_the_exit_code_and_what_was_asked(
     code: int, asked: bool, starved: bool, reason: str
 ) -> None:
-    assert why(code, asked=asked, starved=starved) == reason
+    assert why(Exit(code, starved), asked=asked) == reason
 
 
-def test_an_exit_code_in_words() -> None:
-    assert in_words(3) == "exit code 3"
-    assert in_words(-9) == "killed by SIGKILL"
-    assert in_words(-63) == "killed by signal 63"
+def test_an_end_in_words() -> None:
+    assert str(Exit(3)) == "exit code 3"
+    assert str(Exit(-9)) == "killed by SIGKILL"
+    assert str(Exit(-9, starved=True)) == "killed by SIGKILL, for memory had run out"
+    assert str(Exit(-99)) == "killed by signal 99"
 
 
-def test_each_process_that_memory_ran_out_for_is_counted_once(tmp_path: Path) -> None:
+def test_each_process_that_memory_ran_out_for_is_told_once(tmp_path: Path) -> None:
     counter = tmp_path / "memory.events"
     counter.write_text("oom 7\noom_kill 3\noom_group_kill 9\n")
     memory = Memory(counter)
-    assert not memory.ran_out()
+    assert not memory.exit(-9).starved
     counter.write_text("oom 7\noom_kill 5\n")
-    assert [memory.ran_out() for _ in range(3)] == [True, True, False]
+    assert not memory.exit(-15).starved
+    assert not memory.exit(0).starved
+    assert [memory.exit(-9).starved for _ in range(3)] == [True, True, False]
 
 
 def test_without_a_counter_nothing_ran_out(tmp_path: Path) -> None:
-    assert not Memory(tmp_path / "nothing").ran_out()
+    assert not Memory(tmp_path / "nothing").exit(-9).starved
 
 
 @pytest.mark.parametrize(
@@ -70,4 +73,4 @@ def test_the_counter_of_a_control_group_is_found(tmp_path: Path, groups: str, fi
 
 
 def test_this_machine_has_a_counter_or_none_that_is_read() -> None:
-    assert not Memory().ran_out()
+    assert not Memory().exit(-9).starved
