@@ -198,3 +198,33 @@ def test_a25_a_stored_models_parts_are_those_of_its_name() -> None:
     found = find("torch_nets.Model")
     with pytest.raises(SpecError, match=r"torch_nets\.Model is not os\.system"):
         with_digest(used("torch_nets.Model", Own("os", "system", found.digest)))
+
+
+def test_functions_of_the_contract_that_stand_beside_a_model_are_found() -> None:
+    found = find("torch_zoo.custom_model").functions
+    assert list(found) == ["loss", "optimizer", "eval_metrics_fn", "callbacks"]
+    assert found["loss"].required == ("labels", "predictions")
+    assert find("torch_nets.Model").functions == {}
+
+
+def test_functions_of_the_contract_may_come_from_another_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parts_of_a_test.py").write_text("def mean(labels, predictions, power=2): ...")
+    (tmp_path / "zoo_of_a_test.py").write_text(
+        "from parts_of_a_test import mean as loss\nfrom keras.losses import unknown as optimizer\nclass Model: ..."
+    )
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    found = find("zoo_of_a_test.Model").functions
+    assert found["loss"].names == ("labels", "predictions", "power")
+    assert found["optimizer"].anything
+
+
+def test_a25_a_stored_model_takes_functions_from_modules_of_the_user_only() -> None:
+    own = find("torch_zoo.custom_model")
+    good = Own(own.module, own.attribute, own.digest, (), ("loss", "callbacks"))
+    assert with_digest(used("torch_zoo.custom_model", good)).own == good
+    for name in ("torch_nets.Model", "torch.nn.functional.mse_loss", "keras.layers.Dense"):
+        found = find(name)
+        with pytest.raises(JobError, match="defines no loss any more"):
+            with_digest(used(name, Own(found.module, found.attribute, found.digest, (), ("loss",))))
