@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, own, steps, warm_start, weights
+from sqlflow_edl.analysis import catalog, labels, losses, own, steps, warm_start, weights
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.syntax import ast
 
 
@@ -48,6 +48,11 @@ class Settings:
 
     def span(self, name: str) -> Span | None:
         return self.resolved[name].written.value.span if name in self.resolved else None
+
+    def theirs(self, function: str) -> spec.Component | None:
+        """A function of the model's module, by its dotted name; None where the statement or a default says it."""
+        own = self.choice.own
+        return spec.Component(f"{own.module}.{function}") if own and function in self.functions else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ class TrainingPlan:
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
-        loss = self._loss(model, label, statistics[self.label], errors)
+        loss = losses.loss(self.settings, model, label, statistics[self.label], errors)
         theirs = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in theirs else ()
         training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
@@ -112,7 +117,7 @@ class TrainingPlan:
             model=spec.Component(model.name, self._model_parameters(model)),
             inputs=inputs,
             label=label,
-            optimizer=self._theirs("optimizer")
+            optimizer=self.settings.theirs("optimizer")
             or steps.optimizer(self.settings.optimizer, self.settings.resolved),
             loss=loss,
             metrics=metrics,
@@ -135,39 +140,6 @@ class TrainingPlan:
         hidden = () if self.settings.choice.own else ("n_classes",)
         found = {name: value for name, value in self._parameters(model).items() if name not in hidden}
         return warm_start.parameters(self.parent, found, self.settings.resolved) if self.parent else found
-
-    def _theirs(self, function: str) -> spec.Component | None:
-        """A function of the model's module, by its dotted name; None where the statement or a default says it."""
-        module = self.settings.choice.own
-        if module is None or function not in self.settings.functions:
-            return None
-        return spec.Component(f"{module.module}.{function}")
-
-    def _loss(
-        self, model: catalog.Entry, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
-    ) -> spec.Component:
-        class_weights = weights.of_classes(self.settings, label, found, errors)
-        if theirs := self._theirs("loss"):
-            if class_weights:
-                errors.append(weights.refuse_classes(self.settings, theirs.name))
-            return theirs
-        loss = self._named_loss(model, errors)
-        more = {"class_weights": class_weights} if class_weights else {}
-        return spec.Component(loss.name, {**self._parameters(loss), **more})
-
-    def _named_loss(self, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
-        default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
-        loss = catalog.LOSSES.entries[self.settings.loss or default]
-        if loss.task != model.task:
-            fitting = [entry.name for entry in catalog.LOSSES.entries.values() if entry.task == model.task]
-            errors.append(
-                SemanticError(
-                    f"the loss {loss.name} is for {loss.task}, {model.name} does {model.task}",
-                    span=self.settings.span("loss"),
-                    hint="there are " + ", ".join(fitting),
-                )
-            )
-        return loss
 
     def _inputs(
         self, statistics: Statistics, model: catalog.Entry, label: spec.Label, errors: list[SQLFlowError]
