@@ -23,12 +23,13 @@ import pyarrow as pa
 from edl import data, spec
 from edl.data import jobs
 from edl.data.results import ResultFolder
-from edl.errors import Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
 from edl.tasks.events import Figures
 from edl.tasks.outcome import JobCancelledError, Outcome
+from sqlflow_edl import detached
 from sqlflow_edl.analysis import train, use
 from sqlflow_edl.analysis.held_out import check_columns
 from sqlflow_edl.analysis.schema import Schema
@@ -41,7 +42,7 @@ from sqlflow_edl.places import at, placed
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.results import Result
-from sqlflow_edl.submit.local import LocalSubmitter
+from sqlflow_edl.submit import Submitter
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
 
@@ -60,18 +61,28 @@ class Session:
     """An open data source that runs statements; close it, or use it as a context manager.
 
     url: of the data source. dialect: of the SQL, by default the source's own. create: make a database file that is
-    not there. observer: is told of notes and progress.
+    not there. observer: is told of notes and progress. workers: of every job, whatever its statement says; None
+    leaves it to the statement.
     """
 
     def __init__(
-        self, url: str, *, dialect: str | None = None, create: bool = False, observer: Observer | None = None
+        self,
+        url: str,
+        *,
+        dialect: str | None = None,
+        create: bool = False,
+        observer: Observer | None = None,
+        workers: int | None = None,
     ) -> None:
         self.source = data.connect(url, create=create)
         self.dialect = dialect or self.source.dialect
         self.registry = Registry(self.source)
         self.observer: Observer = observer or Silent()
-        self._submitter = LocalSubmitter()
+        self._submitter = Submitter()
+        self._workers = workers
+        self._leaving = False
         jobs.sweep()
+        self._tell(detached.take_home(self.source, self.registry))
 
     def close(self) -> None:
         self._submitter.close()
@@ -98,6 +109,23 @@ class Session:
         """
         for statement in self.parse(text):
             yield self.execute(statement)
+
+    def leave(self, statement: Statement) -> Result:
+        """Start the job of a statement that stores a model or a table; it goes on when this process ends.
+
+        The next session with this data source stores what it made. SemanticError: the statement starts no such job.
+        """
+        if statement.plan or statement.kind not in _LEFT or not (statement.into or statement.target):
+            raise SemanticError(
+                "this statement leaves nothing behind to come back for",
+                span=statement.span,
+                hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO",
+            )
+        self._leaving = True
+        try:
+            return self.execute(statement)
+        finally:
+            self._leaving = False
 
     def execute(self, statement: Statement) -> Result:
         """Run one statement. SQLFlowError: with a place in the program's text where it has one."""
@@ -127,16 +155,26 @@ class Session:
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
 
     def _train(self, statement: Statement) -> Result:
+        if self._workers is not None and self._workers > 1:
+            raise SemanticError(
+                f"training with {self._workers} workers is not there yet",
+                span=statement.span,
+                hint="one worker trains: --workers 1",
+            )
         plan = self._plan(statement, warm=True)
         name = str(statement.into[0])
         with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
             pinned, fitted = fix(self.source, plan, job, self.observer)
+            fitted = self._with_workers(fitted)
             self._tell(plan.notes)
             start = job.model if fitted.trained_model else None
             if start:
                 self.registry.load(fitted.trained_model, start)
+            if self._leaving:
+                intent = detached.Intent("train", self.source.url, name, _record(fitted, {}))
+                return self._left(statement, job, fitted, pinned, intent)
             try:
                 outcome = self._run(job, fitted, pinned, start)
             except SQLFlowError as error:
@@ -173,7 +211,8 @@ class Session:
             with at(name.span):
                 model = self.registry.load(str(name), archive)
             trained = read_archive(archive).spec
-            self._submitter.warm(trained.framework)
+            if not self._remote:
+                self._submitter.warm(trained.framework)
             schema, query = self.look(statement)
             planned = specify(statement, trained, model.reference, query, schema)
             notes = use.notes(trained, planned)
@@ -186,7 +225,11 @@ class Session:
             with placed(statement.select_span):
                 pinned = self.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
-            outcome = self._run(job, msgspec.structs.replace(planned, rows=rows), pinned, archive)
+            planned = self._with_workers(msgspec.structs.replace(planned, rows=rows))
+            if self._leaving:
+                intent = detached.Intent(kind, self.source.url, target)
+                return self._left(statement, job, planned, pinned, intent)
+            outcome = self._run(job, planned, pinned, archive)
             results = ResultFolder(job.results).read(outcome.tasks)
             if not target:
                 table = results.read_all()  # before the job folder is cleaned up
@@ -233,7 +276,7 @@ class Session:
         parent = self._parent(statement)
         try:
             settings = train.checked_settings(statement, parent)
-            if warm:
+            if warm and not (self._remote or settings.get("train.num_workers")):
                 self._submitter.warm(settings.framework)
         except SQLFlowError as error:
             wrong.append(error)
@@ -290,7 +333,38 @@ class Session:
         self, job: jobs.JobFolder, job_spec: spec.JobSpec, pinned: data.Pinned, weights: Path | None = None
     ) -> Outcome:
         generate(job_spec).write(job.program)
-        return self._submitter.run(job, job_spec.framework, pinned, self.observer.progress, weights=weights)
+        return self._submitter.run(job, job_spec, pinned, self.observer.progress, weights=weights)
+
+    @property
+    def _remote(self) -> bool:
+        """Whether this session's jobs have a master, whatever their statements say."""
+        return bool(self._workers) or self._leaving
+
+    def _with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
+        """The spec with as many workers as the session wants."""
+        workers = job_spec.cluster.workers if self._workers is None else self._workers
+        workers = max(workers, int(self._leaving))
+        return msgspec.structs.replace(
+            job_spec, cluster=msgspec.structs.replace(job_spec.cluster, workers=workers)
+        )
+
+    def _left(
+        self,
+        statement: Statement,
+        job: jobs.JobFolder,
+        job_spec: spec.JobSpec,
+        pinned: data.Pinned,
+        intent: detached.Intent,
+    ) -> Result:
+        """Start the job and leave it."""
+        generate(job_spec).write(job.program)
+        detached.keep(job, intent)
+        self._submitter.leave(job, job_spec, pinned)
+        return Result(
+            statement,
+            message=f"job {job.id} goes on by itself: sqlflow attach {job.id} follows it, "
+            f"and the next sqlflow with this source stores {intent.name}",
+        )
 
     @contextlib.contextmanager
     def _job(self, statement: Statement, kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
@@ -308,11 +382,15 @@ class Session:
             message = error.message
             raise
         finally:
-            job.end(state, message)
+            if not (self._leaving and state == "done"):
+                job.end(state, message)
 
     def _tell(self, notes: Iterable[str]) -> None:
         for note in notes:
             self.observer.note(note)
+
+
+_LEFT = ("train", "auto", "predict", "evaluate")  # kinds of statements whose jobs can be left
 
 
 def measured_on(rows: spec.Rows) -> str:

@@ -106,9 +106,10 @@ TRAIN = (
     Attribute(
         "train.num_workers",
         "integer",
-        "Workers that train the model together.",
-        1,
-        low=1,
+        "1 trains in a worker that has a master, and goes on from its last checkpoint when it dies; "
+        "0 in one process without a master.",
+        0,
+        low=0,
         aliases=("num_workers", "train.workers"),
     ),
     Attribute("train.num_ps", "integer", "Parameter servers.", 0, low=0, aliases=("num_ps",)),
@@ -118,6 +119,61 @@ TRAIN = (
         "How workers share the work; auto chooses by the size of the model.",
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
+    ),
+    Attribute(
+        "train.checkpoint_steps",
+        "integer",
+        "A job with a master writes a checkpoint after so many steps; 0 goes by time alone.",
+        0,
+        low=0,
+        aliases=("checkpoint_steps",),
+    ),
+    Attribute(
+        "train.checkpoint_secs",
+        "number",
+        "A job with a master writes a checkpoint after so many seconds; 0 goes by steps alone.",
+        30.0,
+        low=0,
+        aliases=("checkpoint_secs",),
+    ),
+    Attribute(
+        "train.keep_checkpoint_max",
+        "integer",
+        "How many checkpoints are kept, at least 2; 0 keeps all.",
+        3,
+        low=0,
+        aliases=("keep_checkpoint_max",),
+    ),
+    Attribute(
+        "validation.steps",
+        "integer",
+        "Measure the held-out rows after so many steps too, not only at the end of each epoch; 0 does not.",
+        0,
+        low=0,
+        aliases=("evaluation_steps", "train.evaluation_steps"),
+    ),
+    Attribute(
+        "validation.secs",
+        "number",
+        "Measure the held-out rows after so many seconds too; 0 does not.",
+        0.0,
+        low=0,
+    ),
+    Attribute(
+        "validation.start_delay_secs",
+        "number",
+        "Seconds until the first measurement that validation.secs asks for.",
+        0.0,
+        low=0,
+        aliases=("evaluation_start_delay_secs",),
+    ),
+    Attribute(
+        "validation.throttle_secs",
+        "number",
+        "Seconds between two measurements in the middle of an epoch, at least.",
+        0.0,
+        low=0,
+        aliases=("evaluation_throttle_secs",),
     ),
     Attribute(
         "validation.fraction",
@@ -207,15 +263,36 @@ WITHOUT_EFFECT = {
     "train.verbose": "progress is always shown",
 }
 
+_WORKERS = "Workers that share the rows, as processes of this machine; 0 is one process without a master."
+_MOST_WORKERS = 1000
+
 PREDICT = (
     Attribute(
         "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
+    ),
+    Attribute(
+        "predict.num_workers",
+        "integer",
+        _WORKERS,
+        0,
+        low=0,
+        high=_MOST_WORKERS,
+        aliases=("num_workers", "predict.workers"),
     ),
 )
 
 EVALUATE = (
     Attribute(
         "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
+    ),
+    Attribute(
+        "evaluate.num_workers",
+        "integer",
+        _WORKERS,
+        0,
+        low=0,
+        high=_MOST_WORKERS,
+        aliases=("num_workers", "evaluate.workers"),
     ),
     Attribute(
         "validation.metrics",

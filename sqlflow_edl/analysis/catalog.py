@@ -181,10 +181,6 @@ PLANNED_MODELS = (
 # Attributes of other systems that mean something and cannot be had: what to write instead.
 PLANNED_ATTRIBUTES = {
     **dict.fromkeys(
-        (f"validation.{name}" for name in ("steps", "secs", "start_delay_secs", "throttle_secs")),
-        "leave it out: held-out rows are measured at the end of each epoch",
-    ),
-    **dict.fromkeys(
         (f"{prefix}{part}_optimizer" for prefix in ("", "model.") for part in ("linear", "dnn")),
         "one optimizer trains both parts: write optimizer = adam",
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, losses, own, steps, warm_start, weights
+from sqlflow_edl.analysis import catalog, labels, losses, own, running, steps, warm_start, weights
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
 from sqlflow_edl.analysis.columns import Resolver
@@ -124,6 +124,9 @@ class TrainingPlan:
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
             weights=row_weights,
             training=training,
+            evaluation=running.evaluation(self.settings),
+            checkpoints=running.checkpoints(self.settings),
+            cluster=running.cluster(self.settings),
             validation=self.validation,
             own=own.stored(choice.own, _given(choice, self.settings.resolved), theirs)
             if choice.own
@@ -375,14 +378,14 @@ def _refuse_unbuilt(
     def refuse(what: str, span: Span | None, hint: str) -> None:
         errors.append(SemanticError(f"{what} is not there yet", span=span, hint=hint))
 
-    one = {"train.num_workers": 1, "train.num_ps": 0}
-    for name, only in one.items():
-        if name in resolved and resolved[name].value != only:
-            refuse(
-                f"{name} above {only}",
-                resolved[name].written.span,
-                "leave it out: training runs in one process",
-            )
+    most = {
+        "train.num_workers": (1, "leave it out, or write 1: one worker trains"),
+        "train.num_ps": (0, "leave it out: the worker holds the model"),
+    }
+    for name, (number, hint) in most.items():
+        written = resolved.get(name)
+        if written is not None and isinstance(written.value, int) and written.value > number:
+            refuse(f"{name} above {number}", written.written.span, hint)
     if "train.strategy" in resolved and resolved["train.strategy"].value not in ("auto", "local"):
         refuse(
             f"the strategy {resolved['train.strategy'].value}",

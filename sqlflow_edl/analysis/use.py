@@ -47,6 +47,7 @@ def prediction(
         weights=None,
         output=spec.Output(table, column, keep),
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
+        cluster=spec.Cluster(workers=_value(attributes, "predict.num_workers", 0)),
     )
 
 
@@ -82,6 +83,7 @@ def evaluation(
         weights=_weights(trained, schema),
         output=spec.Output(str(statement.into[0]) if statement.into else ""),
         batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
+        cluster=spec.Cluster(workers=_value(attributes, "evaluate.num_workers", 0)),
     )
 
 

@@ -14,6 +14,8 @@ from importlib import import_module
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.variables import assignment
 
+MOST_WORKERS = 1000
+
 EPILOG = f"""\
 The data source is a URL such as duckdb:///demo.duckdb, in --source or in the variable SQLFLOW_SOURCE.
 
@@ -90,6 +92,17 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--dry-run", action="store_true", help="the plan of each statement; nothing is trained or written"
     )
+    run.add_argument(
+        "--workers",
+        metavar="N",
+        type=workers,
+        help="run every job with a master and N workers, as processes of this machine; 0: in one process",
+    )
+    run.add_argument(
+        "--detach",
+        action="store_true",
+        help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
+    )
     run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
     compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
@@ -136,6 +149,13 @@ def _job_command(
         parser.add_argument("id", metavar="ID", help="of the job, or its beginning or end")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
+
+
+def workers(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
+    return number
 
 
 def _variables(command: argparse.ArgumentParser) -> None:

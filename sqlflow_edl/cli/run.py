@@ -18,6 +18,7 @@ from sqlflow_edl.cli.output import FORMATS
 from sqlflow_edl.cli.programs import Text, texts
 from sqlflow_edl.cli.variables import rendered
 from sqlflow_edl.render import render
+from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 from sqlflow_edl.syntax import Statement
 
@@ -31,7 +32,13 @@ def run(options: argparse.Namespace) -> int:
     program = Text("", "")
     try:
         create = options.create and not options.dry_run
-        with Session(options.source, dialect=options.dialect, create=create, observer=narrator) as session:
+        with Session(
+            options.source,
+            dialect=options.dialect,
+            create=create,
+            observer=narrator,
+            workers=options.workers,
+        ) as session:
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):
                 text = rendered(program.text, dict(options.var))
@@ -62,6 +69,7 @@ class Run:
         self._narrator = narrator
         self._format = FORMATS[options.format]
         self._dry = options.dry_run
+        self._detach = options.detach
         self._goes_on = options.on_error == "continue" or options.dry_run
         self._debug = options.debug
         self._counts: Counter[str] = Counter()
@@ -84,7 +92,7 @@ class Run:
         try:
             if not self._dry:
                 self._narrator.begins(step)
-            result = self._session.plan(statement) if self._dry else self._session.execute(statement)
+            result = self._do(step, statement)
             footer = ""
             if result.reader is not None:
                 self._narrator.clear()
@@ -102,6 +110,13 @@ class Run:
             self._counts["OK"] += 1
             self._narrator.ends(step, result, footer, time.monotonic() - began)
             self._made(step, statement)
+
+    def _do(self, step: Step, statement: Statement) -> Result:
+        if self._dry:
+            return self._session.plan(statement)
+        if self._detach and step.number == step.total:
+            return self._session.leave(statement)
+        return self._session.execute(statement)
 
     def _fail(
         self, step: Step, statement: Statement, error: SQLFlowError, text: Text, seconds: float

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edl.data.jobs import JobFolder
-from edl.data.pinned import write_pinned
-from edl.data.source import Pinned
 from edl.instance.client import TrainingProcess
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.outcome import Outcome
@@ -34,13 +32,11 @@ class LocalSubmitter:
         self,
         job: JobFolder,
         framework: str,
-        pinned: Pinned,
         on_event: Callable[[Progress | EpochEnd], None],
         *,
         weights: Path | None = None,
     ) -> Outcome:
-        """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed."""
-        write_pinned(job.rows, pinned)
+        """Run the program in the job folder on its pinned rows, and wait for it; JobError says how it failed."""
         self.warm(framework)
         process = self._process
         if process is None:

@@ -70,7 +70,7 @@ class SupervisedJob:
         raised when that has ended; a second interrupt kills it. Of a detached job, it ends the wait only.
         """
         try:
-            return follow(self.job, on_event, runs=self._runs)
+            return follow(self.job, on_event, runs=lambda: self.runs)
         except BaseException:
             if self._lifeline is not None:
                 self._end(self.cancel)
@@ -106,7 +106,9 @@ class SupervisedJob:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _runs(self) -> bool:
+    @property
+    def runs(self) -> bool:
+        """Whether the supervisor has not ended."""
         return self._process.poll() is None
 
     def _end(self, tell: Callable[[], None]) -> None:

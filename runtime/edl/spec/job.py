@@ -145,9 +145,12 @@ class Weights(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """How many instances, and how they share the work; the strategy `auto` lets the compiler choose."""
+    """How many instances, and how they share the work; the strategy `auto` lets the compiler choose.
 
-    workers: int = 1
+    workers: processes with a master of their own; 0: the job runs in one process, without a master.
+    """
+
+    workers: int = 0
     parameter_servers: int = 0
     strategy: Literal["auto", "local", "async", "sync", "allreduce"] = "auto"
 

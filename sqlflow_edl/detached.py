@@ -1,0 +1,78 @@
+"""Jobs that go on when their client has left: what is to become of what they make, kept in the job folder.
+
+An embedded database is opened by one process at a time, so a job that was left cannot store its model or its table
+itself. The next session with the same data source does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from edl.cluster.events import read_end
+from edl.cluster.folder import ClusterFolder
+from edl.data import Source, jobs
+from edl.data.results import ResultFolder
+from edl.errors import SpecError, SQLFlowError
+from edl.models.records import ModelRecord
+from edl.models.registry import Registry
+from edl.tasks.outcome import Outcome
+
+_FILE = "intent.json"
+
+
+class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be done with what a job makes. source: its URL. name: of a model, or of a table."""
+
+    kind: Literal["train", "predict", "evaluate"]
+    source: str
+    name: str
+    record: ModelRecord | None = None  # of a model
+
+
+def keep(job: jobs.JobFolder, intent: Intent) -> None:
+    """Note what is to become of the job."""
+    (job.path / _FILE).write_bytes(msgspec.json.encode(intent))
+
+
+def take_home(source: Source, registry: Registry) -> Iterator[str]:
+    """Store what jobs of this source made when nobody was there; a sentence for each."""
+    for job in jobs.unclaimed():
+        intent = _intent(job)
+        if intent is None or intent.source != source.url:
+            continue
+        with job.claim() as ours:
+            if ours:
+                yield _store(job, intent, source, registry)
+
+
+def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Registry) -> str:
+    end = read_end(ClusterFolder(job.path).events)
+    if not isinstance(end, Outcome):
+        job.end("failed", "nothing says how it ended")
+        return f"job {job.id} left nothing"
+    try:
+        if intent.record is not None:
+            record = msgspec.structs.replace(intent.record, metrics=end.figures)
+            version = registry.save(intent.name, job.path / end.archive, record)
+            done = f"stored the model {intent.name}@{version}"
+        else:
+            rows = ResultFolder(job.results).read(end.tasks)
+            source.stage(intent.name, job.id, 0, 0, rows)
+            done = f"wrote {source.commit(intent.name, job.id, 1):,} rows to {intent.name}"
+    except SQLFlowError as error:
+        job.end("failed", error.message)
+        return f"what job {job.id} made could not be stored: {error.message}"
+    job.end("done")
+    return f"job {job.id} had finished: {done}"
+
+
+def _intent(job: jobs.JobFolder) -> Intent | None:
+    try:
+        return msgspec.json.decode((job.path / _FILE).read_bytes(), type=Intent)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"what is to become of job {job.id} cannot be read: {error}") from None

@@ -1,0 +1,141 @@
+"""Statements that run with a master and workers, and jobs that are left and come home."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sqlflow_edl
+from edl.cluster import client
+from edl.data import jobs
+from edl.errors import ErrorList, SQLFlowError
+from edl.tasks.events import Tally
+from sqlflow_edl.observer import Silent
+from sqlflow_edl.results import Result
+from sqlflow_edl.session import Session
+
+TABLES = Path(__file__).parent / "tables.sql"
+QUERY = "SELECT age, city, income FROM people"
+TRAIN = (
+    f"{QUERY} TO TRAIN DNNRegressor WITH epochs = 2, hidden_units = [8], model.framework = torch LABEL income"
+)
+
+
+class Heard(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.tallies: list[Tally] = []
+        self.notes: list[str] = []
+
+    def progress(self, event: object) -> None:
+        if isinstance(event, Tally):
+            self.tallies.append(event)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def run(session: Session, text: str) -> list[Result]:
+    return list(session.run(text))
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    url = f"duckdb:///{tmp_path}/db.duckdb"
+    with sqlflow_edl.connect(url, create=True) as session:
+        run(session, TABLES.read_text(encoding="utf-8"))
+    yield url
+
+
+def test_a_statement_with_workers_gives_what_one_without_gives(url: str) -> None:
+    heard = Heard()
+    with Session(url, observer=heard) as session:
+        [alone] = run(session, f"{TRAIN} INTO alone")
+        assert not heard.tallies
+        one = TRAIN.replace("WITH ", "WITH train.num_workers = 1, ")
+        [served] = run(session, f"{one} INTO served")
+        assert heard.tallies
+        assert served.figures == alone.figures
+        predictions = [
+            run(session, f"{QUERY} TO PREDICT USING {model} WITH predict.num_workers = {workers}")[
+                0
+            ].to_arrow()
+            for model, workers in (("alone", 0), ("served", 2))
+        ]
+        assert predictions[0].equals(predictions[1])
+        measured = [
+            run(session, f"{QUERY} TO EVALUATE alone WITH evaluate.num_workers = {workers}")[0].to_arrow()
+            for workers in (0, 2)
+        ]
+        assert measured[0].equals(measured[1])
+
+
+def test_no_rows_need_no_workers(url: str) -> None:
+    with Session(url) as session:
+        run(session, f"{TRAIN} INTO m")
+    with Session(url, workers=2) as session:
+        [result] = run(session, f"{QUERY} WHERE age < 0 TO PREDICT none.income USING m")
+        assert result.rows == 0
+
+
+def test_training_with_several_workers_is_a_named_error(url: str) -> None:
+    with (
+        Session(url, workers=4) as session,
+        pytest.raises(SQLFlowError, match="training with 4 workers is not there"),
+    ):
+        run(session, f"{TRAIN} INTO m")
+
+
+def test_a_job_that_is_left_comes_home_with_the_next_session(url: str) -> None:
+    with Session(url) as session:
+        [statement] = session.parse(f"{TRAIN} INTO left_alone")
+        result = session.leave(statement)
+    [job] = jobs.jobs()
+    assert job.id in result.message
+    outcome = client.attach(job, lambda event: None)
+    heard = Heard()
+    with Session(url, observer=heard) as session:
+        assert heard.notes == [f"job {job.id} had finished: stored the model left_alone@1"]
+        assert job.status().state == "done"
+        [measured] = run(session, f"{QUERY} TO EVALUATE left_alone")
+        assert measured.to_arrow().num_rows == 1
+        [statement] = session.parse(f"{QUERY} TO PREDICT later.income USING left_alone")
+        session.leave(statement)
+    assert outcome.archive
+    client.attach(jobs.jobs()[-1], lambda event: None)
+    with Session(url) as session:
+        rows = run(session, "SELECT count(*) FROM later")[0].to_arrow()
+        assert rows.column(0).equals(run(session, "SELECT count(*) FROM people")[0].to_arrow().column(0))
+
+
+def test_a_job_of_another_source_is_left_where_it_is(url: str, tmp_path: Path) -> None:
+    with Session(url) as session:
+        session.leave(session.parse(f"{TRAIN} INTO m")[0])
+    [job] = jobs.jobs()
+    client.attach(job, lambda event: None)
+    with sqlflow_edl.connect(f"duckdb:///{tmp_path}/other.duckdb", create=True):
+        assert job.status().unclaimed
+
+
+def test_a_statement_that_stores_nothing_cannot_be_left(url: str) -> None:
+    with Session(url) as session, pytest.raises(SQLFlowError, match="leaves nothing behind to come back for"):
+        session.leave(session.parse("SELECT 1")[0])
+
+
+def test_the_command_leaves_its_last_job(url: str) -> None:
+    command = [sys.executable, "-m", "sqlflow_edl.cli.main", "run", "--source", url, "--detach", "-e"]
+    done = subprocess.run([*command, f"{TRAIN} INTO m"], capture_output=True, text=True, check=True)
+    [job] = jobs.jobs()
+    assert f"sqlflow attach {job.id}" in done.stderr
+    client.attach(job, lambda event: None)
+    assert job.status().unclaimed
+
+
+def test_too_many_workers_are_refused(url: str) -> None:
+    with Session(url) as session, pytest.raises((SQLFlowError, ErrorList), match=r"predict\.num_workers"):
+        run(session, f"{QUERY} TO PREDICT USING m WITH predict.num_workers = 100000")
