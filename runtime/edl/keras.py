@@ -18,9 +18,9 @@ from edl.errors import JobError
 from edl.features import Entry, Features, Inputs
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
-from edl.nn.rows.combining import Combiner, check_combiner, divisor
+from edl.nn.rows.combining import Combiner, check_combiner, divisor, needed
 from edl.nn.rows.placement import firsts, grouped, is_outside, is_table
-from edl.nn.rows.reading import look_up
+from edl.nn.rows.reading import Listed, look_up
 from edl.spec import Embedding as EmbeddingFeature
 
 if "keras" not in sys.modules:
@@ -40,9 +40,10 @@ if keras.backend.backend() != "tensorflow":
 class Embedding(keras.layers.Layer):
     """Rows of a table outside of the graph, for ids that are features: an input of the model, or several.
 
-    Called with ids int64 (n,) it gives (n, dim); with (n, k), or a list of k inputs (n,), it gives (n, k, dim), or with
-    a combiner (sum, mean, sqrtn) their rows combined, (n, dim). Ids are any int64. A step costs as much as the rows of
-    its minibatch, whatever the size of the table. The job's optimizer moves them lazily: see `edl.nn.rows.rules`.
+    Called with ids int64 (n,) it gives (n, dim); with (n, k), or a list of k inputs (n,), it gives (n, k, dim), or
+    with a combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any
+    int64. A step costs as much as the rows of its minibatch, whatever the size of the table. The job's optimizer moves
+    them lazily: see `edl.nn.rows.rules`.
 
     table: its name; layers that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
     of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
@@ -77,6 +78,9 @@ class Embedding(keras.layers.Layer):
     def call(self, ids: Any) -> Any:
         tensors = list(ids) if isinstance(ids, list | tuple) else [ids]
         found = look_up(self.spec, tensors, self.first or (0,) * len(tensors))
+        if isinstance(found.places, Listed):
+            rows = keras.ops.shape(tensors[0])[0]
+            return summed_lists(found.block, found.places, rows, needed(self.combiner, self.spec.name))
         return combined(keras.ops.take(found.block, found.places, axis=0), self.combiner)
 
     def get_config(self) -> dict[str, Any]:
@@ -89,6 +93,19 @@ class Embedding(keras.layers.Layer):
             "num_ids": spec.num_ids,
             "first": self.first,
         }
+
+
+def summed_lists(block: Any, listed: Listed, rows: Any, combiner: Combiner) -> Any:
+    """The rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
+    weights = keras.ops.convert_to_tensor(listed.weights)
+    vectors = keras.ops.take(block, listed.places, axis=0) * weights[:, None]
+    sums = keras.ops.segment_sum(vectors, listed.rows, num_segments=rows)
+    if combiner == "sum":
+        return sums
+    shares = weights if combiner == "mean" else keras.ops.square(weights)
+    norm = keras.ops.segment_sum(shares, listed.rows, num_segments=rows)
+    norm = norm if combiner == "mean" else keras.ops.sqrt(norm)
+    return sums / keras.ops.where(norm == 0, 1.0, norm)[:, None]
 
 
 def combined(vectors: Any, combiner: Combiner | None) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,9 +16,9 @@ from torch import nn
 from edl.features import Entry, Features
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
-from edl.nn.rows.combining import Combiner, check_combiner, divisor
+from edl.nn.rows.combining import Combiner, check_combiner, divisor, needed
 from edl.nn.rows.placement import firsts, grouped, is_outside, is_table
-from edl.nn.rows.reading import look_up
+from edl.nn.rows.reading import Listed, look_up
 from edl.spec import Embedding as EmbeddingFeature
 
 BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
@@ -60,8 +61,9 @@ class Embedding(nn.Module):
     """Rows of a table outside of the graph, for ids that are features: an array of them, or several.
 
     Called with ids int64 (n,) it gives (n, dim); with (n, k), or k arrays (n,), it gives (n, k, dim), or with a
-    combiner (sum, mean, sqrtn) their rows combined, (n, dim). Ids are any int64. A step costs as much as the rows of
-    its minibatch, whatever the size of the table. The job's optimizer moves them lazily: see `edl.nn.rows.rules`.
+    combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any int64. A
+    step costs as much as the rows of its minibatch, whatever the size of the table. The job's optimizer moves them
+    lazily: see `edl.nn.rows.rules`.
 
     table: its name; modules that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
     of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
@@ -87,8 +89,27 @@ class Embedding(nn.Module):
 
     def forward(self, *ids: torch.Tensor) -> torch.Tensor:
         found = look_up(self.spec, ids, self.first or (0,) * len(ids))
-        block, places = torch.as_tensor(found.block), torch.as_tensor(found.places)
+        block, places = torch.as_tensor(found.block), as_tensors(found.places)
+        if isinstance(places, Listed):
+            return summed_lists(block, places, len(ids[0]), needed(self.combiner, self.spec.name))
         return combined(nn.functional.embedding(places, block), self.combiner)
+
+
+def as_tensors(places: Any) -> Any:
+    """Places as tensors, of arrays or of tensors."""
+    return Listed(*map(torch.as_tensor, places)) if isinstance(places, Listed) else torch.as_tensor(places)
+
+
+def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combiner) -> torch.Tensor:
+    """The rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
+    vectors = nn.functional.embedding(listed.places, block) * listed.weights[:, None]
+    sums = block.new_zeros(rows, block.shape[1]).index_add(0, listed.rows, vectors)
+    if combiner == "sum":
+        return sums
+    shares = listed.weights if combiner == "mean" else listed.weights.square()
+    norm = block.new_zeros(rows).index_add(0, listed.rows, shares)
+    norm = norm if combiner == "mean" else norm.sqrt()
+    return sums / torch.where(norm == 0, 1.0, norm)[:, None]
 
 
 def combined(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:

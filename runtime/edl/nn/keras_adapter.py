@@ -31,7 +31,7 @@ from edl.nn.adapter import (
 )
 from edl.nn.keras_rows import clipped, row_optimizer, with_rows_inside
 from edl.nn.rows.tables import Fetched, RowGradients, Tables
-from edl.nn.structure import Array, Features, count_rows, map_arrays
+from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
 from edl.program import Program, user_code
 
 Tensor = Any
@@ -67,14 +67,14 @@ class KerasAdapter:
         self.model = model
         self._program = program
         self.tables = Tables(seed)
-        tensors = map_arrays(tf.convert_to_tensor, features)
+        tensors = map_arrays(tf.convert_to_tensor, plain(features))
         with user_code(program.file, "the model"), self.tables.discovered(features, tensors):
             outputs = model(tensors, training=False)  # creates the weights of layers that wait for a shape
         _check_one_tensor(outputs)
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
         fetched = self.tables.fetch(self.tables.keys(features), 0, 1, train=False)
-        rows = map_arrays(_any_rows, features), *_any_fetched(fetched)
+        rows = map_arrays(_any_rows, plain(features)), *_any_fetched(fetched)
         self._predict = _compiled(self._infer, *rows)
         if labels is not None:
             self._prepare_training(rows, labels, outputs)
@@ -100,7 +100,7 @@ class KerasAdapter:
         with self._user_code("the training step"):
             self._walk = self.tables.walk(rows.features, rows.size)
             losses = self._train(
-                rows.features, rows.labels, rows.size, weights=rows.weights, rates=rows.rates
+                plain(rows.features), rows.labels, rows.size, weights=rows.weights, rates=rows.rates
             )
         values: Floats = losses.numpy()
         return values
@@ -109,7 +109,7 @@ class KerasAdapter:
         fetched = self._fetched(features, train=True)
         with self._user_code("the training step"):
             loss, gradients, blocks = self._gradients(
-                features, fetched.blocks, fetched.places, labels, weights=weights
+                plain(features), fetched.blocks, fetched.places, labels, weights=weights
             )
         values = dict(zip(self._trainable, gradients, strict=True))
         return Gradients(float(loss), values | _by_row(fetched, blocks))
@@ -124,13 +124,15 @@ class KerasAdapter:
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         fetched = self._fetched(features, train=False)
         with self._user_code("the evaluation"):
-            outputs, loss = self._evaluate(features, fetched.blocks, fetched.places, labels, weights=weights)
+            outputs, loss = self._evaluate(
+                plain(features), fetched.blocks, fetched.places, labels, weights=weights
+            )
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
         fetched = self._fetched(features, train=False)
         with self._user_code("the prediction"):
-            outputs: Array = self._predict(features, fetched.blocks, fetched.places).numpy()
+            outputs: Array = self._predict(plain(features), fetched.blocks, fetched.places).numpy()
         return outputs
 
     def get_weights(self) -> dict[str, Array]:
@@ -303,7 +305,7 @@ def _compiled(function: Callable[..., Any], *signature: Any) -> Any:
 
 def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
     """The signatures of blocks and places."""
-    return map_arrays(_any_rows, fetched.blocks), [_any_rows(places) for places in fetched.places]
+    return map_arrays(_any_rows, fetched.blocks), tf.nest.map_structure(_any_rows, fetched.places)
 
 
 def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:

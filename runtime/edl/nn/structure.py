@@ -1,4 +1,7 @@
-"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, all with the rows first."""
+"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, all with the rows first.
+
+Lists of ids (`edl.Ragged`) stand among them as arrays do; a framework gets their counts (`plain`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.errors import JobError
+from edl.ragged import Ragged
 
 Array = npt.NDArray[Any]
 Features = Any  # Array | dict[str, Features] | tuple[Features, ...]
@@ -35,6 +39,11 @@ def arrays(features: Features, path: str = "features") -> Iterator[tuple[str, An
         yield path, features
 
 
+def plain(features: Features) -> Features:
+    """What a framework is given: lists of ids as the number of each row's."""
+    return map_arrays(lambda array: array.counts if isinstance(array, Ragged) else array, features)
+
+
 def count_rows(features: Features) -> int:
     """Rows of the first array."""
     return next((len(array) for _, array in arrays(features)), 0)
@@ -56,7 +65,7 @@ def checked_features(features: Features, rows: int) -> Features:
 def checked_labels(labels: object, rows: int) -> Array:
     """Labels as float32 (n, k) or int64 (n,); JobError says what they are instead."""
     _check("labels", labels, rows)
-    array = _narrow(labels)
+    array = _narrowed(labels)
     if array.dtype == np.float32 and array.ndim < 2:
         raise JobError(
             f"feed gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
@@ -81,7 +90,7 @@ def checked_weights(weights: object, rows: int) -> Array | None:
 
 
 def _check(path: str, array: object, rows: int) -> None:
-    if not isinstance(array, np.ndarray) or array.ndim == 0:
+    if not isinstance(array, np.ndarray | Ragged) or array.ndim == 0:
         hint = "arrays of NumPy, one row per row of the batch"
         raise JobError(f"feed gives a {type(array).__name__} as {path}", hint=hint)
     if array.dtype.kind not in "fiub":
@@ -90,7 +99,11 @@ def _check(path: str, array: object, rows: int) -> None:
         raise JobError(f"feed gives {len(array)} rows as {path} for a batch of {rows}")
 
 
-def _narrow(array: Any) -> Array:
+def _narrow(array: Any) -> Any:
+    return array if isinstance(array, Ragged) else _narrowed(array)
+
+
+def _narrowed(array: Any) -> Array:
     if array.dtype.kind in "fb":
         return np.asarray(array, dtype=np.float32)
     return np.asarray(array, dtype=np.int64)

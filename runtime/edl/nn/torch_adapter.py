@@ -30,10 +30,10 @@ from edl.nn.adapter import (
     refuse_weights_for_scalar,
 )
 from edl.nn.rows.tables import Fetched, Keys, RowGradients, Tables
-from edl.nn.structure import Array, Features, count_rows, map_arrays
+from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
 from edl.nn.torch_rows import row_optimizer, with_rows_inside
 from edl.program import Program, user_code
-from edl.torch import BLOCKS
+from edl.torch import BLOCKS, as_tensors
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 _SHARED_WORK = 1e8  # rows x parameters of a call from which on threads share its operations
@@ -260,7 +260,7 @@ class _Block:
     """The rows of a minibatch as leaves of its graph."""
 
     def __init__(self, fetched: Fetched, train: bool) -> None:
-        self.places = [torch.from_numpy(places) for places in fetched.places]
+        self.places = [as_tensors(places) for places in fetched.places]
         self.rows = {
             name: torch.from_numpy(block).requires_grad_(train) for name, block in fetched.blocks.items()
         }
@@ -297,7 +297,7 @@ def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.T
     """Views of the rows, `size` at a time."""
     labels = _tensor(rows.labels).split(rows.size)
     weights = [None] * len(labels) if rows.weights is None else _tensor(rows.weights).split(rows.size)
-    features = map_arrays(lambda array: iter(_tensor(array).split(rows.size)), rows.features)
+    features = map_arrays(lambda array: iter(_tensor(array).split(rows.size)), plain(rows.features))
     for label, weight in zip(labels, weights, strict=True):
         yield map_arrays(next, features), label, weight
 
@@ -307,7 +307,7 @@ def _optional(array: Array | None) -> torch.Tensor | None:
 
 
 def _tensors(features: Features) -> Any:
-    return map_arrays(_tensor, features)
+    return map_arrays(_tensor, plain(features))
 
 
 def _tensor(array: Array) -> torch.Tensor:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import edl
 from edl import nn
 from edl.errors import JobError
 from edl.nn import Minibatches
@@ -87,6 +89,24 @@ def by_hand(weights: dict[str, Any], kernel: Any, bias: Any) -> np.ndarray:
     return outputs
 
 
+LISTS = edl.Ragged(
+    rng.integers(0, 20, 3 * N),
+    np.sort(np.concatenate([[0, 3 * N], rng.integers(0, 3 * N, N - 1)])),
+    rng.random(3 * N),
+)
+
+
+def of_lists(rows: np.ndarray, combiner: str) -> np.ndarray:
+    """The lists' vectors, row by row."""
+    assert LISTS.weights is not None
+    found = []
+    for first, last in itertools.pairwise(LISTS.offsets):
+        weights = LISTS.weights[first:last]
+        norms = {"sum": 1.0, "mean": weights.sum(), "sqrtn": np.sqrt((weights**2).sum())}
+        found.append(weights @ rows[LISTS.values[first:last]] / (norms[combiner] if last > first else 1.0))
+    return np.array(found)
+
+
 class RowCases:
     """Derived once per framework."""
 
@@ -95,11 +115,15 @@ class RowCases:
     computed: tuple[str, str]  # an edit by which the model computes ids
     other_dim: tuple[str, str]
     own_optimizer: str
+    bag: str  # a model of one table over lists of ids, with COMBINER and the inputs' SHAPE
     helpers: str  # a model of the helpers, over the categories NAMES, with SGD and OPTIONS
 
     def program(self, folder: Path, append: str = "", edit: tuple[str, str] = ("", "")) -> Program:
         assert edit[0] in self.model
         return program(folder, self.framework, append=self.model.replace(*edit) + append)
+
+    def bag_of(self, combiner: str, shape: str = "()") -> str:
+        return self.bag.replace("COMBINER", combiner).replace("SHAPE", shape)
 
     def dense(self, weights: dict[str, Any]) -> tuple[Any, Any]:
         """The kernel (12, 1) and bias among the weights."""
@@ -235,6 +259,41 @@ class RowCases:
     def test_an_optimizer_that_rows_cannot_follow_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(JobError, match="rows of a table cannot follow the optimizer Own"):
             create(self.program(tmp_path, append=self.own_optimizer))
+
+    @pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
+    def test_lists_are_combined_by_their_weights(self, tmp_path: Path, combiner: str) -> None:
+        assert 0 in LISTS.counts
+        subject = program(tmp_path, self.framework, append=self.bag_of(f"'{combiner}'"))
+        features = {"tags": LISTS}
+        adapter = nn.create(subject, {"tags": LISTS[:2]}, LABELS[:2], seed=1)
+        before = adapter.evaluate(features, LABELS)
+        expected = of_lists(RowTable(TableSpec("tags", 1), 1).read(np.arange(20)), combiner)
+        np.testing.assert_allclose(before.outputs, expected, rtol=1e-4, atol=1e-7)
+        adapter.train(Minibatches(features, LABELS, 20))
+        weights = adapter.get_weights()
+        assert weights["tags:ids"].tolist() == list(range(20))
+        rows = table_of(weights, "tags", 1)
+        np.testing.assert_allclose(adapter.predict(features), of_lists(rows, combiner), rtol=1e-4, atol=1e-6)
+        assert adapter.evaluate(features, LABELS).loss < before.loss
+        with pytest.raises(JobError, match="the table tags is read by lists of ids"):
+            adapter.standalone()
+
+    def test_lists_of_one_length_train_as_an_array_does(self, tmp_path: Path) -> None:
+        many = FEATURES["many"]
+        kinds = {"lists": edl.Ragged(many.ravel(), 3 * np.arange(N + 1)), "array": many}
+        outputs = []
+        for kind, tags in kinds.items():
+            page = self.bag_of("'mean'", "()" if kind == "lists" else "(3,)")
+            subject = program(tmp_path / kind, self.framework, append=page)
+            adapter = nn.create(subject, {"tags": tags[:2]}, LABELS[:2], seed=1)
+            adapter.train(Minibatches({"tags": tags}, LABELS, 20))
+            outputs.append(adapter.predict({"tags": tags}))
+        np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-5, atol=1e-7)
+
+    def test_lists_need_a_combiner(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework, append=self.bag_of("None"))
+        with pytest.raises(JobError, match="nothing says how they become one vector"):
+            nn.create(subject, {"tags": LISTS[:2]}, LABELS[:2], seed=1)
 
     # With clipnorm, categories that share a table are clipped as the one parameter that they are.
     @pytest.mark.parametrize(

@@ -25,6 +25,19 @@ class Own(keras.optimizers.SGD):
 def optimizer():
     return Own(0.1)
 """
+    bag = """
+
+from edl.keras import Embedding
+
+
+def custom_model():
+    inputs = {"tags": keras.Input(SHAPE, dtype="int64", name="tags")}
+    return keras.Model(inputs, Embedding("tags", 1, COMBINER)(inputs["tags"]))
+
+
+def optimizer():
+    return keras.optimizers.SGD(0.1)
+"""
     helpers = """
 
 from edl.keras import weighted_sum

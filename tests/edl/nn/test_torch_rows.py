@@ -27,6 +27,24 @@ class Own(torch.optim.SGD):
 def optimizer(parameters):
     return Own(parameters, 0.1)
 """
+    bag = """
+
+from edl.torch import Embedding
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tags = Embedding("tags", 1, COMBINER)
+        self.none = nn.Parameter(torch.zeros(1))  # an optimizer of torch wants one
+
+    def forward(self, features):
+        return self.tags(features["tags"]) + 0 * self.none
+
+
+def optimizer(parameters):
+    return torch.optim.SGD(parameters, 0.1)
+"""
     helpers = """
 
 from edl.torch import WeightedSum, clipped

@@ -21,3 +21,13 @@ def check_combiner(combiner: str | None) -> None:
 def divisor(combiner: Combiner, count: int) -> float:
     """What the sum of `count` rows is multiplied with."""
     return {"sum": 1.0, "mean": 1.0 / count, "sqrtn": 1.0 / math.sqrt(count)}[combiner]
+
+
+def needed(combiner: Combiner | None, table: str) -> Combiner:
+    """The combiner of a layer that reads lists. JobError: it has none."""
+    if combiner is None:
+        raise JobError(
+            f"the table {table} is read by lists of ids, and nothing says how they become one vector",
+            hint=f"Embedding(..., combiner=...): {', '.join(get_args(Combiner))}",
+        )
+    return combiner

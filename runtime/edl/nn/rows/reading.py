@@ -23,6 +23,7 @@ import numpy.typing as npt
 from edl.errors import JobError
 from edl.nn.rows.table import Ids, RowTable, TableSpec
 from edl.nn.structure import Array, Features, arrays
+from edl.ragged import Ragged
 
 Tensor = Any
 
@@ -33,20 +34,44 @@ class Read(NamedTuple):
     paths: tuple[str, ...]
     first: tuple[int, ...]
 
-    def ids(self, features: Mapping[str, Array]) -> Ids:
-        """The table's ids: of one array in its shape, of several (n,) as (n, arrays)."""
+    def ids(self, features: Mapping[str, Array | Ragged]) -> Ids | Ragged:
+        """The table's ids: of one array in its shape, of several (n,) as (n, arrays); of lists as lists."""
+        array = features[self.paths[0]]
+        if isinstance(array, Ragged):
+            return Ragged(array.values + self.first[0], array.offsets, array.weights)
         if len(self.paths) == 1:
-            return np.ascontiguousarray(features[self.paths[0]] + self.first[0], np.int64)
-        stacked: Ids = np.stack([features[path] for path in self.paths], axis=1)
+            return np.ascontiguousarray(array + self.first[0], np.int64)
+        stacked: Ids = np.stack([np.asarray(features[path]) for path in self.paths], axis=1)
         stacked += np.array(self.first, np.int64)
         return stacked
 
 
+class Listed(NamedTuple):
+    """Places of ids in lists: of each id its place, its row and its weight, all (t,)."""
+
+    places: Tensor
+    rows: Tensor
+    weights: Tensor
+
+
 class Found(NamedTuple):
-    """What a layer reads: rows (u, dim), and the place of each id among them, in the shape of the ids."""
+    """What a layer reads: rows (u, dim), and the place of each id among them, in the shape of the ids or as lists."""
 
     block: Tensor
-    places: Tensor
+    places: Tensor | Listed
+
+
+def flat(ids: Ids | Ragged) -> Ids:
+    """All ids, (t,)."""
+    return ids.values if isinstance(ids, Ragged) else ids.ravel()
+
+
+def shaped(places: npt.NDArray[np.int32], ids: Ids | Ragged) -> Any:
+    """The places of `flat(ids)` as a layer gets them."""
+    if not isinstance(ids, Ragged):
+        return places.reshape(ids.shape)
+    weights = np.ones(len(places), np.float32) if ids.weights is None else ids.weights.copy()
+    return Listed(places, ids.rows, weights)
 
 
 class Reading(Protocol):
@@ -85,6 +110,7 @@ class Discovery:
     ) -> None:
         self.tables: dict[str, RowTable] = dict(tables)
         self.reads: dict[str, list[Read]] = {name: [] for name in tables}
+        self.listed: set[str] = set()  # tables that are read by lists
         self._features = dict(arrays(features))
         self._paths = _paths(tensors)
         self._seed = seed
@@ -103,7 +129,10 @@ class Discovery:
         if read not in reads:
             reads.append(read)
         ids = read.ids(self._features)
-        return Found(table.read(ids.ravel()), np.arange(ids.size, dtype=np.int32).reshape(ids.shape))
+        every = flat(ids)
+        if isinstance(ids, Ragged):
+            self.listed.add(spec.name)
+        return Found(table.read(every), shaped(np.arange(len(every), dtype=np.int32), ids))
 
 
 class Bound:
@@ -137,10 +166,10 @@ def _read(spec: TableSpec, paths: Mapping[int, str], tensors: Sequence[Tensor], 
     return Read(tuple(paths[id(tensor)] for tensor in tensors), tuple(first))
 
 
-def _check_ids(spec: TableSpec, path: str, ids: npt.NDArray[Any], count: int) -> None:
+def _check_ids(spec: TableSpec, path: str, ids: npt.NDArray[Any] | Ragged, count: int) -> None:
     if ids.dtype != np.int64:
         raise JobError(
             f"the table {spec.name} is read with {path}, which is {ids.dtype}", hint="ids are int64"
         )
-    if count > 1 and ids.ndim != 1:
+    if count > 1 and (ids.ndim != 1 or isinstance(ids, Ragged)):
         raise JobError(f"the table {spec.name} is read with several arrays, of which {path} is not (n,)")

@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.errors import JobError
-from edl.nn.rows.reading import Bound, Discovery, Read, reading
+from edl.nn.rows.reading import Bound, Discovery, Read, flat, reading, shaped
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.table import Floats, Ids, RowTable, Stored, distinct_ids
 from edl.nn.structure import Array, Features, arrays
+from edl.ragged import Ragged
 
-Keys = Mapping[Read, Ids]
+Keys = Mapping[Read, Ids | Ragged]
 Places = npt.NDArray[np.int32]
 
 
@@ -35,11 +36,12 @@ class RowGradients(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The rows of a minibatch. ids, blocks: by table, (u,) and (u, dim). places: of each read, group by group."""
+    """The rows of a minibatch. ids, blocks: by table, (u,) and (u, dim). places: of each read, group by group,
+    as `shaped` gives them."""
 
     ids: Mapping[str, Ids]
     blocks: dict[str, Floats]
-    places: list[Places]
+    places: list[Any]
 
 
 class _Group(NamedTuple):
@@ -76,6 +78,7 @@ class Tables:
         self._seed = seed
         self.tables: dict[str, RowTable] = {}
         self._groups: tuple[_Group, ...] = ()
+        self._listed: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self.tables)
@@ -86,7 +89,7 @@ class Tables:
         discovery = Discovery(features, tensors, self.tables, self._seed)
         with reading(discovery):
             yield
-        self.tables = discovery.tables
+        self.tables, self._listed = discovery.tables, discovery.listed
         alike: dict[tuple[Read, ...], list[str]] = {}
         for name, reads in discovery.reads.items():
             alike.setdefault(tuple(sorted(reads)), []).append(name)
@@ -122,8 +125,8 @@ class Tables:
         ids, blocks, places = {}, {}, []
         for group in self._groups:
             parts = [keys[read][start:end] for read in group.reads]
-            flat = parts[0].ravel() if len(parts) == 1 else np.concatenate([part.ravel() for part in parts])
-            distinct, where = distinct_ids(flat)
+            every = [flat(part) for part in parts]
+            distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
             places += _split(where, parts)
             for name in group.tables:
                 table = self.tables[name]
@@ -198,8 +201,13 @@ class Tables:
         return Stored(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
 
     def whole(self, name: str) -> Floats:
-        """All rows of a table whose ids are known to lie in [0, num_ids). JobError: they are not known."""
+        """All rows of a table whose ids are known to lie in [0, num_ids).
+
+        JobError: they are not known, or layers read lists of them, which no exported model takes.
+        """
         table = self.tables[name]
+        if name in self._listed:
+            raise JobError(f"the table {name} is read by lists of ids, which an exported model cannot take")
         if not table.spec.num_ids:
             raise JobError(
                 f"the table {name} takes any id, an exported model needs to know how many",
@@ -208,7 +216,7 @@ class Tables:
         return table.read(np.arange(table.spec.num_ids))
 
 
-def _split(places: Places, parts: Sequence[Ids]) -> list[Places]:
+def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:
     """The places of each part, in its shape."""
-    ends = np.cumsum([part.size for part in parts])
-    return [piece.reshape(part.shape) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)]
+    ends = np.cumsum([len(flat(part)) for part in parts])
+    return [shaped(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)]

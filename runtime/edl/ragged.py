@@ -1,0 +1,93 @@
+"""Lists of ids, a list for each row: what `feed` gives of a column of tags or of clicked items.
+
+    Ragged(values=[7, 7, 2, 5], offsets=[0, 3, 3, 4])    rows: [7, 7, 2], [] and [5]
+
+A row table reads them: `Embedding("tags", 8, "mean")`. The model itself sees how many ids each row has, int64 (n,).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import JobError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+class Ragged:
+    """values: int64 (t,), the lists one after another. offsets: int64 (n + 1,), where each begins, and the end.
+
+    weights: how much each id counts in its row, float32 (t,); None counts each once. JobError: they do not fit.
+    """
+
+    __slots__ = ("offsets", "values", "weights")
+    dtype = np.dtype(np.int64)  # of what the model sees
+    ndim = 1
+
+    def __init__(self, values: Any, offsets: Any, weights: Any = None) -> None:
+        self.values: Ints = np.ascontiguousarray(values, np.int64)
+        self.offsets: Ints = np.ascontiguousarray(offsets, np.int64)
+        self.weights: Floats | None = None if weights is None else np.ascontiguousarray(weights, np.float32)
+        self._check()
+
+    @classmethod
+    def of(cls, lists: pa.ListArray) -> Ragged:
+        """A record batch's column of lists of integers; a NULL list is empty. JobError: a list holds a NULL."""
+        ids = lists.flatten()
+        if ids.null_count:
+            raise JobError(f"{ids.null_count} ids in lists are NULL", hint="leave them out in the query")
+        counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        return cls(ids.to_numpy(), np.concatenate([[0], np.cumsum(counts)]))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} rows, {len(self.values)} ids)"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self),)
+
+    @property
+    def counts(self) -> Ints:
+        """Ids of each row, int64 (n,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """The row of each id, (t,)."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
+
+    def __getitem__(self, rows: slice) -> Ragged:
+        """Neighbouring rows, without a copy of their ids."""
+        first, last, _ = rows.indices(len(self))
+        offsets = self.offsets[first : max(first, last) + 1]
+        ids = slice(offsets[0], offsets[-1])
+        weights = None if self.weights is None else self.weights[ids]
+        return Ragged(self.values[ids], offsets - offsets[0], weights)
+
+    def take(self, order: Ints, axis: int = 0) -> Ragged:
+        """The rows of these numbers, in this order; `axis` is there because arrays have it."""
+        counts = self.counts[order]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        picked = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][order] - offsets[:-1], counts)
+        return Ragged(self.values[picked], offsets, None if self.weights is None else self.weights[picked])
+
+    def _check(self) -> None:
+        offsets = self.offsets
+        if offsets.ndim != 1 or not len(offsets) or self.values.ndim != 1:
+            raise JobError("a Ragged has values (t,) and offsets (n + 1,)")
+        if offsets[0] != 0 or offsets[-1] != len(self.values) or (np.diff(offsets) < 0).any():
+            raise JobError(
+                f"the offsets of a Ragged of {len(self.values)} values do not rise from 0 to that number"
+            )
+        if self.weights is not None and self.weights.shape != self.values.shape:
+            raise JobError(f"a Ragged has {len(self.values)} values and {len(self.weights)} weights")
