@@ -128,7 +128,7 @@ class JobFolder:
         self.remove_rows()
         if state == "cancelled":
             self._keep_log()
-        return self.update(state=state, ended=_now(), error=error)
+        return self.update(state=state, ended=self.status().ended or _now(), error=error)
 
     def remove_rows(self) -> None:
         shutil.rmtree(self.rows, ignore_errors=True)
