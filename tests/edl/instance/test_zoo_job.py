@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
+from edl.data import jobs
+from edl.data.pinned import write_pinned
+from edl.data.ranges import pin_files
 from edl.errors import SemanticError, SpecError
+from edl.instance.client import TrainingProcess
 from edl.instance.main import _options, main
 from edl.instance.zoo_job import job_spec, parameters, write_program
 from edl.models.archive import read_archive
@@ -223,3 +227,17 @@ def test_a_secret_in_the_name_of_the_data_is_refused(zoo: Path, capsys: pytest.C
     err = capsys.readouterr().err
     assert "named with a secret" in err
     assert "secret@" not in err
+
+
+def test_the_job_folder_alone_tells_another_process_what_to_run(zoo: Path, process: TrainingProcess) -> None:
+    (zoo / "zoo_numbers.py").write_text(
+        NUMBERS.partition("class Numbers")[0] + NUMBERS.partition("rows)\n\n\n")[2]
+    )
+    (zoo / "x.csv").write_text("x\n" + "\n".join(str(number / 500) for number in range(500)))
+    model = ["--model_def", "zoo_numbers.custom_model", "--model_params", "outputs=2"]
+    job = jobs.create("train")
+    write_program(job.program, job_spec(_options(["train", *model, "--training_data", "x.csv"])))
+    write_pinned(job.rows, pin_files("x.csv", job.rows))
+    outcome = process.run(job.program, job.path, lambda event: None)
+    assert (outcome.rows, outcome.steps) == (500, 8)
+    assert read_archive(job.path / outcome.archive).spec.query.source == "x.csv"
