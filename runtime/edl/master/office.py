@@ -37,6 +37,7 @@ class Office:
         self._bell = asyncio.Event()
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
+        self._asked = self._answered = 0  # writes
         self._signal: tuple[object, ...] = ()
         self.ended = asyncio.Event()  # the job is over, and that is written down
         self.left: set[str] = set()  # instances that know it
@@ -79,13 +80,19 @@ class Office:
             self._group.set()
 
     async def write(self) -> None:
-        """Write everything down."""
+        """Write everything down. Who asks while a write is under way shares the next one with all others who do."""
+        self._asked += 1
+        mine = self._asked
         async with self._writing:
+            if self._answered >= mine:
+                return
+            answered = self._asked
             finished = self.leases.finished
             kept, marks = self.leases.to_keep()
             data = encoding.encode(kept)
             await asyncio.to_thread(self._ledger.write, data)
             self.leases.written(marks)
+            self._answered = answered
             if finished:
                 self.ended.set()
         self.ring()
