@@ -1,0 +1,221 @@
+"""The fault matrix on real processes, with short leases: what the tests of training and inference do not show."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from edl.cluster.events import read_end
+from edl.cluster.snapshot import Snapshot, read_snapshot
+from edl.data.results import ResultFolder
+from edl.errors import ClusterError, JobError, SpecError
+from edl.master.ledger import MAGIC, FileLedger
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import MasterChannel
+from edl.spec import Output
+from edl.tasks.events import Tally
+from edl.tasks.ranges import STREAMED_ROWS
+from tests.edl.jobs.distributed import Event, Job, kill, table
+
+ROWS = 4 * STREAMED_ROWS
+SECONDS = 60.0  # until a wait of these tests has failed
+PREDICT = {"output": Output(column="y", keep=("x",))}
+SHORT = ("--lease-secs", "0.5")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        job = Job(table(2000), epochs=2, batch_size=256)
+        job.run_here()
+        yield job.archive
+
+
+def predicted(job: Job, tasks: int) -> pa.Table:
+    return ResultFolder(job.folder.results).read(tasks).read_all()
+
+
+def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
+    data = table(ROWS, seed=1)
+    orders = [f"worker-0/{incarnation} in a task 2" for incarnation in range(5)]
+    job = Job(data, kind="predict", weights=model, how=kill(*orders), spec=PREDICT)
+    outcome = job.run()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    assert max(event.relaunches for event in job.events if isinstance(event, Tally)) == 5
+
+
+def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for(model: Path) -> None:
+    data = table(ROWS, seed=1)
+    job = Job(data, kind="predict", weights=model, how=kill(master_arguments=SHORT), spec=PREDICT)
+    with job.start() as running:
+        frozen = threading.Event()
+
+        def freeze(event: Event) -> None:
+            if isinstance(event, Tally) and event.doing and not frozen.is_set():
+                frozen.set()
+                master = pid_of(job, lambda snapshot: snapshot.master)
+                signal_for(master, signal.SIGSTOP, seconds=20 * 0.5)
+
+        outcome = running.follow(freeze)
+    assert frozen.is_set()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+
+
+def test_a17_a_reader_that_fails_in_the_middle_of_a_range_loses_nothing(model: Path, tmp_path: Path) -> None:
+    """The first read of rows from the middle raises; what was staged of that task does not count."""
+    text = f"""
+
+from pathlib import Path
+
+from edl import data
+
+
+def custom_data_reader(pinned, folder):
+    return Failing(data.open_reader(pinned, folder))
+
+
+class Failing:
+    def __init__(self, reader):
+        self.reader, self.rows, self.schema = reader, reader.rows, reader.schema
+
+    def read(self, start, end, columns=None):
+        mark = Path({str(tmp_path / "failed")!r})
+        if start > 100_000 and not mark.exists():
+            mark.write_text("once")
+            raise OSError("the cable is out")
+        return self.reader.read(start, end, columns)
+"""
+    data = table(ROWS, seed=1)
+    job = Job(data, kind="predict", weights=model, spec=PREDICT, append=text)
+    outcome = job.run()
+    assert (tmp_path / "failed").exists()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    assert "the cable is out" in (job.folder.logs / "master.log").read_text()
+
+
+def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
+    data = table(ROWS, seed=1)
+    job = Job(data, kind="predict", workers=2, weights=model, spec=PREDICT)
+    steps = iter((0, 3))
+    wanted = [2]
+
+    def scale(event: Event) -> None:
+        if (
+            isinstance(event, Tally)
+            and event.instances == wanted[0]
+            and (number := next(steps, None)) is not None
+        ):
+            wanted[0] = number
+            with MasterChannel(job.cluster.address(), job.cluster.token()) as channel:
+                channel.call(channel.stub.Scale, pb.ScaleRequest(workers=number), 10.0)
+
+    outcome = job.run(scale)
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    instances = [event.instances for event in job.events if isinstance(event, Tally)]
+    assert 0 in instances[instances.index(2) :]
+    assert next(steps, None) is None
+
+
+def test_a26_a_second_master_leaves(tmp_path: Path) -> None:
+    first = FileLedger(tmp_path / "ledger")
+    with pytest.raises(ClusterError, match="this job has a master already"):
+        FileLedger(tmp_path / "ledger")
+    first.close()
+    FileLedger(tmp_path / "ledger").close()
+
+
+def test_a26_a_ledger_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
+    job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
+    job.cluster.path.mkdir()
+    (job.cluster.path / "ledger").write_bytes(MAGIC.replace(b"1", b"9"))
+    with pytest.raises(SpecError, match="the ledger of this job is of another version: edl-ledger 9"):
+        job.run()
+
+
+def test_a26_a_damaged_ledger_is_named(tmp_path: Path) -> None:
+    ledger = FileLedger(tmp_path / "ledger")
+    ledger.write(b"what is done")
+    assert ledger.read() == b"what is done"
+    path = tmp_path / "ledger"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    with pytest.raises(SpecError, match="is damaged"):
+        ledger.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
+    ledger = FileLedger(tmp_path / "ledger")
+    (tmp_path / "ledger.partial").symlink_to("/dev/full")
+    with pytest.raises(JobError, match="cannot be written; the disk is full"):
+        ledger.write(b"what is done")
+
+
+def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
+    job = Job(table(200_000), epochs=3, batch_size=64)
+    told = threading.Event()
+
+    def drain(event: Event) -> None:
+        if isinstance(event, Tally) and event.done and not told.is_set():
+            told.set()
+            worker = pid_of(job, lambda snapshot: snapshot.instances[0].place)
+            signal_for(worker, signal.SIGTERM)
+
+    outcome = job.run(drain)
+    assert told.is_set()
+    assert outcome.rows == 3 * 200_000
+    assert "training goes on from step" in (job.folder.logs / "master.log").read_text()
+
+
+def test_a_call_without_the_token_is_refused(model: Path) -> None:
+    job = Job(table(ROWS), kind="predict", weights=model, spec=PREDICT)
+    refused: list[str] = []
+
+    def call(event: Event) -> None:
+        if not refused:
+            with (
+                MasterChannel(job.cluster.address(), "guess") as channel,
+                pytest.raises(ClusterError) as caught,
+            ):
+                channel.call(channel.stub.Cancel, pb.CancelRequest(), 10.0)
+            refused.append(caught.value.message)
+
+    job.run(call)
+    assert "does not carry the token" in refused[0]
+
+
+def test_the_figures_of_a_job_are_written_while_it_runs_and_at_its_end(model: Path) -> None:
+    job = Job(table(ROWS), kind="predict", workers=2, weights=model, spec=PREDICT)
+    job.run()
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    assert (snapshot.tasks["predict"].done, snapshot.tasks["predict"].todo) == (4, 0)
+    assert {row.name for row in snapshot.instances} <= {"worker-0", "worker-1"}
+    assert read_end(job.cluster.events) is not None
+
+
+def pid_of(job: Job, place: Callable[[Snapshot], str]) -> int:
+    """The process of what stands at that place of the job's figures, which may be written a moment later."""
+    found: list[int] = []
+    ended = threading.Event()
+    for _ in range(int(SECONDS / 0.02)):
+        snapshot = read_snapshot(job.cluster.snapshot)
+        text = place(snapshot) if snapshot is not None and snapshot.instances else ""
+        if text.startswith("pid "):
+            found.append(int(text.removeprefix("pid ")))
+            break
+        ended.wait(0.02)
+    return found[0]
+
+
+def signal_for(pid: int, number: signal.Signals, *, seconds: float = 0.0) -> None:
+    """Send the signal; after `seconds`, SIGCONT."""
+    os.kill(pid, number)
+    if seconds:
+        threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()

@@ -1,0 +1,237 @@
+"""The fault matrix on the master's state machine: a clock in the test's hands, workers that follow a script."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.errors import JobError
+from edl.master.leases import ATTEMPTS, Kept, Leases
+from edl.spec import Training
+from edl.tasks import encoding
+from edl.tasks.exchange import Flag
+from edl.tasks.failed import Failed
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.worker.mailbox import Mailbox
+from tests.edl.master.test_schedules import finished
+
+LEASE = 10.0
+ALL: dict[TaskType, int] = dict.fromkeys((*ASIDE, "train", "predict"), 1)
+PREDICT = Plan("predict", 3 * STREAMED_ROWS)
+TRAIN = Plan("train", 4 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
+
+
+class Job:
+    """A master, and the workers that talk to it."""
+
+    def __init__(self, plan: Plan, *, stateful: bool = False) -> None:
+        self.plan = plan
+        self.stateful = stateful
+        self.now = 0.0
+        self.notes: list[str] = []
+        self.master = self._master(None)
+
+    def _master(self, kept: Kept | None) -> Leases:
+        return Leases(self.plan, kept, stateful=self.stateful, lease_secs=LEASE, note=self.notes.append)
+
+    def worker(self, name: str = "worker-0", incarnation: int = 0) -> Mailbox:
+        """A worker that has registered."""
+        box = Mailbox(name, incarnation)
+        joined = self.master.join(name, incarnation, self.now)
+        assert joined is not None
+        box.joined(joined)
+        return box
+
+    def call(self, box: Mailbox, want: dict[TaskType, int] | None = None) -> Task | None:
+        """An exchange; a task that the worker has then."""
+        box.answered(self.master.exchange(box.request(ALL if want is None else want), self.now))
+        return box.take(*ASIDE, "train", "predict")
+
+    def work(self, box: Mailbox, tasks: int = 10_000) -> list[Task]:
+        """Do so many tasks, or all there are; those that were done."""
+        done: list[Task] = []
+        task = self.call(box)
+        while task is not None and len(done) < tasks:
+            done.append(task)
+            box.tell("done", finished(task))
+            task = self.call(box) if len(done) < tasks else self.call(box, {})
+        return done
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.master.tick(self.now)
+
+    def restart(self) -> None:
+        """The master dies and comes back with all that it knew."""
+        self.master = self._master(encoding.decode(encoding.encode(self.master.to_keep()[0]), Kept))
+
+
+@pytest.mark.parametrize(
+    "moment", ["while idle", "in a task", "in the last task of an epoch", "waiting for the end"]
+)
+def test_a1_a_preempted_worker_loses_nothing(moment: str) -> None:
+    job = Job(TRAIN)
+    gone, other = job.worker("worker-0"), job.worker("worker-1")
+    if moment == "in a task":
+        assert job.call(gone)
+    elif moment == "in the last task of an epoch":
+        job.work(other, 3)
+        task = job.call(gone)
+        assert task is not None
+        assert task.settles
+    elif moment == "waiting for the end":
+        task = job.call(other)
+        while task is not None and task.type != "export":
+            other.tell("done", finished(task))
+            task = job.call(other)
+        assert task is not None
+        assert job.call(gone) is None
+        other.tell("done", finished(task))
+    job.master.lost("worker-0", 0, job.now, "preempted")
+    job.work(other)
+    state = job.master.job.state
+    assert (state.finished, state.rows, len(state.curve)) == (True, 2 * TRAIN.rows, 2)
+    assert job.master.kept.done["export"] == 1
+
+
+def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
+    job = Job(PREDICT)
+    for incarnation in range(5):
+        task = job.call(job.worker("worker-0", incarnation))
+        assert task is not None
+        assert task.id == 0
+        job.master.lost("worker-0", incarnation, job.now)
+    assert not job.master.kept.failures
+    job.work(job.worker("worker-0", 5))
+    assert job.master.job.finished
+
+
+def test_a3_a_task_that_always_raises_is_quarantined_and_named() -> None:
+    job = Job(PREDICT)
+    box = job.worker()
+    for _ in range(ATTEMPTS):
+        assert not job.master.finished
+        task = job.call(box)
+        assert task is not None
+        box.tell("failed", Report(task), error=Failed(JobError.code, "no such number"))
+        job.call(box, {})
+    failed = job.master.kept.failed
+    assert failed is not None
+    assert failed.message == (
+        "the predict task of the rows [0, 65,536) failed 3 times, the last time: no such number"
+    )
+    assert job.call(box) is None
+    assert box.flags & Flag.FINISHED
+
+
+def test_a_task_that_raises_twice_and_then_does_not_is_done() -> None:
+    job = Job(PREDICT)
+    box = job.worker()
+    for _ in range(ATTEMPTS - 1):
+        task = job.call(box)
+        assert task is not None
+        box.tell("failed", Report(task), error=Failed(JobError.code, "the disk is slow"))
+        job.call(box, {})
+    job.work(box)
+    assert job.master.job.finished
+    assert not job.master.kept.failures
+
+
+def test_a4_workers_that_could_not_reach_the_master_go_on_where_they_were() -> None:
+    job = Job(PREDICT)
+    box = job.worker()
+    task = job.call(box)
+    assert task is not None
+    box.tell("done", finished(task))
+    job.pass_time(60.0)  # the lease ran out six times over
+    assert job.call(box) is None
+    assert box.rejoin
+    joined = job.master.join("worker-0", 0, job.now)
+    assert joined is not None
+    box.joined(joined)
+    job.work(box)
+    assert job.master.job.finished
+    assert job.master.kept.done == {"predict": 3}
+
+
+def test_a5_todo_doing_epoch_and_rounds_survive_the_master() -> None:
+    job = Job(TRAIN)
+    box, other = job.worker("worker-0"), job.worker("worker-1")
+    job.work(box, 4)
+    held = job.call(other, {"evaluate": 1})
+    assert held is not None
+    before = job.master.job.kept()
+    job.restart()
+    assert job.master.job.kept() == before
+    other.tell("done", finished(held))
+    job.call(other, {})
+    job.work(box)
+    state = job.master.job.state
+    assert (state.finished, state.rows) == (True, 2 * TRAIN.rows)
+    assert job.master.kept.done["evaluate"] == 2
+
+
+def test_a5_a_lease_that_was_not_written_down_counts_once() -> None:
+    job = Job(PREDICT)
+    box = job.worker()
+    kept = encoding.encode(job.master.to_keep()[0])
+    task = job.call(box)
+    assert task is not None
+    job.master = job._master(encoding.decode(kept, Kept))
+    box.tell("done", finished(task))
+    job.work(box)
+    assert job.master.job.finished
+    assert job.master.kept.done == {"predict": 3}
+
+
+def test_a7_the_death_of_another_instance_leaves_a_workers_tasks_alone() -> None:
+    job = Job(PREDICT)
+    box = job.worker("worker-0")
+    task = job.call(box)
+    assert task is not None
+    job.master.lost("ps-0", 0, job.now)
+    assert list(job.master.kept.leases) == [task.attempt]
+
+
+def test_a11_a_worker_that_dies_before_its_report_is_not_counted_twice() -> None:
+    plan = Plan("evaluate", 2 * STREAMED_ROWS)
+    job = Job(plan)
+    box = job.worker("worker-0")
+    task = job.call(box)
+    assert task is not None
+    box.tell("done", finished(task))  # and it dies before that is said
+    job.master.lost("worker-0", 0, job.now)
+    other = job.worker("worker-0", 1)
+    exported = next(task for task in job.work(other) if task.type == "export")
+    assert exported.round is not None
+    assert exported.round.measured.rows == plan.rows
+    assert job.master.exchange(box.request(ALL), job.now).flags & Flag.REJOIN
+
+
+def test_a18_a_job_waits_for_workers_and_goes_on() -> None:
+    job = Job(PREDICT)
+    box = job.worker()
+    job.work(box, 1)
+    job.call(box)
+    job.master.lost("worker-0", 0, job.now)
+    job.pass_time(3600.0)
+    assert not job.master.finished
+    job.work(job.worker("worker-7"))
+    assert job.master.job.finished
+
+
+def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
+    job = Job(PREDICT)
+    frozen, other = job.worker("worker-0"), job.worker("worker-1")
+    task = job.call(frozen)
+    assert task is not None
+    job.pass_time(LEASE / 2)
+    job.call(other, {})
+    job.pass_time(LEASE / 2 + 1)
+    assert "worker-0 was silent for 10 s; 1 task given back" in job.notes
+    done = job.work(other)
+    assert [each.id for each in done] == [0, 1, 2]
+    frozen.tell("done", finished(task))
+    assert job.call(frozen) is None
+    assert job.master.kept.done == {"predict": 3}
