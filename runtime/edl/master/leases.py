@@ -124,6 +124,7 @@ class Leases:
         self.told = 0  # reports that were counted and are not written down
         self.news: list[EpochEnd] = []  # that was not told of
         self._note = note
+        self._ticked = self.kept.seconds
 
     # Instances ------------------------------------------------------------------------------------------------
 
@@ -174,7 +175,10 @@ class Leases:
 
     def tick(self, now: float) -> None:
         """Time has passed: give up who was silent for too long, begin a round if one is due."""
-        self.kept.seconds = now
+        if now - self._ticked > self.lease_secs / 2:  # we slept ourselves: nobody could have been heard
+            for member in self.kept.members.values():
+                member.seen += now - self._ticked
+        self._ticked = self.kept.seconds = now
         for name, member in self.kept.members.items():
             if not member.gone and now - member.seen > self.lease_secs:
                 self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")

@@ -51,21 +51,22 @@ def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
     assert max(event.relaunches for event in job.events if isinstance(event, Tally)) == 5
 
 
-def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for(model: Path) -> None:
-    data = table(ROWS, seed=1)
-    job = Job(data, kind="predict", weights=model, how=kill(master_arguments=SHORT), spec=PREDICT)
-    with job.start() as running:
-        frozen = threading.Event()
+def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for() -> None:
+    job = Job(table(200_000), epochs=4, batch_size=64, how=kill(master_arguments=SHORT))
+    frozen = threading.Event()
 
-        def freeze(event: Event) -> None:
-            if isinstance(event, Tally) and event.doing and not frozen.is_set():
-                frozen.set()
-                master = pid_of(job, lambda snapshot: snapshot.master)
-                signal_for(master, signal.SIGSTOP, seconds=20 * 0.5)
+    def freeze(event: Event) -> None:
+        if isinstance(event, Tally) and event.done and not frozen.is_set():
+            frozen.set()
+            master = job.cluster.process("master")
+            assert master is not None
+            signal_for(master.pid, signal.SIGSTOP, seconds=20 * 0.5)
 
-        outcome = running.follow(freeze)
+    outcome = job.run(freeze)
     assert frozen.is_set()
-    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    assert outcome.rows == 4 * 200_000
+    tally = [event for event in job.events if isinstance(event, Tally)][-1]
+    assert tally.relaunches == 0, job.logs()
 
 
 def test_a17_a_reader_that_fails_in_the_middle_of_a_range_loses_nothing(model: Path, tmp_path: Path) -> None:

@@ -59,8 +59,10 @@ class Job:
         return done
 
     def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        self.master.tick(self.now)
+        while seconds > 0:
+            self.now += min(seconds, 1.0)
+            seconds -= 1.0
+            self.master.tick(self.now)
 
     def restart(self) -> None:
         """The master dies and comes back with all that it knew."""
@@ -219,6 +221,18 @@ def test_a18_a_job_waits_for_workers_and_goes_on() -> None:
     assert not job.master.finished
     job.work(job.worker("worker-7"))
     assert job.master.job.finished
+
+
+def test_a_master_that_slept_gives_nobody_up() -> None:
+    job = Job(PREDICT)
+    box = job.worker()
+    task = job.call(box)
+    assert task is not None
+    job.now += 3600.0
+    job.master.tick(job.now)
+    box.tell("done", finished(task))
+    assert job.call(box) is not None
+    assert not box.rejoin
 
 
 def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
