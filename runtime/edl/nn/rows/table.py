@@ -100,12 +100,12 @@ class RowTable:
     def update(self, ids: Ids, gradients: Floats, rate: float, *, distinct: bool = False) -> None:
         """One step of the optimizer, with the gradients (n, dim) of the rows of these ids; others stay.
 
-        An id that comes more than once has the sum of its gradients. distinct: none does. The gradients may be
-        written to. JobError: the table has no optimizer.
+        An id that comes more than once has the sum of its gradients. distinct: none does. JobError: the table has no
+        optimizer.
         """
         if self._rule is None:
             raise JobError(f"the table {self.spec.name} has no optimizer")
-        gradients = np.require(gradients, np.float32, ("C", "W"))
+        gradients = np.ascontiguousarray(gradients, np.float32)
         if not distinct:
             ids, places = distinct_ids(ids)
             gradients = self._summed(gradients, places, len(ids))
@@ -204,6 +204,7 @@ class RowTable:
         if moves.decay:
             self._steps.decay(data, dim, numbers, np.float32(1 - rate * moves.decay))
         if moves.penalty:
+            gradients = gradients.copy()  # the caller's stay as they are
             self._steps.penalty(data, dim, numbers, gradients, np.float32(moves.penalty))
         constants = np.array(moves.constants(rate, self.steps), np.float32)
         getattr(self._steps, moves.kernel)(data, dim, numbers, gradients, constants)

@@ -36,8 +36,9 @@ class RowGradients(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The rows of a minibatch. ids, blocks: by table, (u,) and (u, dim). places: of each read, group by group,
-    as `shaped` gives them."""
+    """The rows of a minibatch. ids, blocks: by table, (u,) and (u, dim). places: of each read as `reading.shaped` gives
+    them, group by group.
+    """
 
     ids: Mapping[str, Ids]
     blocks: dict[str, Floats]
