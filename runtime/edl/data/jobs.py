@@ -86,6 +86,11 @@ class JobFolder:
         return self.path / "model.zip"
 
     @property
+    def weights(self) -> Path:
+        """In place of `model`: weights without an archive around them."""
+        return self.path / "weights.safetensors"
+
+    @property
     def results(self) -> Path:
         return self.path / "results"
 

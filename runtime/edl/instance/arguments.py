@@ -21,7 +21,7 @@ _DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"
 ZOO_ONLY = (
     "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
     "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
-    "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name", "num_workers",
+    "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name",
     "distribution_strategy",
 )  # fmt: skip
 
@@ -51,7 +51,6 @@ def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
             f"--{name}", metavar="NAME", help="the function of another name, or in module.name"
         )
     group.add_argument("--job_name", metavar="NAME", help="letters, digits, dots, dashes and underscores")
-    group.add_argument("--num_workers", type=positive, metavar="N", help="1, for now")
     group.add_argument("--distribution_strategy", metavar="NAME", help="Local, for now")
 
 
@@ -126,7 +125,10 @@ def check_use(options: argparse.Namespace) -> None:
 # ElasticDL's other arguments -> what is said of them, and what to do instead ----------------------------------
 
 _SERVERS = "is not there yet", "a job trains in one process for now: leave it out"
-_CHECKPOINTS = "is not there yet", "the trained model is written to --output"
+_CHECKPOINTS = (
+    "is not there yet",
+    "checkpoints of a job with --num_workers lie in its own folder as long as it runs",
+)
 _KUBERNETES = (
     "is of jobs on Kubernetes, which are not there yet",
     "this command runs on this machine: leave it out",
@@ -139,7 +141,7 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("num_ps_pods", "use_async", "grads_to_wait", "get_model_steps", "sync_version_tolerance",
          "lr_staleness_modulation"), _SERVERS),
-    **dict.fromkeys(("checkpoint_steps", "checkpoint_dir", "keep_checkpoint_max"), _CHECKPOINTS),
+    "checkpoint_dir": _CHECKPOINTS,
     **dict.fromkeys(
         ("image_name", "worker_image", "namespace", "volume", "image_pull_policy", "restart_policy", "envs",
          "populate_env_names", "cluster_spec", "cluster_spec_json", "yaml", "force_use_kube_config_file", "aux_params",

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from edl.data import jobs
-from edl.data.pinned import write_pinned
+from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError
-from edl.instance import work, zoo_job
+from edl.instance import remote, work, zoo_job
 from edl.instance.client import available_cores
 from edl.instance.output import check_suffix, write_rows
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
-from edl.spec import JobSpec
+from edl.spec import JobSpec, Rows
 from edl.tasks.events import EpochEnd, Figures, Progress
 from edl.tasks.outcome import Outcome
+from edl.worker.training import split
 
 if TYPE_CHECKING:
     from edl.data import Pinned
+
+_NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def run_command(options: argparse.Namespace) -> None:
@@ -47,8 +50,12 @@ def run_command(options: argparse.Namespace) -> None:
         pinned = _pin(folder, spec, job, train=options.kind == "train")
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
-        with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
-            outcome = _run(program, job, options)
+        if options.num_workers:
+            shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
+            outcome = remote.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
+        else:
+            with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+                outcome = _run(program, job, options)
         _FINISH[options.kind](outcome, job, options)
 
 
@@ -65,13 +72,31 @@ def _run_module(options: argparse.Namespace) -> None:
                 zoo_job.note_changes(spec, options.weights)
             program = zoo_job.with_output(program, pinned)
             zoo_job.write_program(job.program, program.spec)
-            outcome = _run(program, job, options)
+            spec = program.spec
+            outcome = None if options.num_workers else _run(program, job, options)
+        if outcome is None:
+            outcome = remote.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
         _FINISH[options.kind](outcome, job, options)
 
 
 def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
-    narrator = Narrator(sys.stderr, getattr(options, "log_loss_steps", None) or 0)
-    return work.run(program, job, options.weights, observer=narrator, cancelled=threading.Event())
+    return work.run(program, job, options.weights, observer=_narrator(options), cancelled=threading.Event())
+
+
+def _narrator(options: argparse.Namespace) -> Narrator:
+    return Narrator(sys.stderr, getattr(options, "log_loss_steps", None) or 0)
+
+
+def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
+    """The JobSpec with the rows that are fixed, which a master reads nowhere else."""
+    held_out = read_pinned(job.held_out).rows if job.held_out.is_dir() else 0
+    total = pinned.rows + held_out
+    if spec.kind != "train":
+        rows = Rows(True, total, 0, 0, pinned.digest)
+    else:
+        rows = split(spec.rows, total, spec.training.validation_fraction, held_out=held_out)
+        rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+    return msgspec.structs.replace(spec, rows=rows)
 
 
 @contextlib.contextmanager

@@ -101,6 +101,14 @@ _COMMANDS = {
 def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
     required = kind == "export"
     parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="the program folder")
+    if kind != "export":
+        parser.add_argument(
+            "--num_workers",
+            type=positive,
+            metavar="N",
+            help="run with a master and N workers, as processes; "
+            + ("1: it goes on when it dies" if kind == "train" else "they share the rows"),
+        )
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="of the framework (default: the cores there are)"
     )
@@ -129,6 +137,15 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--batch-size", "--minibatch_size", type=positive, metavar="N", help="rows of an optimizer step"
     )
     parser.add_argument("--seed", type=int, metavar="N", help="instead of the one in job.json")
+    parser.add_argument(
+        "--checkpoint_steps", type=positive, metavar="N", help="with --num_workers: a checkpoint each N steps"
+    )
+    parser.add_argument(
+        "--keep_checkpoint_max",
+        type=int,
+        metavar="N",
+        help="with --num_workers: how many, at least 2; 0: all",
+    )
     add_training(parser)
 
 

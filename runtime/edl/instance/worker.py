@@ -79,7 +79,7 @@ def _work(
         _train(program, job, tasks, draining, resume)
         return
     _, reader = work.rows_of(program, job)
-    weights = work.trained_weights(job.model)
+    weights = work.trained_weights(_given(job))
     folder = ResultFolder(job.results)
     wanted = results(program) if program.spec.kind == "predict" else None
     worker = scoring_worker(
@@ -112,8 +112,13 @@ def _train(
 
 
 def _starting(program: Program, job: JobFolder) -> dict[str, Array] | None:
-    found = work.starting_weights(program, job.model if job.model.exists() else None)
+    found = work.starting_weights(program, _given(job))
     return dict(found) if found is not None else None
+
+
+def _given(job: JobFolder) -> Path | None:
+    """The weights that the job was given."""
+    return next((path for path in (job.model, job.weights) if path.exists()), None)
 
 
 def _silent(event: Progress | EpochEnd) -> None:

@@ -236,11 +236,6 @@ def _job_name(name: str | None) -> str:
 
 
 def _check_cluster(options: argparse.Namespace) -> None:
-    if (options.num_workers or 1) > 1:
-        raise SemanticError(
-            f"jobs of several workers are not there yet, and --num_workers is {options.num_workers}",
-            hint="leave it out, or write --num_workers 1",
-        )
     strategy = options.distribution_strategy or "Local"
     if strategy.casefold() != "local":
         known = ("Local", "ParameterServerStrategy", "AllreduceStrategy")

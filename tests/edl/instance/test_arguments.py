@@ -43,7 +43,7 @@ def test_a20_an_unknown_flag_is_an_error_with_the_nearest_right_one(
         ("--dataset_fn", "define feed(batch, mode)"),
         ("--records_per_task", "--num_minibatches_per_task"),
         ("--num_ps_pods", "one process for now"),
-        ("--checkpoint_steps", "--output"),
+        ("--checkpoint_dir", "lie in its own folder"),
         ("--worker_resource_request", "Kubernetes"),
         ("--job_command", "loss and optimizer"),
         ("--prediction_outputs_processor", "--output"),

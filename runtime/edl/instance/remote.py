@@ -1,0 +1,62 @@
+"""The `edl` command's jobs with a master and workers."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from edl.cluster.client import SupervisedJob
+from edl.cluster.folder import Spec
+from edl.data.jobs import JobFolder
+from edl.errors import SemanticError
+from edl.instance.client import available_cores
+from edl.spec import Checkpoints, Cluster, JobSpec, to_json
+from edl.tasks.events import EpochEnd, Progress, Tally
+from edl.tasks.outcome import Outcome
+
+Tell = Callable[[Progress | EpochEnd], None]
+
+
+def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
+    """Run the program in the job folder, whose rows are pinned, with `--num_workers` workers.
+
+    SemanticError: training takes one worker.
+    """
+    workers: int = options.num_workers
+    if spec.kind == "train" and workers > 1:
+        raise SemanticError(
+            f"training with {workers} workers is not there yet", hint="one worker trains: --num_workers 1"
+        )
+    if options.weights is not None:
+        _take(job, options.weights)
+    changed = msgspec.structs.replace(
+        spec, cluster=Cluster(workers=workers), checkpoints=_checkpoints(spec.checkpoints, options)
+    )
+    (job.program / "job.json").write_bytes(to_json(changed))
+    threads = options.threads or max(1, available_cores() // workers)
+
+    def heard(event: Progress | EpochEnd | Tally) -> None:
+        if not isinstance(event, Tally):
+            tell(event)
+
+    with SupervisedJob.start(job, Spec(spec.framework, threads=threads)) as running:
+        return running.follow(heard)
+
+
+def _take(job: JobFolder, weights: Path) -> None:
+    """Put the weights where workers look for them."""
+    shutil.copyfile(weights, job.model if weights.suffix != ".safetensors" else job.weights)
+
+
+def _checkpoints(written: Checkpoints, options: argparse.Namespace) -> Checkpoints:
+    given = {
+        "steps": getattr(options, "checkpoint_steps", None),
+        "keep": getattr(options, "keep_checkpoint_max", None),
+    }
+    return msgspec.structs.replace(
+        written, **{name: value for name, value in given.items() if value is not None}
+    )
