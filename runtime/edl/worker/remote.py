@@ -168,6 +168,7 @@ class RemoteTasks:
     def leave(self, seconds: float = 5.0) -> None:
         """Give back what was not begun, and wait until the master knows all that was told, or `seconds` have passed."""
         with self._changed:
+            self._ahead = {}
             self._mailbox.give_back_received()
             self._poke()
             self._changed.wait_for(lambda: not self._mailbox.unsaid or self._over_and_out, seconds)

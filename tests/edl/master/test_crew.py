@@ -1,0 +1,114 @@
+"""How many workers there are, and who is replaced when."""
+
+from __future__ import annotations
+
+from edl.cluster import Change, Instance, Reason
+from edl.errors import ClusterError
+from edl.master.crew import Crew
+from edl.master.leases import Leases
+from edl.tasks.job import Plan
+
+
+class Job:
+    def __init__(self, workers: int, *, patience: int = 0) -> None:
+        self.leases = Leases(Plan("predict", 100_000))
+        self.crew = Crew(self.leases, workers, patience=patience)
+
+    def started(self, now: float) -> list[tuple[str, int]]:
+        return [order.instance.key for order in self.crew.orders(now)]
+
+    def ended(self, name: str, incarnation: int, reason: Reason, now: float = 0.0) -> None:
+        change = Change(Instance(name, "worker", incarnation), "ended", reason=reason, exit_code=1)
+        self.crew.changed(change, now)
+
+
+def test_as_many_workers_are_started_as_are_wanted_once() -> None:
+    job = Job(2)
+    assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
+    assert job.started(1.0) == []
+
+
+def test_the_first_to_end_is_replaced_at_once_and_the_next_ones_after_longer_and_longer() -> None:
+    job = Job(1, patience=100)
+    job.started(0.0)
+    job.ended("worker-0", 0, "killed")
+    assert job.started(0.0) == [("worker-0", 1)]
+    waits = []
+    now = 0.0
+    for incarnation in range(1, 9):
+        job.ended("worker-0", incarnation, "killed", now)
+        began = now
+        while not job.started(now):
+            now += 0.1
+        waits.append(round(now - began, 1))
+    assert waits[0] < 0.3
+    assert waits == sorted(waits)
+    assert waits[-1] <= 5.1
+
+
+def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look() -> None:
+    job = Job(1, patience=3)
+    job.started(0.0)
+    for incarnation in range(3):
+        assert not job.leases.finished
+        job.ended("worker-0", incarnation, "failed")
+        job.started(100.0)
+    failed = job.leases.kept.failed
+    assert failed is not None
+    assert failed.message.startswith("3 workers in a row ended with no task done; the last, worker-0, failed")
+    assert job.started(1000.0) == []
+
+
+def test_preempted_workers_never_fail_the_job() -> None:
+    job = Job(1, patience=3)
+    job.started(0.0)
+    for incarnation in range(50):
+        job.ended("worker-0", incarnation, "preempted")
+        assert job.started(0.0) == [("worker-0", incarnation + 1)]
+
+
+def test_a_task_that_is_done_in_between_gives_new_patience() -> None:
+    job = Job(1, patience=3)
+    job.started(0.0)
+    for incarnation in range(20):
+        job.leases.kept.done["predict"] = incarnation
+        job.ended("worker-0", incarnation, "killed")
+        job.started(100.0)
+    assert not job.leases.finished
+
+
+def test_a_change_of_an_earlier_start_is_nothing() -> None:
+    job = Job(1)
+    job.started(0.0)
+    job.ended("worker-0", 0, "killed")
+    job.started(0.0)
+    job.ended("worker-0", 0, "killed")
+    assert job.started(0.0) == []
+
+
+def test_fewer_workers_are_stopped_and_more_are_started() -> None:
+    job = Job(3)
+    job.started(0.0)
+    assert [order.instance.key for order in job.crew.scale(1)] == [("worker-1", 0), ("worker-2", 0)]
+    job.ended("worker-1", 0, "stopped")
+    job.ended("worker-2", 0, "stopped")
+    assert job.started(0.0) == []
+    assert job.crew.scale(2) == []
+    assert job.started(0.0) == [("worker-1", 1)]
+
+
+def test_a_cluster_that_refuses_is_asked_again() -> None:
+    job = Job(1)
+    [order] = job.crew.orders(0.0)
+    job.crew.refused(order.instance, ClusterError("there is no room"), 0.0)
+    assert job.started(0.0) == [("worker-0", 1)]
+
+
+def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:
+    job = Job(2)
+    for name in ("worker-0", "worker-1"):
+        job.leases.join(name, 4, 0.0)
+    job.crew.found([Change(Instance("worker-0", "worker", 4), "running", "pid 1")], 0.0)
+    assert job.started(0.0) == [("worker-1", 5)]
+    assert job.leases.kept.members["worker-1"].gone
+    assert not job.leases.kept.members["worker-0"].gone

@@ -1,0 +1,156 @@
+"""Answers, long polls, and what is written down before it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+from edl.errors import JobError
+from edl.master.leases import Kept, Leases
+from edl.master.office import Office
+from edl.tasks import encoding
+from edl.tasks.exchange import Flag, Request, Told
+from edl.tasks.job import Plan
+from edl.tasks.ranges import STREAMED_ROWS
+from edl.tasks.task import Report
+
+T = TypeVar("T")
+
+
+class MemoryLedger:
+    """Keeps what is written; `open` lets writes end."""
+
+    def __init__(self) -> None:
+        self.written: list[Kept] = []
+        self.open = threading.Event()
+        self.open.set()
+        self.full = False
+
+    def read(self) -> bytes | None:
+        return None
+
+    def write(self, data: bytes) -> None:
+        assert self.open.wait(10.0)
+        if self.full:
+            raise JobError("the ledger of the job cannot be written; the disk is full")
+        self.written.append(encoding.decode(data, Kept))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(work, 20.0))
+
+
+def office(tasks: int = 2) -> tuple[Office, MemoryLedger]:
+    ledger = MemoryLedger()
+    return Office(Leases(Plan("predict", tasks * STREAMED_ROWS)), ledger), ledger
+
+
+def request(name: str = "worker-0", *told: Report, want: int = 1, seen: int = 0) -> Request:
+    numbered = tuple(Told(number, "done", report) for number, report in enumerate(told, seen + 1))
+    return Request(name, 0, 1, numbered, (), {"predict": want}, seen)
+
+
+def test_a_registration_is_written_down_before_it_is_answered() -> None:
+    async def work() -> None:
+        subject, ledger = office()
+        ledger.open.clear()
+        joining = asyncio.create_task(subject.join("worker-0", 0, {}))
+        await asyncio.sleep(0)
+        assert not joining.done()
+        ledger.open.set()
+        assert await joining is not None
+        assert "worker-0" in ledger.written[-1].members
+
+    run(work())
+
+
+def test_registrations_at_the_same_time_share_a_write() -> None:
+    async def work() -> None:
+        subject, ledger = office()
+        await asyncio.gather(*(subject.join(f"worker-{number}", 0, {}) for number in range(100)))
+        assert len(ledger.written) <= 3
+
+    run(work())
+
+
+def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
+    async def work() -> None:
+        subject, _ = office(tasks=1)
+        for name in ("worker-0", "worker-1"):
+            await subject.join(name, 0, {})
+        [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
+        waiting = asyncio.create_task(subject.exchange(request("worker-1"), 15.0, Flag.TRAIN_OVER))
+        await asyncio.sleep(0)
+        subject.leases.lost("worker-0", 0, subject.now())
+        subject.ring()
+        [again] = (await waiting).tasks
+        assert (again.id, again.attempt > task.attempt) == (task.id, True)
+
+    run(work())
+
+
+def test_the_end_is_told_when_it_is_written_down() -> None:
+    async def work() -> None:
+        subject, ledger = office(tasks=1)
+        running = asyncio.create_task(subject.run())
+        await subject.join("worker-0", 0, {})
+        [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
+        ledger.open.clear()
+        answer = await subject.exchange(request("worker-0", Report(task, task.rows)), 0.0, Flag.NONE)
+        assert not answer.flags & Flag.FINISHED
+        ledger.open.set()
+        await running
+        assert ledger.written[-1].job is not None
+        assert ledger.written[-1].job.finished
+        answer = await subject.exchange(request(seen=1), 0.0, Flag.NONE)
+        assert answer.flags & Flag.FINISHED
+        assert answer.durable_upto == 1
+        assert subject.left == {"worker-0"}
+
+    run(work())
+
+
+def test_a_ledger_that_cannot_be_written_ends_the_job() -> None:
+    async def work() -> None:
+        subject, ledger = office()
+        running = asyncio.create_task(subject.run())
+        await subject.join("worker-0", 0, {})
+        [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
+        await subject.write()  # and with it that of the beginning
+        ledger.full = True
+        await subject.exchange(request("worker-0", Report(task, task.rows)), 0.0, Flag.NONE)
+        await running
+        failed = subject.leases.kept.failed
+        assert failed is not None
+        assert "the disk is full" in failed.message
+
+    run(work())
+
+
+@pytest.mark.parametrize("reports", [1, 300])
+def test_reports_are_written_in_groups(reports: int) -> None:
+    async def work() -> None:
+        subject, ledger = office(tasks=reports + 1)
+        running = asyncio.create_task(subject.run())
+        await subject.join("worker-0", 0, {})
+        before = len(ledger.written)
+        seen = 0
+        tasks = (await subject.exchange(request(want=reports), 0.0, Flag.TRAIN_OVER)).tasks
+        for task in tasks:
+            answer = await subject.exchange(
+                request("worker-0", Report(task, task.rows), want=0, seen=seen), 0.0, Flag.NONE
+            )
+            seen = answer.seen_upto
+        while answer.durable_upto < seen:
+            answer = await subject.exchange(request(want=0, seen=seen), 0.2, answer.flags)
+        assert len(ledger.written) - before <= 4
+        running.cancel()
+
+    run(work())

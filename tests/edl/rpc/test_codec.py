@@ -1,0 +1,71 @@
+"""The exchange with the master, to the wire and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edl.errors import SpecError
+from edl.rpc import codec
+from edl.rpc import control_pb2 as pb
+from edl.tasks import encoding
+from edl.tasks.events import EpochEnd
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Told
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import Outcome
+from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task
+
+STATES = {"auc": (np.array([0.0, 1.0]), np.ones((3, 4)))}
+COURSE = Course(
+    10, 2, 0.5, (EpochEnd(1, 2, 0.1, {"loss": None}, 0.4),), {"loss": 0.1}, "validation", "enough"
+)
+ROUND = Round(
+    3, 1, False, 7, Summary(10, 2, 1.0, 10.0), Summary(5, 0, 1.0, 5.0, [STATES]), "validation", COURSE
+)
+TASK = Task(4, "conclude", 0, 0, 3, 0, (7 << 40) + 5, settles=True, round=ROUND)
+TRAIN = Task(1, "train", 8192, 16384, 2, 512, (7 << 40) + 6)
+CONCLUSION = Conclusion(
+    {"rmse": 0.5, "auc": None}, "enough", Outcome("train", 10, 0.5, archive="archive.zip")
+)
+
+
+def over_the_wire(message: object, kind: type) -> object:
+    return kind.FromString(message.SerializeToString())  # type: ignore[attr-defined]
+
+
+def test_a_request_comes_as_it_went() -> None:
+    told = (
+        Told(1, "done", Report(TRAIN, 7680, 15, 1.5, 7680.0, STATES)),
+        Told(2, "failed", Report(TRAIN), Failed("job", "no", "yes"), fatal=True),
+        Told(3, "given back", Report(TRAIN, 512, 1, 0.25, 512.0)),
+        Told(4, "cut", Report(TRAIN, 512), folder="000012"),
+        Told(5, "cut written", Report(TRAIN), folder="000012"),
+        Told(6, "done", Report(TRAIN, conclusion=CONCLUSION)),
+    )
+    request = Request("worker-0", 3, 2, told, (Held(TRAIN, 512, 1, 0.25),), {"train": 3, "export": 1}, 5)
+    message = codec.request_to(request, 2.5, Flag.PENDING | Flag.STOPPED)
+    found = over_the_wire(message, pb.ExchangeRequest)
+    assert isinstance(found, pb.ExchangeRequest)
+    assert (found.wait_secs, Flag(found.known)) == (2.5, Flag.PENDING | Flag.STOPPED)
+    assert encoding.encode(codec.request_from(found)) == encoding.encode(request)
+
+
+def test_an_answer_comes_as_it_went() -> None:
+    answer = Answer(7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.TRAIN_OVER, 8, 7)
+    found = over_the_wire(codec.answer_to(answer), pb.ExchangeResponse)
+    assert isinstance(found, pb.ExchangeResponse)
+    assert encoding.encode(codec.answer_from(found)) == encoding.encode(answer)
+
+
+@pytest.mark.parametrize("joined", [Joined(1, 2, 10.0, 3.0, "000012", True), None])
+def test_a_registration_comes_as_it_went(joined: Joined | None) -> None:
+    found = over_the_wire(codec.joined_to(joined), pb.Registration)
+    assert isinstance(found, pb.Registration)
+    assert codec.joined_from(found) == joined
+
+
+def test_damaged_bytes_are_named() -> None:
+    message = codec.task_to(TASK)
+    message.round = b"\xc1"
+    with pytest.raises(SpecError, match="not a Round"):
+        codec.task_from(message)

@@ -1,0 +1,263 @@
+"""A worker's task source, over gRPC to a master of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from grpc import aio
+
+from edl.errors import ClusterError
+from edl.master.leases import Kept, Leases
+from edl.master.ledger import FileLedger
+from edl.master.office import Office
+from edl.master.service import Service, serve
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import AwayError, MasterChannel
+from edl.spec import Training
+from edl.tasks import encoding
+from edl.tasks.job import Plan
+from edl.tasks.outcome import Outcome
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from edl.tasks.task import ASIDE, Conclusion, Report, Task
+from edl.worker.loop import DivergedError
+from edl.worker.remote import RefusedError, RemoteTasks
+
+T = TypeVar("T")
+TOKEN = "secret of the test"  # noqa: S105
+SECONDS = 30.0  # until a wait of these tests has failed
+
+
+class Master:
+    """A master in a thread; it may be stopped, and another one started at the same address."""
+
+    def __init__(self, folder: Path, plan: Plan, *, lease_secs: float = 10.0, stateful: bool = False) -> None:
+        self._folder = folder
+        self._plan = plan
+        self._how: dict[str, Any] = {"lease_secs": lease_secs, "stateful": stateful}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        self._do(self._start())
+
+    def stop(self) -> None:
+        """It dies: nothing more is written down."""
+        self._do(self._stop())
+
+    def close(self) -> None:
+        self._do(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def with_leases(self, do: Callable[[Leases], T]) -> T:
+        async def work() -> T:
+            result = do(self.office.leases)
+            self.office.ring()
+            return result
+
+        return self._do(work())
+
+    async def _start(self) -> None:
+        self._ledger = FileLedger(self._folder / "ledger")
+        data = self._ledger.read()
+        kept = encoding.decode(data, Kept) if data else None
+        self.office = Office(Leases(self._plan, kept, **self._how), self._ledger)
+        service = Service(self.office, lambda: b"", lambda workers: None)
+        self._server: aio.Server
+        self._server, self.port = await serve(service, f"127.0.0.1:{self.port}", TOKEN)
+        self._running = asyncio.create_task(self.office.run())
+
+    async def _stop(self) -> None:
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+        await self._server.stop(0)
+        self._ledger.close()
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
+
+
+@pytest.fixture
+def master(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Master]:
+    made = Master(tmp_path, **request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tasks(master: Master) -> Iterator[RemoteTasks]:
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-0", 0, ahead={"train": 3}) as source,
+    ):
+        source.join()
+        yield source
+
+
+PREDICT = {"plan": Plan("predict", 3 * STREAMED_ROWS)}
+TRAIN = {"plan": Plan("train", 3 * LEAST_ROWS, 100, Training(batch_size=512))}
+
+
+def done(task: Task) -> Report:
+    outcome = Conclusion(outcome=Outcome("train", 0, 0.0)) if task.type == "export" else None
+    concluded = Conclusion({"loss": 1.0}) if task.type == "conclude" else outcome
+    return Report(task, task.rows, -(-task.rows // 512), 1.0, float(task.rows), conclusion=concluded)
+
+
+def in_thread(do: Callable[[], T]) -> Future[T]:
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(do)
+    pool.shutdown(wait=False)
+    return future
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_tasks_come_until_there_are_none(tasks: RemoteTasks) -> None:
+    found = []
+    while not tasks.over("predict"):
+        if task := tasks.next("predict"):
+            found.append(task.id)
+            tasks.progress(task, 1000)
+            tasks.report(done(task))
+    assert found == [0, 1, 2]
+    assert tasks.next("predict") is None
+
+
+@pytest.mark.parametrize("master", [TRAIN], indirect=True)
+def test_what_follows_from_the_last_task_of_an_epoch_is_known_when_it_is_reported(tasks: RemoteTasks) -> None:
+    for _ in range(3):
+        task = tasks.next("train")
+        assert task is not None
+        assert not tasks.pending
+        tasks.report(done(task))
+    assert tasks.pending
+    kinds = []
+    while not tasks.over("export"):
+        if task := tasks.next(*ASIDE):
+            kinds.append(task.type)
+            tasks.report(done(task))
+    assert kinds == ["evaluate", "conclude", "export"]
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_who_waits_gets_what_another_gives_back(master: Master, tasks: RemoteTasks) -> None:
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-1", 0) as other,
+    ):
+        other.join()
+        held = [tasks.next("predict") for _ in range(3)]
+        waiting = in_thread(lambda: other.next("predict"))
+        assert held[1] is not None
+        tasks.give_back(Report(held[1]))
+        found = waiting.result(SECONDS)
+        assert found is not None
+        assert found.id == held[1].id
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_a_master_that_was_away_is_told_again(master: Master, tasks: RemoteTasks) -> None:
+    task = tasks.next("predict")
+    assert task is not None
+    master.stop()
+    tasks.report(done(task))
+    master.start()
+    found = [task.id]
+    while not tasks.over("predict"):
+        if task := tasks.next("predict"):
+            found.append(task.id)
+            tasks.report(done(task))
+    assert sorted(set(found)) == [0, 1, 2]
+    assert master.with_leases(lambda leases: leases.kept.done) == {"predict": 3}
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_a_worker_that_was_given_up_registers_again(master: Master, tasks: RemoteTasks) -> None:
+    task = tasks.next("predict")
+    assert task is not None
+    master.with_leases(lambda leases: leases.lost("worker-0", 0, master.office.now()))
+    tasks.report(done(task))
+    found = []
+    while not tasks.over("predict"):
+        if task := tasks.next("predict"):
+            found.append(task.id)
+            tasks.report(done(task))
+    assert found == [0, 1, 2]
+
+
+@pytest.mark.parametrize("master", [TRAIN | {"stateful": True}], indirect=True)
+def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-0", 0, trainer=True) as tasks,
+    ):
+        tasks.join()
+        task = tasks.next("train")
+        assert task is not None
+        master.with_leases(lambda leases: leases.lost("worker-0", 0, master.office.now()))
+        with pytest.raises(RefusedError, match="has given this worker up"):
+            while True:
+                tasks.report(done(task))
+                tasks.next("train")
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_what_raises_is_done_again_and_what_is_fatal_ends_the_job(master: Master, tasks: RemoteTasks) -> None:
+    task = tasks.next("predict")
+    assert task is not None
+    assert tasks.failed(task, OSError("the cable is out"))
+    again = tasks.next("predict")
+    assert again is not None
+    assert again.id == task.id
+    error = DivergedError("the loss became nan")
+    assert not tasks.failed(again, error)
+    assert tasks.told_of(error)
+    failed = master.with_leases(lambda leases: leases.kept.failed)
+    assert failed is not None
+    assert failed.message == "the loss became nan"
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_whoever_waits_is_let_go(tasks: RemoteTasks) -> None:
+    for _ in range(3):
+        assert tasks.next("predict")
+    waiting = in_thread(lambda: tasks.next("predict"))
+    with tasks.awake():
+        assert waiting.result(SECONDS) is None
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_who_leaves_gives_back_what_was_not_begun(master: Master) -> None:
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-0", 0, ahead={"predict": 3}) as tasks,
+    ):
+        tasks.join()
+        task = tasks.next("predict")
+        assert task is not None
+        tasks.report(done(task))
+        tasks.leave()
+    leases, done_tasks = master.with_leases(lambda leases: (dict(leases.kept.leases), dict(leases.kept.done)))
+    assert (leases, done_tasks) == ({}, {"predict": 1})
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_a_wrong_token_is_refused_and_nobody_there_is_away(master: Master) -> None:
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", "guess") as channel,
+        RemoteTasks(channel, "worker-0", 0) as tasks,
+        pytest.raises(ClusterError, match="does not carry the token"),
+    ):
+        tasks.join()
+    with MasterChannel("127.0.0.1:1", TOKEN) as channel, pytest.raises(AwayError):
+        channel.call(channel.stub.JobStatus, pb.JobStatusRequest(), 2.0)
