@@ -14,6 +14,7 @@ from edl.tasks.failed import Failed
 
 GRACE = 20.0  # seconds that a worker has to give back what it holds
 LONGEST_WAIT = 5.0  # seconds until a worker that keeps ending is started again
+SILENT_LEASES = 3  # of silence after which a process that was given up is ended, and another takes its name
 _NOBODYS_FAULT: frozenset[Reason] = frozenset({"preempted", "stopped"})
 
 
@@ -26,12 +27,13 @@ class Order(msgspec.Struct, frozen=True):
 
 @dataclass
 class _Post:
-    """A name, and who has it. not_before: the second at which it may be started again."""
+    """A name, and who has it. not_before: the second at which it may be started again. dismissed: told to end."""
 
     incarnation: int = -1
     state: Change | None = None
     not_before: float = 0.0
     relaunches: int = 0
+    dismissed: bool = False
 
     @property
     def vacant(self) -> bool:
@@ -42,7 +44,7 @@ class Crew:
     """Decides which instances are started and stopped. It asks nothing of a cluster itself: `orders` are carried out by
     who calls.
 
-    patience: so many ends in a row, with no task done in between, and the job has failed.
+    patience: so many ends in a row, with nothing done for good in between, and the job has failed.
     """
 
     def __init__(
@@ -86,12 +88,13 @@ class Crew:
         """What to ask of the cluster now; what is ordered counts as done."""
         if self._leases.finished:
             return []
-        found = []
+        found = self._dismiss_silent(now)
         for number in range(self.wanted):
             post = self._posts.setdefault(f"worker-{number}", _Post())
             if post.vacant and now >= post.not_before:
                 post.relaunches += post.incarnation >= 0
                 post.incarnation += 1
+                post.dismissed = False
                 post.state = Change(Instance(f"worker-{number}", "worker", post.incarnation), "pending")
                 found.append(Order(post.state.instance))
         return found
@@ -120,13 +123,26 @@ class Crew:
     def running(self) -> int:
         return sum(change.state == "running" for change, _ in self.posts.values())
 
+    def _dismiss_silent(self, now: float) -> list[Order]:
+        """Processes that are there and say nothing: frozen, or hung. What they held went to others long ago."""
+        found = []
+        longest = SILENT_LEASES * self._leases.lease_secs
+        for name, post in self._posts.items():
+            runs = post.state is not None and post.state.state == "running"
+            if post.state is None or not runs or post.dismissed:
+                continue
+            if self._leases.silence(name, post.incarnation, now) > longest:
+                post.dismissed = True
+                found.append(Order(post.state.instance, stop=True))
+        return found
+
     def _count(self, name: str, change: Change, why: str) -> None:
-        done = sum(self._leases.kept.done.values())
+        done = self._leases.gained
         self._fruitless = 1 if done > self._done else self._fruitless + (change.reason not in _NOBODYS_FAULT)
         self._done = done
         if self._fruitless >= self._patience:
             hint = f"its log: {self._log(name)}"
-            message = f"{self._fruitless} workers in a row ended with no task done; the last, {name}, {why}"
+            message = f"{self._fruitless} workers in a row ended with nothing done for good; the last, {name}, {why}"
             self._leases.fail(Failed(ClusterError.code, message, hint))
 
     def _wait(self) -> float:

@@ -173,6 +173,20 @@ class Leases:
         if self.stateful and not self.job.finished:
             self._go_back()
 
+    def silence(self, instance: str, incarnation: int, now: float) -> float:
+        """Seconds since the last word of an instance that was given up; 0 of one that was not, or is not known."""
+        member = self.kept.members.get(instance)
+        if member is None or member.incarnation != incarnation or not member.gone:
+            return 0.0
+        return now - member.seen
+
+    @property
+    def gained(self) -> int:
+        """Grows with what is done for good: tasks, or the steps of the cut that a trainer's successor goes on from."""
+        if self.stateful:
+            return self.kept.cut.job.step if self.kept.cut else 0
+        return sum(self.kept.done.values())
+
     def tick(self, now: float) -> None:
         """Time has passed: give up who was silent for too long, begin a round if one is due."""
         if now - self._ticked > self.lease_secs / 2:  # we slept ourselves: nobody could have been heard

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from edl.cluster import Change, Instance, Reason
 from edl.errors import ClusterError
-from edl.master.crew import Crew
+from edl.master.crew import SILENT_LEASES, Crew
 from edl.master.leases import Leases
+from edl.spec import Training
 from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from edl.tasks.task import Report, Task
+from edl.worker.mailbox import Mailbox
+from tests.edl.master.test_schedules import finished
+
+LEASE = 10.0
+PREDICT = Plan("predict", 40 * STREAMED_ROWS)
+TRAIN = Plan("train", 40 * LEAST_ROWS, 0, Training(batch_size=512))
 
 
 class Job:
@@ -55,7 +64,9 @@ def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look()
         job.started(100.0)
     failed = job.leases.kept.failed
     assert failed is not None
-    assert failed.message.startswith("3 workers in a row ended with no task done; the last, worker-0, failed")
+    assert failed.message.startswith(
+        "3 workers in a row ended with nothing done for good; the last, worker-0, failed"
+    )
     assert job.started(1000.0) == []
 
 
@@ -112,3 +123,93 @@ def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:
     assert job.started(0.0) == [("worker-1", 5)]
     assert job.leases.kept.members["worker-1"].gone
     assert not job.leases.kept.members["worker-0"].gone
+
+
+class Stage:
+    """A crew, its leases, and workers that do what they are told."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.now = 0.0
+        self.leases = Leases(plan, stateful=True, lease_secs=LEASE)
+        self.crew = Crew(self.leases, 1)
+
+    def start(self) -> tuple[Instance, Mailbox]:
+        """Have the crew start its worker, which registers."""
+        self.now += 60.0
+        (order,) = self.crew.orders(self.now)
+        self.crew.changed(Change(order.instance, "running"), self.now)
+        box = Mailbox(order.instance.name, order.instance.incarnation)
+        joined = self.leases.join(box.instance, box.incarnation, self.now)
+        assert joined is not None
+        box.joined(joined)
+        return order.instance, box
+
+    def do_a_task(self, box: Mailbox) -> None:
+        box.answered(self.leases.exchange(box.request({"train": 1, "predict": 1}), self.now))
+        task = box.take("train", "predict")
+        assert task is not None
+        box.tell("done", finished(task))
+        box.answered(self.leases.exchange(box.request({}), self.now))
+
+    def cut(self, box: Mailbox) -> None:
+        for kind in ("cut", "cut written"):
+            box.tell(kind, Report(Task(0, "train")), folder="a cut")  # type: ignore[arg-type]
+        box.answered(self.leases.exchange(box.request({}), self.now))
+
+    def crash(self, instance: Instance) -> None:
+        self.crew.changed(Change(instance, "ended", reason="failed", exit_code=1), self.now)
+
+
+def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> None:
+    """Each does tasks, and each loss takes them back."""
+    stage = Stage(TRAIN)
+    for _ in range(6):
+        instance, box = stage.start()
+        stage.do_a_task(box)
+        stage.crash(instance)
+    assert stage.leases.kept.failed is not None
+    assert "6 workers in a row ended with nothing done for good" in stage.leases.kept.failed.message
+
+
+def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
+    stage = Stage(TRAIN)
+    for _ in range(20):
+        instance, box = stage.start()
+        stage.do_a_task(box)
+        stage.cut(box)
+        stage.crash(instance)
+    assert stage.leases.kept.failed is None
+
+
+def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:
+    stage = Stage(PREDICT)
+    for _ in range(20):
+        instance, box = stage.start()
+        stage.do_a_task(box)
+        stage.crash(instance)
+    assert stage.leases.kept.failed is None
+
+
+def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:
+    stage = Stage(PREDICT)
+    instance, _ = stage.start()
+    orders = []
+    for _ in range(5 * SILENT_LEASES * int(LEASE)):
+        stage.now += 1.0
+        stage.leases.tick(stage.now)
+        orders += stage.crew.orders(stage.now)
+    assert [(order.instance, order.stop) for order in orders] == [(instance, True)]
+    stage.crew.changed(Change(instance, "ended", reason="stopped"), stage.now)
+    (order,) = stage.crew.orders(stage.now)
+    assert (order.instance.incarnation, order.stop) == (instance.incarnation + 1, False)
+
+
+def test_a_worker_that_speaks_again_soon_is_left_in_its_place() -> None:
+    stage = Stage(PREDICT)
+    _, box = stage.start()
+    for _ in range(int(2 * LEASE)):
+        stage.now += 1.0
+        stage.leases.tick(stage.now)
+    stage.leases.join(box.instance, box.incarnation, stage.now)
+    stage.now += 2 * LEASE
+    assert stage.crew.orders(stage.now) == []
