@@ -22,6 +22,7 @@ class Mailbox:
         self.flags = Flag.NONE
         self.generation = 0
         self.rejoin = True
+        self.informed = False  # whether `flags` are of an answer that came since we registered
         self.seen_upto = 0
         self._sequence = 0
         self._told: deque[Told] = deque()
@@ -40,7 +41,7 @@ class Mailbox:
 
     def joined(self, joined: Joined) -> None:
         self.generation = joined.generation
-        self.rejoin = False
+        self.rejoin = self.informed = False
         self.flags = Flag.FINISHED if joined.finished else Flag.NONE
 
     def take(self, *types: TaskType) -> Task | None:
@@ -94,6 +95,7 @@ class Mailbox:
 
     def answered(self, answer: Answer) -> None:
         self.flags = answer.flags
+        self.informed = True
         self.rejoin = bool(answer.flags & Flag.REJOIN)
         if self.rejoin:
             return

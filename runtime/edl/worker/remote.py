@@ -77,7 +77,7 @@ class RemoteTasks:
 
     @property
     def pending(self) -> bool:
-        return bool(self._mailbox.flags & Flag.PENDING)
+        return bool(self._mailbox.flags & Flag.PENDING) or self._mailbox.received(*ASIDE)
 
     @property
     def stopped(self) -> bool:
@@ -196,7 +196,8 @@ class RemoteTasks:
     @property
     def _over_and_out(self) -> bool:
         """Nothing that is told would be heard any more."""
-        return self._closed or self._refused is not None or bool(self._mailbox.flags & Flag.FINISHED)
+        deaf = self._closed or self._refused is not None or not self._thread.is_alive()
+        return deaf or bool(self._mailbox.flags & Flag.FINISHED)
 
     def _vain(self, types: tuple[TaskType, ...]) -> bool:
         """Whether waiting for these types is in vain, now that the master's last word is known."""
@@ -204,9 +205,9 @@ class RemoteTasks:
         if flags & Flag.FINISHED:
             return True
         if types == ("train",):
-            return bool(flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED))
+            return self.pending or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == ASIDE:
-            return not flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED)
+            return self._mailbox.informed and not flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED)
         return bool(flags & Flag.PREDICT_OVER)
 
     def _poke(self) -> None:
