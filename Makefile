@@ -7,7 +7,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 2
 DEMO := duckdb:///demo/demo.duckdb
 
-.PHONY: help demo test lint bench format stubs clean
+.PHONY: help demo test lint soak bench format stubs clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -24,6 +24,9 @@ lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+soak: $(VENV)/ready-test   ## the fault tests 20 times over, then what deaths may cost; takes an hour or more
+	$(BIN)/python -m tests.soak --times 20
 
 bench: $(VENV)/ready-test  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks

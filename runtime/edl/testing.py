@@ -4,6 +4,8 @@ A test names `edl.testing:worker` and `edl.testing` in a job's `Spec`, and the p
 `EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`: the first start of worker-0 kills itself when it comes to
 that point for the second time; `any` is each worker. `master/1 before durable 3` is the first master, before its third
 write of the ledger. Several are separated by semicolons.
+
+With a folder in `EDL_TESTING_MOMENTS` they write down, too, when something happened (`Moment`), a file for each start.
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from edl.cluster import Instance
 
 KILL = "EDL_TESTING_KILL"
+MOMENTS = "EDL_TESTING_MOMENTS"
 _ORDER = re.compile(r"([a-z0-9-]+)/(\d+) ([a-z ]+?) (\d+)")
 
 
@@ -74,6 +80,28 @@ POINTS = {
 }
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """Something that happened in an instance.
+
+    second: of the monotonic clock, which all processes of a machine share. batch: `rows` of the open task are done.
+    report: a task is done. acknowledged: the master of `epoch` counts one more report than was known to be counted.
+    killed: this process kills itself.
+    """
+
+    second: float
+    what: Literal["batch", "report", "acknowledged", "killed"]
+    rows: int = 0
+    epoch: int = 0
+
+
+Note = Callable[[Moment], object]
+
+
+def read_moments(path: Path) -> list[Moment]:
+    """Of one start of an instance, in their order."""
+    return [msgspec.json.decode(line, type=Moment) for line in path.read_bytes().splitlines()]
+
+
 def worker(job: Path, instance: Instance) -> int:
     """A worker that may die at a point."""
     install(instance.name, instance.incarnation)
@@ -95,10 +123,13 @@ def master(arguments: list[str]) -> int:
 
 
 def install(name: str, number: int) -> None:
-    """Have this process die where the environment says."""
+    """Have this process die where the environment says, and write its moments where it says."""
+    note = _notes(name, number)
+    if note is not _nowhere and name != "master":
+        _watch(note)
     for point, times in _orders(name, number):
         owner = point.owner()
-        setattr(owner, point.method, _dying(getattr(owner, point.method), point.when, times))
+        setattr(owner, point.method, _dying(getattr(owner, point.method), point.when, times, note))
 
 
 def _orders(name: str, number: int) -> Iterator[tuple[Point, int]]:
@@ -110,21 +141,66 @@ def _orders(name: str, number: int) -> Iterator[tuple[Point, int]]:
             yield POINTS[found[3]], int(found[4])
 
 
-def _dying(method: Callable[..., Any], when: str, times: int) -> Callable[..., Any]:
+def _dying(method: Callable[..., Any], when: str, times: int, note: Note) -> Callable[..., Any]:
     left = times
+
+    def die() -> None:
+        note(Moment(time.monotonic(), "killed"))
+        os.kill(os.getpid(), signal.SIGKILL)
 
     @functools.wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal left
         left -= 1
         if left == 0 and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         result = method(*arguments, **named)
         if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return result
 
     return call
+
+
+def _nowhere(moment: Moment) -> None:
+    """Nobody wants to know."""
+
+
+def _notes(name: str, number: int) -> Note:
+    """Who writes down the moments of this start of an instance; each is in the file when it returns."""
+    folder = os.environ.get(MOMENTS)
+    if not folder:
+        return _nowhere
+    path = Path(folder) / f"{name}.{number}"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return lambda moment: os.write(file, msgspec.json.encode(moment) + b"\n")
+
+
+def _watch(note: Note) -> None:
+    """Note what a worker does, at the calls by which it tells of it."""
+    from edl.tasks.exchange import Answer
+    from edl.tasks.task import Report, Task
+    from edl.worker.mailbox import Mailbox
+
+    tasks = _remote()
+    progress, report, answered = tasks.progress, tasks.report, Mailbox.answered
+
+    def noted_progress(self: Any, task: Task, rows: int) -> None:
+        note(Moment(time.monotonic(), "batch", rows))
+        progress(self, task, rows)
+
+    def noted_report(self: Any, done: Report) -> None:
+        note(Moment(time.monotonic(), "report", done.rows))
+        report(self, done)
+
+    def noted_answer(self: Mailbox, answer: Answer) -> None:
+        before = self.seen_upto
+        answered(self, answer)
+        if self.seen_upto > before:
+            note(Moment(time.monotonic(), "acknowledged", epoch=answer.master_epoch))
+
+    tasks.progress, tasks.report = noted_progress, noted_report
+    setattr(Mailbox, "answered", noted_answer)  # noqa: B010
 
 
 if __name__ == "__main__":

@@ -202,13 +202,14 @@ def simple(
     rows: Rows,
     label: Label | None = None,
     features: tuple[str, ...] = ("x",),
+    units: int = 16,
     replace: dict[str, str] | None = None,
     append: str = "",
     **training: Any,
 ) -> Path:
     """A program over plain numbers; `replace` and `append` edit its text."""
     label = label or RegressionLabel("y")
-    text = source(framework, ", ".join(f"fc.numeric({name!r})" for name in features), label)
+    text = source(framework, ", ".join(f"fc.numeric({name!r})" for name in features), label, units=units)
     for old, new in (replace or {}).items():
         assert old in text
         text = text.replace(old, new)

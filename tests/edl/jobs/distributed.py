@@ -20,7 +20,7 @@ from edl.program import read_spec
 from edl.spec import Cluster, Rows, to_json
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
-from edl.testing import KILL
+from edl.testing import KILL, MOMENTS
 from tests.edl import programs
 
 Event = Progress | EpochEnd | Tally
@@ -92,12 +92,13 @@ class Job:
         return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.folder.logs.glob("*")))
 
 
-def kill(*orders: str, **spec: Any) -> Spec:
-    """How to run a job whose instances die at named points; see `edl.testing`."""
+def kill(*orders: str, moments: Path | None = None, **spec: Any) -> Spec:
+    """How to run a job whose instances die at named points, and write their moments; see `edl.testing`."""
+    noted = {MOMENTS: str(moments)} if moments else {}
     return Spec(
         "torch",
         master="edl.testing",
         worker="edl.testing:worker",
-        environment={KILL: ";".join(orders)},
+        environment={KILL: ";".join(orders), **noted},
         **spec,
     )

@@ -1,0 +1,139 @@
+"""The fault tests again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
+
+Every second round runs beside a process that keeps one core busy. The first failure ends it, with exit code 1. Times
+are asserted here and in `make bench` only: they depend on the machine, which the tests of `make test` must not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.edl.jobs import timed
+from tests.edl.jobs.distributed import table
+
+PLACES = ("tests/edl/master", "tests/edl/jobs", "tests/edl/cluster")
+ROOT = Path(__file__).parent.parent
+MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task
+GAP_RATIO, GAP_SHARE = (
+    2.0,
+    0.95,
+)  # so many gaps between two batches are at most so many medians of those before
+POINTS = {  # where the worker dies whose rows are to come out once
+    "in a task": "worker-0/0 in a task 12",
+    "after stage": "worker-0/0 after stage 2",
+    "before report": "worker-0/0 before report 2",
+    "after report": "worker-0/0 after report 2",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    figure: str
+    kept: bool
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="tests.soak", description="Repeats the fault tests, then times deaths"
+    )
+    parser.add_argument("--times", type=int, default=20, help="rounds of the fault tests")
+    parser.add_argument("--processes", type=int, default=2, help="that run tests at the same time")
+    parser.add_argument("--quick", action="store_true", help="one round, and fewer rows: does it run at all?")
+    options = parser.parse_args()
+    times = 1 if options.quick else options.times
+    for number in range(1, times + 1):
+        if not _round(number, times, options.processes):
+            return 1
+    print(f"{times} rounds of the fault tests passed", flush=True)
+    missed = 0
+    for finding in _findings(250_000 if options.quick else 1_000_000):
+        print(f"{'kept' if finding.kept else 'MISSED':6}  {finding.name}: {finding.figure}", flush=True)
+        missed += not finding.kept
+    print("all aims are kept" if not missed else f"{missed} aims are missed")
+    return 1 if missed else 0
+
+
+def _round(number: int, times: int, processes: int) -> bool:
+    """Run the fault tests once; whether they pass. What they print of a failure is printed."""
+    loaded = number % 2 == 0
+    began = time.monotonic()
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        str(processes),
+        "--dist",
+        "worksteal",
+        *PLACES,
+    ]
+    with _busy() if loaded else contextlib.nullcontext():
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    where = f"round {number} of {times}{', beside a busy process' if loaded else ''}"
+    if done.returncode:
+        print(f"{done.stdout}\nFAILED in {where}", flush=True)
+        return False
+    print(f"{where}: {done.stdout.splitlines()[-1]} ({time.monotonic() - began:.0f} s)", flush=True)
+    return True
+
+
+@contextlib.contextmanager
+def _busy() -> Iterator[None]:
+    """Beside a process that keeps one core."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _findings(rows: int) -> Iterator[Finding]:
+    """What deaths cost, with `rows` to predict, and four times as many where time is measured."""
+    with timed.apart():
+        wide, narrow = timed.trained(timed.WIDE), timed.trained(timed.NARROW)
+        yield _master(wide, 4 * rows)
+        yield _gaps(wide, 4 * rows)
+        for name, order in POINTS.items():
+            yield _once(narrow, rows, name, order)
+
+
+def _master(archive: Path, rows: int) -> Finding:
+    seconds = max(timed.after_master(archive, rows) for _ in range(3))
+    name = f"SIGKILL of the master to the next acknowledged task, at most {MASTER_SECONDS:g} s"
+    return Finding(name, f"{seconds:.2f} s, the longest of 3", seconds <= MASTER_SECONDS)
+
+
+def _gaps(archive: Path, rows: int) -> Finding:
+    before, after = timed.gaps(archive, rows)
+    median = statistics.median(before)
+    share = sum(gap <= GAP_RATIO * median for gap in after) / len(after)
+    name = f"gaps between batches of the other worker within {GAP_RATIO:g} medians, at least {GAP_SHARE:.0%}"
+    return Finding(name, f"{share:.1%} of {len(after)}, median {1e3 * median:.1f} ms", share >= GAP_SHARE)
+
+
+def _once(archive: Path, rows: int, name: str, order: str) -> Finding:
+    run = timed.predicted(archive, rows, order, units=timed.NARROW)
+    died = bool(run.of("worker-0.0", "killed"))
+    same = run.result().column("x").equals(table(rows, seed=1).column("x"))
+    figure = (
+        f"{'each row once' if same else 'rows are missing or twice'}{'' if died else ', but nobody died'}"
+    )
+    return Finding(f"PREDICT of {rows:,} rows, a worker killed {name}", figure, died and same)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
