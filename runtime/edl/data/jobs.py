@@ -1,8 +1,8 @@
 """Job folders: where program, pinned rows, results and logs of a job lie while it runs, and its status.
 
 They live in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by
-the user alone. An id sorts by the time it was made. Pinned rows are removed when a job ends, and by `sweep` when the
-job's process died before it could.
+the user alone. An id sorts by the time it was made. Pinned rows, checkpoints and results are removed when a job ends,
+and by `sweep` when the job's process died before it could.
 
 A job that runs apart from its client is `finished` when what it made lies in its folder, and `done` when that is in
 the data source. A detached one waits there for the next process that opens its source: see `unclaimed` and `claim`.
@@ -95,6 +95,16 @@ class JobFolder:
         return self.path / "results"
 
     @property
+    def checkpoints(self) -> Path:
+        """Where a trainer that has a master writes its cuts."""
+        return self.path / "checkpoints"
+
+    @property
+    def archive(self) -> Path:
+        """The model that the job trained."""
+        return self.path / "archive.zip"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 
@@ -129,14 +139,25 @@ class JobFolder:
         return self.update(state="finished", ended=_now(), pid=pid, started_as=started_as)
 
     def end(self, state: State, error: str = "") -> Status:
-        """The job is over: say how, and remove its pinned rows; of one that was cancelled all but its log."""
-        self.remove_rows()
+        """The job is over: say how, and remove what is large; of one that was cancelled all but its log.
+
+        What a failed job trained stays, because it may have failed when that was to be stored.
+        """
+        self.remove_data()
         if state == "cancelled":
             self._keep_log()
+        elif state == "done":
+            for path in (self.model, self.weights, self.archive):
+                path.unlink(missing_ok=True)
         return self.update(state=state, ended=self.status().ended or _now(), error=error)
 
     def remove_rows(self) -> None:
         shutil.rmtree(self.rows, ignore_errors=True)
+
+    def remove_data(self) -> None:
+        """Rows, checkpoints and results."""
+        for folder in (self.rows, self.checkpoints, self.results):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _keep_log(self) -> None:
         for path in self.path.iterdir():
@@ -236,7 +257,10 @@ def sweep() -> list[JobFolder]:
             continue
         if status.alive:
             continue
-        job.remove_rows()
+        if status.state == "finished":  # its results wait for who takes them
+            job.remove_rows()
+        else:
+            job.remove_data()
         if status.state == "running":
             job.update(state="died", ended=_now(), error="the process of the job ended without a word")
             died.append(job)

@@ -39,8 +39,6 @@ from edl.tasks.outcome import Outcome
 from edl.worker.inference import evaluate, predict
 from edl.worker.training import Export, split, train
 
-ARCHIVE = "archive.zip"
-
 
 @contextlib.contextmanager
 def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
@@ -101,8 +99,8 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
 
     def write(outcome: Outcome, adapter: nn.Adapter) -> Outcome:
         fitting = read_fitting(job.rows)
-        save(job.path / ARCHIVE, program, pinned, kept, adapter, outcome, started, fitting)
-        return msgspec.structs.replace(outcome, archive=ARCHIVE, edited=program.edited)
+        save(job.archive, program, pinned, kept, adapter, outcome, started, fitting)
+        return msgspec.structs.replace(outcome, archive=job.archive.name, edited=program.edited)
 
     return rows, write
 

@@ -25,7 +25,7 @@ from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.failed import to_failed
-from edl.worker.checkpoints import read_cut
+from edl.worker.checkpoints import keep_only, read_cut
 from edl.worker.inference import Measuring, scoring_worker
 from edl.worker.measuring import program_metrics
 from edl.worker.meter import Meter
@@ -33,7 +33,6 @@ from edl.worker.prediction import results
 from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.training import Trainer
 
-CHECKPOINTS = "checkpoints"  # in the job folder
 AHEAD = 3  # training tasks in hands: one that is done, two that are read
 
 
@@ -103,10 +102,10 @@ def _train(
     trainer = Trainer(
         program, reader, rows, tasks, _silent, write, cancelled=threading.Event(), weights=weights
     )
-    folder = job.path / CHECKPOINTS
+    keep_only(job.checkpoints, resume)
     if resume:
-        trainer.resume(read_cut(folder / resume))
-    trainer.keep_cuts(folder, begin=tasks.cut, written=tasks.cut_written)
+        trainer.resume(read_cut(job.checkpoints / resume))
+    trainer.keep_cuts(job.checkpoints, begin=tasks.cut, written=tasks.cut_written)
     trainer.worker.draining = draining
     trainer.run()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -72,6 +73,7 @@ class Checkpointer:
         self._written = written
         self._clock = clock
         self._at, self._step = clock(), 0
+        self._kept = complete(folder)  # ours to remove one day, the oldest first
         self._thread: threading.Thread | None = None
         self.blocked = 0.0  # seconds that steps waited for cuts
 
@@ -101,6 +103,19 @@ class Checkpointer:
 
     def _write(self, name: str, cut: Cut) -> None:
         partial = self._folder / f"{name}.partial"
+        try:
+            self._fill(partial, cut)
+            partial.replace(self._folder / name)
+            _sync(self._folder)
+        except Exception as error:  # training goes on, and tries again when the next one is due
+            print(f"the checkpoint {name} could not be written: {error}", file=sys.stderr, flush=True)
+            shutil.rmtree(partial, ignore_errors=True)
+            return
+        self._written(name)
+        self._kept.append(name)
+        self._remove_old()
+
+    def _fill(self, partial: Path, cut: Cut) -> None:
         partial.mkdir(parents=True, exist_ok=True)
         _save(cut.weights, partial / "weights.safetensors")
         _save(cut.state, partial / "state.safetensors")
@@ -109,17 +124,13 @@ class Checkpointer:
         (partial / POSITION).write_bytes(msgspec.msgpack.encode(cut.position))
         for file in partial.iterdir():
             _sync(file)
-        partial.replace(self._folder / name)
-        _sync(self._folder)
-        self._written(name)
-        self._remove_old()
 
     def _remove_old(self) -> None:
         if not self._when.keep:
             return
         # One more than is asked for: a master that dies now may not have heard of the newest.
-        for name in complete(self._folder)[: -max(self._when.keep, 2)]:
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+        while len(self._kept) > max(self._when.keep, 2):
+            shutil.rmtree(self._folder / self._kept.pop(0), ignore_errors=True)
 
 
 def complete(folder: Path) -> list[str]:
@@ -127,6 +138,17 @@ def complete(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     return sorted(path.name for path in folder.iterdir() if (path / POSITION).is_file() and path.suffix == "")
+
+
+def keep_only(folder: Path, name: str) -> None:
+    """Remove what earlier trainers left but the cut that this one goes on from; empty: none.
+
+    Theirs may be of later steps than ours will be for a while, and would pass for the newest.
+    """
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.name != name:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def read_cut(folder: Path) -> Cut:

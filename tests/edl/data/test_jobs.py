@@ -156,6 +156,27 @@ def test_a_folder_that_is_no_job_is_not_listed_and_a_removed_job_is_gone() -> No
     assert jobs.jobs() == []
 
 
+@pytest.mark.parametrize(("state", "left"), [("done", set()), ("failed", {"archive.zip", "model.zip"})])
+def test_an_ended_job_keeps_no_checkpoints_and_results(state: jobs.State, left: set[str]) -> None:
+    job = jobs.create("train")
+    job.checkpoints.mkdir()
+    for path in (job.checkpoints / "a cut", job.results / "00000000.1.arrow", job.model, job.archive):
+        path.write_bytes(b"x")
+    job.end(state)
+    assert {path.name for path in job.path.iterdir()} == {"status.json", "program", "logs"} | left
+
+
+def test_what_a_finished_job_made_is_left_by_sweeps_and_what_a_dead_one_left_is_not() -> None:
+    finished, dead = jobs.create("predict"), jobs.create("train")
+    for job in (finished, dead):
+        (job.results / "00000000.1.arrow").write_bytes(b"x")
+    finished.finish(1, "another process")
+    dead.update(started_as="another process")
+    jobs.sweep()
+    assert finished.results.is_dir()
+    assert not dead.results.exists()
+
+
 def test_of_a_cancelled_job_only_the_log_is_left() -> None:
     job = jobs.create("train")
     (job.program / "model.py").write_text("x", encoding="utf-8")

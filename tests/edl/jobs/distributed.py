@@ -63,7 +63,7 @@ class Job:
 
     @property
     def archive(self) -> Path:
-        return self.folder.path / work.ARCHIVE
+        return self.folder.archive
 
     def start(self) -> SupervisedJob:
         return SupervisedJob.start(self.folder, self.spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 
 from edl.errors import SpecError
 from edl.spec import Checkpoints
+from edl.worker import checkpoints
 from edl.worker.best import Standing
-from edl.worker.checkpoints import POSITION, Checkpointer, Cut, Position, complete, read_cut
+from edl.worker.checkpoints import POSITION, Checkpointer, Cut, Position, complete, keep_only, read_cut
 
 
 def cut(step: int, *, best: bool = False) -> Cut:
@@ -68,6 +70,44 @@ def test_a13_the_last_cuts_are_kept(tmp_path: Path, keep: int, left: list[int]) 
     for step in range(1, 6):
         writer.take(step)
     assert [read_cut(tmp_path / name).position.step for name in complete(tmp_path)] == left
+
+
+def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_writes(tmp_path: Path) -> None:
+    late, writer = Writer(tmp_path, Checkpoints(keep=1)), Writer(tmp_path, Checkpoints(keep=1))
+    for step in (1, 2):
+        writer.take(step)
+    for step in (100, 101, 102):
+        late.take(step)
+    writer.take(3)
+    steps = [read_cut(tmp_path / name).position.step for name in complete(tmp_path)]
+    assert steps == [2, 3, 101, 102]
+
+
+def test_who_goes_on_from_a_cut_removes_the_others_and_halves_of_them(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints())
+    for step in (1, 2):
+        writer.take(step)
+    (tmp_path / "000000000009-1.partial").mkdir()
+    first = complete(tmp_path)[0]
+    keep_only(tmp_path, first)
+    assert [path.name for path in tmp_path.iterdir()] == [first]
+    keep_only(tmp_path / "none yet", "")
+
+
+def test_a_cut_that_cannot_be_written_stops_nothing_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    writer = Writer(tmp_path, Checkpoints())
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "_sync", full)
+        writer.take(1)
+    assert "could not be written" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    writer.take(2)
+    assert [text.split()[0] for text in writer.told] == ["begin", "begin", "written"]
 
 
 def test_cuts_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
