@@ -40,11 +40,19 @@ def keep(job: jobs.JobFolder, intent: Intent) -> None:
 def take_home(source: Source, registry: Registry) -> Iterator[str]:
     """Store what jobs of this source made when nobody was there; a sentence for each."""
     for job in jobs.unclaimed():
-        intent = _intent(job)
-        if intent is None or intent.source != source.url:
+        try:
+            intent = _intent(job)
+        except SpecError as error:  # one job must not stop all sessions
+            yield error.message
+            continue
+        if intent is not None and intent.source != source.url:
             continue
         with job.claim() as ours:
-            if ours:
+            if not ours:
+                continue
+            if intent is None:
+                job.end("died", "its client was gone before it could store what the job made")
+            else:
                 yield _store(job, intent, source, registry)
 
 
@@ -56,15 +64,17 @@ def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Regist
     try:
         if intent.record is not None:
             record = msgspec.structs.replace(intent.record, metrics=end.figures)
-            version = registry.save(intent.name, job.path / end.archive, record)
+            version = registry.save(intent.name, job.path / end.archive, record, once=job.id)
             done = f"stored the model {intent.name}@{version}"
         else:
             rows = ResultFolder(job.results).read(end.tasks)
             source.stage(intent.name, job.id, 0, 0, rows)
             done = f"wrote {source.commit(intent.name, job.id, 1):,} rows to {intent.name}"
-    except SQLFlowError as error:
-        job.end("failed", error.message)
-        return f"what job {job.id} made could not be stored: {error.message}"
+    except (SQLFlowError, OSError) as error:
+        why = error.message if isinstance(error, SQLFlowError) else str(error)
+        job.end("failed", why)
+        place = f"; the model is in {job.archive}" if job.archive.exists() else ""
+        return f"what job {job.id} made could not be stored: {why}{place}"
     job.end("done")
     return f"job {job.id} had finished: {done}"
 

@@ -53,7 +53,8 @@ def bar(share: float) -> str:
 def epoch(event: EpochEnd) -> str:
     """The loss of the training rows, and the figures of those held out."""
     held_out = f"; held out: {figures(event.metrics)}" if event.metrics else ""
-    return f"  epoch {event.epoch}: loss {number(event.loss)}{held_out}"
+    at = "" if event.final else f", step {event.step:,}"
+    return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{held_out}"
 
 
 def left(seconds: float) -> str:

@@ -90,7 +90,7 @@ def _curve(curve: Sequence[Figures]) -> Rows:
     """Where it began, where it was best and where it ended."""
     if not curve:
         return
-    yield "epochs", f"{len(curve):,}"
+    yield "epochs", f"{len({row.get('epoch') for row in curve}):,}"  # some were measured in their middle too
     watched = "validation_loss" if curve[0].get("validation_loss") is not None else "loss"
     known = [row for row in curve if row.get(watched) is not None]
     yield "first", _epoch(curve[0])

@@ -106,15 +106,19 @@ class Registry:
 
     # Writing ---------------------------------------------------------------------------------------------
 
-    def save(self, name: str, archive: Path, record: ModelRecord) -> int:
+    def save(self, name: str, archive: Path, record: ModelRecord, *, once: str = "") -> int:
         """Keep the archive as a new version of the model, and make it the current one; the version's number.
 
+        once: at most 32 characters that nobody else uses; a call that repeats them changes nothing, however far the
+        first has come.
         SemanticError: the name. SourceError: the database. After an error the model is what it was.
         """
         check_name(name)
         self._make_tables()
         self._discard_stale(name)
-        key = secrets.token_hex(16)
+        key = once or secrets.token_hex(16)
+        if once and (earlier := self._saved(name, key)):
+            return earlier
         version = self._add(name, "saving", record, key=key)
         try:
             size, digest = self._upload(key, archive)
@@ -278,6 +282,15 @@ class Registry:
         left = [found for found in self._versions(dropped.name) if found.state == "ready"]
         if not any(found.current for found in left):
             self._point(dropped.name, max((found.version for found in left), default=0))
+
+    def _saved(self, name: str, key: str) -> int:
+        """The version that was made ready with this key, 0 if none was; what was begun with it is cleaned up."""
+        query = f"SELECT version, state FROM {self._models} WHERE name = ? AND archive = ?"
+        for row in self._rows(query, name, key):
+            if row["state"] == "ready":
+                return int(row["version"])
+            self._discard(name, row["version"], key)
+        return 0
 
     def _discard(self, name: str, version: int, key: str) -> None:
         def discard() -> None:

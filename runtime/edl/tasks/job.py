@@ -152,7 +152,8 @@ class Job:
         if report.task.type == "train":
             self.state.step += report.steps
             self.state.rows += report.rows
-            self._measure_by_step(now)
+            if not pool.complete:  # the end of an epoch is measured anyway
+                self._measure_by_step(now)
         if not pool.complete:
             return []
         self._pools.remove(pool)

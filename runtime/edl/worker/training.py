@@ -180,7 +180,7 @@ class Trainer:
         course = found.course or Course()
         kept = self._best.standing.best if self._best.kept is not None else 0
         values = course.figures
-        if self._best.kept is not None and kept != len(course.curve):
+        if self._best.kept is not None and kept != course.epochs:
             self.adapter.set_weights(self._best.kept)
             values = self._best.standing.figures
         else:

@@ -137,6 +137,23 @@ def test_every_run_is_a_version_and_the_last_one_is_current(
         assert (tmp_path / "loaded").read_bytes() == contents
 
 
+def test_what_is_to_be_saved_once_is_saved_once(
+    registry: Registry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise SystemError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "_publish", die)
+        patch.setattr(registry, "_discard", lambda *_: None)
+        with pytest.raises(SystemError):
+            registry.save("m", file_of(b"weights"), RECORD, once="a job")
+    version = registry.save("m", file_of(b"weights"), RECORD, once="a job")
+    assert registry.save("m", file_of(b"weights"), RECORD, once="a job") == version
+    assert [found.version for found in registry.list()] == [version]
+    assert registry.save("m", file_of(b"weights"), RECORD, once="another job") == version + 1
+
+
 def test_an_earlier_version_can_be_made_current(registry: Registry, file_of: FileOf) -> None:
     for _ in range(3):
         registry.save("m", file_of(b"x"), RECORD)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edl.spec import Evaluation, Training
@@ -112,6 +112,13 @@ def test_rounds_are_begun_by_steps() -> None:
     assert [(row.step, row.final) for row in job.state.curve] == [(32, False), (48, False), (49, True)]
 
 
+def test_the_end_of_an_epoch_is_measured_once() -> None:
+    """Though a round by steps were due there too."""
+    job = Job(plan(validation=100, shuffle=False, epochs=2, evaluation=Evaluation(steps=49)))
+    run(job)
+    assert [(row.step, row.final) for row in job.state.curve] == [(49, True), (98, True)]
+
+
 def test_rounds_are_begun_by_seconds_after_a_delay_and_not_too_often() -> None:
     evaluation = Evaluation(secs=10, start_delay_secs=60, throttle_secs=15)
     job = Job(plan(validation=100, epochs=1, evaluation=evaluation), began=1000.0)
@@ -159,6 +166,7 @@ def test_a_task_that_settles_an_epoch_says_so() -> None:
     assert last.settles
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(st.data())
 def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st.DataObject) -> None:
     """Whatever is handed out, done, given back, and forgotten by a crash: each row counts once per epoch."""

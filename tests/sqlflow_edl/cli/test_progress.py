@@ -44,6 +44,7 @@ def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
     event = EpochEnd(4, 40, None, {"loss": 0.5, "auc": None}, 1.0)
     assert progress.epoch(event) == "  epoch 4: loss not defined; held out: loss 0.5, auc not defined"
     assert progress.epoch(EpochEnd(1, 1, 2.0, {}, 1.0)) == "  epoch 1: loss 2"
+    assert progress.epoch(EpochEnd(1, 1200, 2.0, {}, 1.0, final=False)) == "  epoch 1, step 1,200: loss 2"
 
 
 @pytest.mark.parametrize(("seconds", "wanted"), [(0.2, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2 h")])

@@ -1,0 +1,92 @@
+"""What jobs made when nobody was there is stored once, whatever dies, and no job stops a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.cluster.events import EventLog
+from edl.cluster.folder import ClusterFolder
+from edl.data import jobs
+from edl.models.records import ModelRecord
+from edl.tasks.outcome import Outcome
+from sqlflow_edl import detached
+from sqlflow_edl.observer import Silent
+from sqlflow_edl.session import Session
+
+RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
+
+
+class Heard(Silent):
+    """Keeps the notes of a session."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"duckdb:///{tmp_path}/db.duckdb"
+
+
+def left(url: str, *, archive: bool = True) -> jobs.JobFolder:
+    """A job that has trained a model, and whose client and supervisor are gone."""
+    job = jobs.create("train")
+    detached.keep(job, detached.Intent("train", url, "m", RECORD))
+    with EventLog(ClusterFolder(job.path).events) as events:
+        events.write(Outcome("train", 100, 1.0, archive=job.archive.name))
+    if archive:
+        job.archive.write_bytes(b"weights")
+    job.finish(1, "another process")
+    return job
+
+
+def notes(url: str) -> list[str]:
+    """What the next session tells."""
+    heard = Heard()
+    with Session(url, create=True, observer=heard):
+        return heard.notes
+
+
+def versions(url: str) -> list[str]:
+    with Session(url) as session:
+        return [found.reference for found in session.registry.list()]
+
+
+def test_a_model_is_stored_once_though_the_session_dies_before_it_says_so(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(self: jobs.JobFolder, state: jobs.State, error: str = "") -> None:
+        raise KeyboardInterrupt
+
+    job = left(url)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(jobs.JobFolder, "end", die)
+        notes(url)
+    assert job.status().state == "finished"
+    assert notes(url) == [f"job {job.id} had finished: stored the model m@1"]
+    assert versions(url) == ["m@1"]
+    assert notes(url) == []
+
+
+def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
+    unreadable, without, good = left(url), left(url, archive=False), left(url)
+    (unreadable.path / "intent.json").write_text("{}", encoding="utf-8")
+    told = notes(url)
+    assert len(told) == 3
+    assert unreadable.id in told[0]
+    assert told[1].startswith(f"what job {without.id} made could not be stored")
+    assert without.status().state == "failed"
+    assert told[2] == f"job {good.id} had finished: stored the model m@2"
+
+
+def test_a_job_whose_client_died_before_it_stored_anything_has_died(url: str) -> None:
+    job = left(url)
+    (job.path / "intent.json").unlink()
+    assert notes(url) == []
+    assert job.status().state == "died"
+    assert not job.results.exists()
