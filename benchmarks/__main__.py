@@ -1,6 +1,6 @@
 """Runs benchmarks and prints one table: figure, ratio to the peer in the same run, and what we aim at.
 
-    python -m benchmarks [training embeddings rows predict compile startup serving flights] [--rounds 3] [--quick]
+    python -m benchmarks [training embeddings … serving elastic flights] [--rounds 3] [--quick]
 
 Machines are noisy, so peers take turns within a round and a ratio is the median over rounds of figures of one round.
 The exit code is 1 when an aim is missed.
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import compiling, embeddings, flights, predicting, rows, serving, training
+from benchmarks import compiling, elastic, embeddings, flights, predicting, rows, serving, training
 from benchmarks.table import Row, show
 
 CASES = {
@@ -24,6 +24,7 @@ CASES = {
     "compile": compiling.measure,
     "startup": compiling.startup,
     "serving": serving.measure,
+    "elastic": elastic.measure,
     "flights": flights.measure,
 }
 
