@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -44,7 +45,9 @@ def not_there_yet(statement: Statement) -> SemanticError:
 
 
 def _train(session: Session, statement: Statement) -> list[plan.Row]:
-    return plan.training(session.planned(statement))
+    session.check_workers(statement)
+    found = session.planned(statement)
+    return plan.training(replace(found, spec=session.with_workers(found.spec)))
 
 
 def _use(session: Session, statement: Statement) -> list[plan.Row]:
@@ -59,7 +62,7 @@ def _use(session: Session, statement: Statement) -> list[plan.Row]:
     planned = specify(statement, trained, model.reference, query, schema)
     if planned.output.name:
         session.source.check_target(planned.output.name)
-    return plan.use(planned, session.source.url)
+    return plan.use(session.with_workers(planned), session.source.url)
 
 
 def _drop(session: Session, statement: Statement) -> list[plan.Row]:

@@ -155,19 +155,14 @@ class Session:
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
 
     def _train(self, statement: Statement) -> Result:
-        if self._workers is not None and self._workers > 1:
-            raise SemanticError(
-                f"training with {self._workers} workers is not there yet",
-                span=statement.span,
-                hint="one worker trains: --workers 1",
-            )
+        self.check_workers(statement)
         plan = self._plan(statement, warm=True)
         name = str(statement.into[0])
         with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
             pinned, fitted = fix(self.source, plan, job, self.observer)
-            fitted = self._with_workers(fitted)
+            fitted = self.with_workers(fitted)
             self._tell(plan.notes)
             start = job.model if fitted.trained_model else None
             if start:
@@ -211,10 +206,10 @@ class Session:
             with at(name.span):
                 model = self.registry.load(str(name), archive)
             trained = read_archive(archive).spec
-            if not self._remote:
-                self._submitter.warm(trained.framework)
             schema, query = self.look(statement)
-            planned = specify(statement, trained, model.reference, query, schema)
+            planned = self.with_workers(specify(statement, trained, model.reference, query, schema))
+            if not planned.cluster.workers:
+                self._submitter.warm(trained.framework)
             notes = use.notes(trained, planned)
             self._tell(notes)
             target = planned.output.name
@@ -225,7 +220,7 @@ class Session:
             with placed(statement.select_span):
                 pinned = self.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
-            planned = self._with_workers(msgspec.structs.replace(planned, rows=rows))
+            planned = msgspec.structs.replace(planned, rows=rows)
             if self._leaving:
                 intent = detached.Intent(kind, self.source.url, target)
                 return self._left(statement, job, planned, pinned, intent)
@@ -340,7 +335,16 @@ class Session:
         """Whether this session's jobs have a master, whatever their statements say."""
         return bool(self._workers) or self._leaving
 
-    def _with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
+    def check_workers(self, statement: Statement) -> None:
+        """SemanticError: the session wants more workers for a training than can train."""
+        if self._workers is not None and self._workers > 1:
+            raise SemanticError(
+                f"training with {self._workers} workers is not there yet",
+                span=statement.span,
+                hint="one worker trains: --workers 1",
+            )
+
+    def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """The spec with as many workers as the session wants."""
         workers = job_spec.cluster.workers if self._workers is None else self._workers
         workers = max(workers, int(self._leaving))

@@ -64,6 +64,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
         ("label", spec.label.column, words.label(spec.label), ""),
         *(("metric", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
         ("batch_size", "", f"{spec.batch_size:,}", ""),
+        *(("workers", "", value, why) for value, why in _workers(spec)),
     ]
     if spec.output.name:
         rows.append(("result", spec.output.name, f"a table in {source}", ""))
@@ -164,8 +165,16 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
         yield name, value, _origin(plan, f"train.{name}")
     if spec.weights is not None:
         yield "weight_column", spec.weights.column, WRITTEN
+    for value, why in _workers(spec):
+        yield "workers", value, why
     strategy = spec.cluster.strategy
-    yield "strategy", "local" if strategy == "auto" else strategy, "one worker trains in one process"
+    yield "strategy", "local" if strategy == "auto" else strategy, "one worker trains"
+
+
+def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """How many, and where; nothing of a job in one process."""
+    if spec.cluster.workers:
+        yield f"{spec.cluster.workers:,}", "with a master, as processes of this machine"
 
 
 def _size(spec: JobSpec) -> Rows:

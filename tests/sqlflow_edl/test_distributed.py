@@ -75,6 +75,27 @@ def test_a_statement_with_workers_gives_what_one_without_gives(url: str) -> None
         assert measured[0].equals(measured[1])
 
 
+def workers(session: Session, text: str) -> list[str]:
+    """What the plan says of them."""
+    [result] = run(session, f"EXPLAIN {text}")
+    return [
+        row["value"] for row in result.to_arrow().to_pylist() if "workers" in (row["section"], row["name"])
+    ]
+
+
+def test_the_plan_says_how_many_workers_there_are(url: str) -> None:
+    predict = f"{QUERY} TO PREDICT none.income USING m"
+    with Session(url) as session:
+        run(session, f"{TRAIN} INTO m")
+        assert workers(session, f"{TRAIN} INTO n") == []
+        assert workers(session, f"{TRAIN.replace('WITH ', 'WITH train.num_workers = 1, ')} INTO n") == ["1"]
+        assert workers(session, f"{predict} WITH predict.num_workers = 3") == ["3"]
+    with Session(url, workers=4) as session:
+        assert workers(session, predict) == ["4"]
+        with pytest.raises(SQLFlowError, match="training with 4 workers is not there"):
+            workers(session, f"{TRAIN} INTO n")
+
+
 def test_no_rows_need_no_workers(url: str) -> None:
     with Session(url) as session:
         run(session, f"{TRAIN} INTO m")
