@@ -77,7 +77,8 @@ def test_a_statement_with_workers_gives_what_one_without_gives(url: str) -> None
 
 def workers(session: Session, text: str) -> list[str]:
     """What the plan says of them."""
-    [result] = run(session, f"EXPLAIN {text}")
+    [statement] = session.parse(text)
+    result = session.plan(statement)
     return [
         row["value"] for row in result.to_arrow().to_pylist() if "workers" in (row["section"], row["name"])
     ]
