@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -32,55 +33,67 @@ OUTSIDE = {
 }
 
 
+class Trained(NamedTuple):
+    """What a model is given for the first rows, and what it predicts."""
+
+    given: dict[str, np.ndarray]
+    wanted: np.ndarray
+
+
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a model in each framework."""
-    url = f"duckdb:///{tmp_path_factory.mktemp('export') / 'e.duckdb'}"
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Trained]]:
+    """A database with two models in each framework, and what they predict."""
+    folder = tmp_path_factory.mktemp("export")
+    url = f"duckdb:///{folder / 'e.duckdb'}"
+    found = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         with sqlflow_edl.connect(url, create=True) as session:
             list(session.run(TABLE))
-            for text in (TRAIN, WITH_TABLES):
-                for framework in ("keras", "torch"):
+            for framework in ("keras", "torch"):
+                for name, text in ((f"m.{framework}", TRAIN), (f"m.{framework}_tables", WITH_TABLES)):
                     list(session.run(text.format(framework=framework)))
-    return url
+                    found[name] = trained(session, name, folder)
+    return url, found
 
 
-def our_outputs(session: Session, model: str, tmp_path: Path) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """What the model is given for the first rows, and what it predicts."""
-    session.registry.load(model, tmp_path / "m.zip")
-    trained: spec.JobSpec = read_archive(tmp_path / "m.zip").spec
+@pytest.fixture(scope="module")
+def source(made: tuple[str, dict[str, Trained]]) -> str:
+    return made[0]
+
+
+def trained(session: Session, model: str, folder: Path) -> Trained:
+    session.registry.load(model, folder / "m.zip")
+    described: spec.JobSpec = read_archive(folder / "m.zip").spec
     [rows] = session.run("SELECT * FROM t LIMIT 7")
     [batch] = rows.to_arrow().to_batches()
     [result] = session.run(f"SELECT * FROM t LIMIT 7 TO PREDICT USING {model}")
-    return fc.Features(*trained.features).transform(batch), result.to_arrow()["y"].to_numpy()
+    return Trained(fc.Features(*described.features).transform(batch), result.to_arrow()["y"].to_numpy())
 
 
-@pytest.mark.parametrize("tables", ["", "_tables"])
 @pytest.mark.parametrize(
     ("model", "suffix"), [("m.keras", ".keras"), ("m.keras", ""), ("m.torch", ".pt2"), ("m.torch", ".onnx")]
 )
 def test_an_exported_model_gives_the_same_outputs_without_our_code(
-    model: str, suffix: str, tables: str, source: str, tmp_path: Path
+    model: str, suffix: str, made: tuple[str, dict[str, Trained]], tmp_path: Path
 ) -> None:
-    model += tables
+    """With row tables in it and without."""
     if suffix == ".onnx":
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")
-    path = tmp_path / f"exported{suffix}"
-    assert main(["export", model, "-o", str(path), "--source", source]) == 0
-    with sqlflow_edl.connect(source) as session:
-        given, wanted = our_outputs(session, model, tmp_path)
-    np.savez(tmp_path / "given.npz", **given)
-    code = (
-        "import sys; sys.modules['edl'] = sys.modules['sqlflow_edl'] = None\n"
-        "import numpy as np\n"
-        f"path, given = {str(path)!r}, dict(np.load({str(tmp_path / 'given.npz')!r}))\n{OUTSIDE[suffix]}"
-    )
+    source, models = made
+    code = "import sys; sys.modules['edl'] = sys.modules['sqlflow_edl'] = None\nimport numpy as np\n"
+    names = (model, f"{model}_tables")
+    for number, name in enumerate(names):
+        path, arrays = tmp_path / f"exported{number}{suffix}", tmp_path / f"{number}.npz"
+        assert main(["export", name, "-o", str(path), "--source", source]) == 0
+        np.savez(arrays, **models[name].given)
+        code += f"path, given = {str(path)!r}, dict(np.load({str(arrays)!r}))\n{OUTSIDE[suffix]}\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    outputs = np.array([float(number) for number in done.stdout.replace("[", "").replace("]", "").split(",")])
-    assert outputs == pytest.approx(wanted, rel=1e-5)
+    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+        outputs = np.array([float(number) for number in line.replace("[", "").replace("]", "").split(",")])
+        assert outputs == pytest.approx(models[name].wanted, rel=1e-5)
 
 
 @pytest.mark.parametrize(
