@@ -31,11 +31,19 @@ def run(
 def leave(job: JobFolder, framework: Framework, workers: int) -> None:
     """Start the job, which goes on when this process ends. ClusterError: it does not start."""
     with SupervisedJob.start(job, _how(framework, workers, detached=True)) as running:
-        deadline = time.monotonic() + START_SECS
-        while job.status().pid != running.pid:  # until then it would count as ours, and as dead when we are
-            if not running.runs or time.monotonic() > deadline:
-                raise ClusterError(f"the supervisor of job {job.id} does not start", hint="its log tells why")
-            time.sleep(0.01)
+        try:
+            _wait_for_start(job, running)
+        except BaseException:  # it is not to start later on, unseen
+            running.cancel()
+            raise
+
+
+def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
+    deadline = time.monotonic() + START_SECS
+    while job.status().pid != running.pid:  # until then it would count as ours, and as dead when we are
+        if not running.runs or time.monotonic() > deadline:
+            raise ClusterError(f"the supervisor of job {job.id} does not start", hint="its log tells why")
+        time.sleep(0.01)
 
 
 def _how(framework: Framework, workers: int, *, detached: bool = False) -> Spec:

@@ -39,9 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     folder = ClusterFolder(options.job)
     try:
+        ledger = FileLedger(folder.path / "ledger")
+    except ClusterError as error:  # the other master goes on, and tells how the job ends
+        print(f"error: {error.message}", file=sys.stderr)
+        return exit_codes.FAILED
+    try:
         spec = from_json((options.job / "program" / "job.json").read_bytes())
         cluster = ProcessCluster(options.cluster_fd)
-        ledger = FileLedger(folder.path / "ledger")
         with EventLog(folder.events) as events, contextlib.closing(ledger):
             return _run(spec, folder, cluster, ledger, events, options)
     except SQLFlowError as error:

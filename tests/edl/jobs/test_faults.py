@@ -11,10 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from edl import exit_codes
 from edl.cluster.events import read_end
+from edl.cluster.folder import ClusterFolder
 from edl.cluster.snapshot import Snapshot, read_snapshot
 from edl.data.results import ResultFolder
 from edl.errors import ClusterError, JobError, SpecError
+from edl.master import main as master
 from edl.master.ledger import MAGIC, FileLedger
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import MasterChannel
@@ -130,6 +133,14 @@ def test_a26_a_second_master_leaves(tmp_path: Path) -> None:
         FileLedger(tmp_path / "ledger")
     first.close()
     FileLedger(tmp_path / "ledger").close()
+
+
+def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path)
+    first = FileLedger(folder.path / "ledger")
+    assert master.main([str(tmp_path), "--port", "1", "--cluster-fd", "0"]) == exit_codes.FAILED
+    assert not folder.events.exists()
+    first.close()
 
 
 def test_a26_a_ledger_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
