@@ -179,15 +179,15 @@ def _notes(name: str, number: int) -> Note:
 def _watch(note: Note) -> None:
     """Note what a worker does, at the calls by which it tells of it."""
     from edl.tasks.exchange import Answer
-    from edl.tasks.task import Report, Task
+    from edl.tasks.task import Report
     from edl.worker.mailbox import Mailbox
 
     tasks = _remote()
     progress, report, answered = tasks.progress, tasks.report, Mailbox.answered
 
-    def noted_progress(self: Any, task: Task, rows: int) -> None:
-        note(Moment(time.monotonic(), "batch", rows))
-        progress(self, task, rows)
+    def noted_progress(self: Any, done: Report) -> None:
+        note(Moment(time.monotonic(), "batch", done.rows))
+        progress(self, done)
 
     def noted_report(self: Any, done: Report) -> None:
         note(Moment(time.monotonic(), "report", done.rows))

@@ -14,7 +14,7 @@ from edl.errors import JobError
 from edl.master.crew import Crew
 from edl.master.leases import Leases
 from edl.spec import JobSpec
-from edl.tasks.events import EpochEnd, Phase, Progress, Tally
+from edl.tasks.events import EpochEnd, Phase, Progress, Tally, finite
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 from edl.tasks.ranges import STREAMED_ROWS, partition
@@ -142,9 +142,30 @@ class Teller:
         epochs = training.epochs if kind == "train" else 0
         self._events.write(
             Progress(
-                _PHASES[kind], rows, min(total, limit), max(self._rate, 0.0), state.epoch, epochs, state.step
+                _PHASES[kind],
+                rows,
+                min(total, limit),
+                max(self._rate, 0.0),
+                state.epoch,
+                epochs,
+                state.step,
+                self._loss(),
             )
         )
+
+    def _loss(self) -> float | None:
+        """The mean of what is trained of the epoch, with its open tasks as far as their workers have told."""
+        pools = [pool for pool in self._leases.job.pools if pool.state.type == "train"]
+        if not pools:
+            return None
+        done = pools[0].state.summary
+        under_way = [
+            lease
+            for lease in self._leases.kept.leases.values()
+            if lease.type == "train" and lease.number == pools[0].state.number
+        ]
+        weight = done.weight + sum(lease.rows for lease in under_way)
+        return finite((done.loss + sum(lease.loss for lease in under_way)) / weight) if weight else None
 
     def _row(self, name: str) -> Row:
         change, relaunches = self._crew.posts[name]

@@ -36,7 +36,7 @@ class LocalTasks:
         with self._lock:
             return self.job.over(kind)
 
-    def progress(self, task: Task, rows: int) -> None:
+    def progress(self, done: Report) -> None:
         with self._lock:
             self.job.tick(time.monotonic())
 

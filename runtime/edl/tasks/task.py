@@ -144,8 +144,8 @@ class TaskSource(Protocol):
         """Whether there will be no task of that type any more."""
         ...
 
-    def progress(self, task: Task, rows: int) -> None:
-        """So many rows of the task are done."""
+    def progress(self, done: Report) -> None:
+        """What is done of a task since it was handed out."""
         ...
 
     def report(self, report: Report) -> None:

@@ -191,7 +191,7 @@ class Worker:
                 done.weight + part.weight,
             )
             meter.add(last - first, steps=len(losses), epoch=task.number, loss=piece / (last - first))
-            self.source.progress(task, done.rows)
+            self.source.progress(done)
             self.after_steps(done)
         return done
 
@@ -215,7 +215,7 @@ class Worker:
                 raise _DrainedError(Report(task))
             yield block
             done += block.rows
-            self.source.progress(task, done)
+            self.source.progress(Report(task, done))
             if meter is not None:
                 meter.add(block.rows)
 

@@ -53,9 +53,10 @@ class Mailbox:
         """Whether a task of these types was received and not taken."""
         return any(self._received[kind] for kind in types)
 
-    def progress(self, task: Task, rows: int) -> None:
+    def progress(self, done: Report) -> None:
+        task = done.task
         if task.attempt in self._held:
-            self._held[task.attempt] = Held(task, rows)
+            self._held[task.attempt] = Held(task, done.rows, done.steps, done.loss)
 
     def tell(
         self,

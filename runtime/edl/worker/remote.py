@@ -105,10 +105,10 @@ class RemoteTasks:
             finally:
                 self._waiting.remove(types)
 
-    def progress(self, task: Task, rows: int) -> None:
+    def progress(self, done: Report) -> None:
         with self._changed:
             self._check()
-            self._mailbox.progress(task, rows)
+            self._mailbox.progress(done)
 
     def report(self, report: Report) -> None:
         """The task is done. Returns when the master knows, where something may follow from it."""

@@ -127,7 +127,7 @@ def test_tasks_come_until_there_are_none(tasks: RemoteTasks) -> None:
     while not tasks.over("predict"):
         if task := tasks.next("predict"):
             found.append(task.id)
-            tasks.progress(task, 1000)
+            tasks.progress(Report(task, 1000))
             tasks.report(done(task))
     assert found == [0, 1, 2]
     assert tasks.next("predict") is None
