@@ -18,6 +18,7 @@ def test_rounds_by_steps_and_at_epoch_ends_are_all_measured_by_a_remote_trainer(
         table(rows + held_out),
         epochs=epochs,
         batch_size=batch,
+        minibatches_per_task=1,
         validation=held_out,
         spec={"evaluation": Evaluation(steps=5)},
     )
