@@ -30,6 +30,7 @@ from tests.edl.jobs.distributed import Job, table
 
 MASTER_SECONDS = 3.0  # aimed at, from SIGKILL of the master to the next acknowledged task
 REMOTE_RATIO = 0.95  # aimed at, of one remote worker to one process
+LEAST_ROWS = 4_000_000  # of a prediction in which somebody dies: it must go on until the next one is there
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
@@ -37,7 +38,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     with timed.apart():
         archive = timed.trained(timed.WIDE)
         return [
-            *_deaths(archive, rounds, 4 * rows),
+            *_deaths(archive, rounds, max(4 * rows, LEAST_ROWS)),
             *_training(folder, rounds, rows),
             *_predicting(archive, rounds, 4 * rows),
         ]
