@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Literal, Protocol
 
 import msgspec
@@ -56,11 +55,6 @@ class Observer(Protocol):
     """Who is told. Called from the loop's own thread, so it must not take long."""
 
     def __call__(self, event: Progress | EpochEnd) -> None: ...
-
-
-def figures(values: Mapping[str, float]) -> Figures:
-    """The values, with None for what is not finite."""
-    return {name: finite(value) for name, value in values.items()}
 
 
 def finite(value: float) -> float | None:

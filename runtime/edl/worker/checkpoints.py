@@ -75,7 +75,6 @@ class Checkpointer:
         self._at, self._step = clock(), 0
         self._kept = complete(folder)  # ours to remove one day, the oldest first
         self._thread: threading.Thread | None = None
-        self.blocked = 0.0  # seconds that steps waited for cuts
 
     def due(self, step: int) -> bool:
         """Whether it is time for a cut, and the last one is written."""
@@ -86,7 +85,6 @@ class Checkpointer:
 
     def take(self, cut: Callable[[], Cut], step: int) -> None:
         """Copy the arrays now, and write them in the background."""
-        began = self._clock()
         self.wait()
         name = f"{step:012d}-{os.getpid()}"
         taken = cut()
@@ -94,7 +92,6 @@ class Checkpointer:
         self._thread = threading.Thread(target=self._write, args=(name, taken), name="edl-cut", daemon=True)
         self._thread.start()
         self._at, self._step = self._clock(), step
-        self.blocked += self._at - began
 
     def wait(self) -> None:
         """Until the last cut is written."""

@@ -30,11 +30,6 @@ class Mailbox:
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
 
     @property
-    def sequence(self) -> int:
-        """The number of the last report."""
-        return self._sequence
-
-    @property
     def unsaid(self) -> bool:
         """Whether there are reports that the master does not know."""
         return self._sequence > self.seen_upto
