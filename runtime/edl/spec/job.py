@@ -148,11 +148,15 @@ class Cluster(Struct, frozen=True):
     """How many instances, and how they share the work; the strategy `auto` lets the compiler choose.
 
     workers: processes with a master of their own; 0: the job runs in one process, without a master.
+    parameter_servers: that hold the parameters; 0 where the strategy needs none. local_steps: of async, minibatches
+    between two pushes. grads_to_wait: of sync, pushes that make a step.
     """
 
     workers: int = 0
     parameter_servers: int = 0
     strategy: Literal["auto", "local", "async", "sync", "allreduce"] = "auto"
+    local_steps: int = 1
+    grads_to_wait: int = 1
 
 
 class Output(Struct, frozen=True):

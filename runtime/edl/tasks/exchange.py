@@ -23,6 +23,7 @@ class Flag(enum.IntFlag):
     PREDICT_OVER = 8
     FINISHED = 16  # the job is over: leave
     REJOIN = 32  # this incarnation was given up: what it holds is void
+    DRY = 64  # no training task is to hand out now
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -52,7 +53,8 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """want: how many tasks of which type. seen_upto: the reports that the last answer said are counted."""
+    """want: how many tasks of which type. seen_upto: the reports that the last answer said are counted. servers: the
+    number of the servers' list that is known."""
 
     instance: str
     incarnation: int
@@ -61,11 +63,25 @@ class Request(msgspec.Struct, frozen=True):
     held: tuple[Held, ...] = ()
     want: dict[TaskType, int] = {}
     seen_upto: int = 0
+    servers: int = 0
+
+
+class Servers(msgspec.Struct, frozen=True):
+    """Where the parameter servers are. number: grows with every change. addresses: host:port by index.
+
+    ready: all of them are arranged; else their calls are to wait for a later number.
+    """
+
+    number: int
+    generation: int
+    addresses: tuple[str, ...]
+    ready: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True):
     """revoked: leases that are not valid any more. seen_upto: reports up to that number are counted; the next ones are
-    wanted. durable_upto: those up to that number survive the master."""
+    wanted. durable_upto: those up to that number survive the master. servers: where they are now, if that is not what
+    the request knew."""
 
     master_epoch: int
     tasks: tuple[Task, ...] = ()
@@ -73,6 +89,7 @@ class Answer(msgspec.Struct, frozen=True):
     flags: Flag = Flag.NONE
     seen_upto: int = 0
     durable_upto: int = 0
+    servers: Servers | None = None
 
 
 class Joined(msgspec.Struct, frozen=True):

@@ -1,0 +1,339 @@
+"""What is said to a parameter server, and what it answers.
+
+Every call is a header, one of the structs below, and arrays behind it (`edl.ps.wire`). Who calls:
+
+    worker     Define, Load, Open, Pull, Push, Ticket, Land, Flush, Export
+    master     Arrange, Status, Revoke, Cut
+    server 0   Commit, Cut, to the other servers
+
+Every call may be repeated. Calls of workers name the generation that they belong to; a server of another one refuses
+them (`GenerationError` at the client), as it refuses what comes too early (`NotReadyError`): before it was arranged,
+before the model is defined and open. Both are answered by asking the master where the servers are now.
+
+*Flat* parameters are one float32 vector: those that are placed on a server, in the order of `place.Placement.names`.
+
+Modes. async: a push moves the parameters when it comes. sync: server 0 keeps rounds. A worker computes gradients on
+a version, asks server 0 for a ticket of the round that follows it, pushes with the ticket to every server, which keep
+what was pushed, and tells server 0 that it landed everywhere. When `grads_to_wait` tickets have landed, server 0 has
+every server apply their mean, weighted by rows: that is the next version. A ticket whose round is over is stale: the
+gradient is computed again, on the new version. A lease that the master revokes loses its tickets.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from edl.nn.rows import Optimizer, TableSpec
+from edl.tasks.task import Task
+
+
+class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Of the parameters of one server: grows for every client. step: pushes (async) or rounds (sync) applied.
+
+    generation: of the job; grows when parameters and tasks go back to a cut together. life: counts the processes that
+    had this server's place, so that a server that was restored alone does not seem to go back.
+    """
+
+    generation: int = 0
+    life: int = 0
+    step: int = 0
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """How pushes become steps. grads_to_wait: pushes that make a round, in sync."""
+
+    kind: Literal["async", "sync"] = "async"
+    grads_to_wait: int = 1
+
+
+class Dense(msgspec.Struct, frozen=True, array_like=True):
+    """A parameter, float32."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """What the model is to its servers; every worker of a job says the same.
+
+    dense: trainable parameters. tables: of rows. state: non-trainable numbers (BatchNorm), which server 0 keeps: of
+    each worker what it pushed last, and gives out as their mean, weighted by the rows that each pushed. seed: of first
+    values of rows.
+    """
+
+    optimizer: Optimizer
+    dense: tuple[Dense, ...] = ()
+    tables: tuple[TableSpec, ...] = ()
+    state: tuple[Dense, ...] = ()
+    seed: int = 0
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What of a leased task is in the parameters: sums over its rows that were pushed under this lease, as in
+    `edl.tasks.task.Report`. A later one of the same lease (`task.attempt`) replaces it."""
+
+    task: Task
+    rows: int = 0
+    steps: int = 0
+    loss: float = 0.0
+    weight: float = 0.0
+
+
+# Calls of workers ------------------------------------------------------------------------------------------
+
+
+class Define(msgspec.Struct, frozen=True):
+    """Say what the model is. Arrays: first values, flat; to server 0 also the state, flat.
+
+    The first definition of a generation counts; a later one that differs in more than values is refused. A server that
+    was restored is defined already. Answer: `Defined`.
+    """
+
+    generation: int
+    definition: Definition
+
+
+class Defined(msgspec.Struct, frozen=True):
+    """open: pulls and pushes are answered. Else the caller loads rows to start from, if there are any, and opens."""
+
+    version: Version
+    open: bool
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Rows to start from, before the server is open. Arrays: int64 ids, float32 (n, dim). Answer: `Done`."""
+
+    generation: int
+    table: str
+
+
+class Open(msgspec.Struct, frozen=True):
+    """Everything that training starts from is there. Answer: `Done`."""
+
+    generation: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    pass
+
+
+class Pull(msgspec.Struct, frozen=True):
+    """Get parameters. Arrays: int64 ids for each of `tables`, all of this server, each id once.
+
+    dense: wanted, unless the version is still `known`. state: wanted; server 0 only. at_least: wait for this step, up
+    to `wait_secs`; then what there is. A row that was never pushed is its first value. Answer: `Pulled`.
+    """
+
+    generation: int
+    tables: tuple[str, ...] = ()
+    dense: bool = False
+    known: Version | None = None
+    state: bool = False
+    at_least: int = 0
+    wait_secs: float = 0.0
+
+
+class Pulled(msgspec.Struct, frozen=True):
+    """Arrays: flat parameters if `dense`, float32 (n, dim) for each table asked for, the flat state if `state`."""
+
+    version: Version
+    dense: bool = False
+    state: bool = False
+
+
+class Push(msgspec.Struct, frozen=True):
+    """Gradients. Arrays: flat gradients (of size 0: none), then ids and gradients (n, dim) for each of `tables`, each
+    id once; to server 0 then the worker's state, flat, if `state`.
+
+    sequence: of this start of the instance at this server, growing; one that was applied is answered and not applied
+    again. rate: the learning rate of the step. rows: how many the gradients are the mean over; 0 pushes state alone.
+    ticket: sync only. progress: to server 0, what of the task is in with this push. private: of the worker alone
+    (random numbers), kept by server 0 with the cut. pull: answered in the same call, after the push was applied; its
+    arrays follow. Answer: `Pushed`.
+    """
+
+    generation: int
+    instance: str
+    incarnation: int
+    sequence: int
+    rate: float
+    rows: int
+    tables: tuple[str, ...] = ()
+    state: bool = False
+    ticket: int = 0
+    progress: Progress | None = None
+    private: bytes = b""
+    pull: Pull | None = None
+
+
+class Pushed(msgspec.Struct, frozen=True):
+    """Arrays: those of `pulled`."""
+
+    version: Version
+    pulled: Pulled | None = None
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """Server 0, sync: may a gradient that was computed on `version`, of the lease `lease`, join the round?
+
+    Waits up to `wait_secs` while all tickets of the round are given out: then it commits, or one is revoked.
+    """
+
+    generation: int
+    instance: str
+    incarnation: int
+    lease: int
+    version: Version
+    wait_secs: float = 0.0
+
+
+class Ticketed(msgspec.Struct, frozen=True):
+    """granted: `ticket`, above 0. stale: pull and compute again. revoked: the lease is void. wait: ask again."""
+
+    outcome: Literal["granted", "stale", "revoked", "wait"]
+    version: Version
+    ticket: int = 0
+
+
+class Land(msgspec.Struct, frozen=True):
+    """Server 0, sync: what was pushed with `ticket` is on every server. Answer: `Landed`."""
+
+    generation: int
+    ticket: int
+
+
+class Flush(msgspec.Struct, frozen=True):
+    """Server 0, sync: there is nothing more to push for now: commit the round with the tickets that landed, once those
+    that were given out have landed or are revoked; wait for that up to `wait_secs`. Answer: `Landed`.
+    """
+
+    generation: int
+    wait_secs: float = 0.0
+
+
+class Landed(msgspec.Struct, frozen=True):
+    """The version of the last round that was committed; `stale`: the ticket's gradient was not taken, compute again.
+
+    A gradient that landed is in the parameters as soon as a version with a greater step than the one that its ticket
+    was asked for is committed.
+    """
+
+    version: Version
+    stale: bool = False
+
+
+class Export(msgspec.Struct, frozen=True):
+    """Rows of a table by ascending id, after `after`, `limit` at most. Answer: `Exported`; arrays: ids, rows."""
+
+    generation: int
+    table: str
+    after: int | None = None
+    limit: int = 65536
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """more: there are rows behind these. total: rows of the table on this server."""
+
+    more: bool
+    total: int
+
+
+# Calls of the master, and of server 0 to the others --------------------------------------------------------
+
+
+class Arrange(msgspec.Struct, frozen=True):
+    """Be server `index` of those at `addresses`. A greater generation or life: forget everything, and restore.
+
+    restore: a folder with a complete cut, of however many servers (`edl.ps.cuts`); empty: nothing is known yet.
+    The same generation and life again: only the addresses are new. Answer: `Arranged`.
+    """
+
+    index: int
+    generation: int
+    life: int
+    addresses: tuple[str, ...]
+    mode: Mode
+    restore: str = ""
+
+
+class Arranged(msgspec.Struct, frozen=True):
+    version: Version
+    defined: bool
+    open: bool
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Copy everything now, and write it to `folder` in the background: `server-INDEX.safetensors`.
+
+    To server 0 by the master: it has the others do the same (alone=True) at the same version, in sync between two
+    rounds. wait: answer when it is written. Answer: `CutTaken`.
+    """
+
+    generation: int
+    folder: str
+    alone: bool = False
+    wait: bool = False
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """A file of a cut. crc: CRC-32 of its bytes. error: why it could not be written, then it is not there."""
+
+    index: int
+    file: str
+    bytes: int = 0
+    crc: int = 0
+    error: str = ""
+
+
+class CutTaken(msgspec.Struct, frozen=True):
+    """progress: of each lease that was not finished at the cut before. shards: with `wait`, those of all."""
+
+    version: Version
+    progress: tuple[Progress, ...] = ()
+    shards: tuple[Shard, ...] = ()
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Server 0 to another: apply what was pushed with these tickets as the round `step`, forget the earlier ones."""
+
+    generation: int
+    step: int
+    tickets: tuple[int, ...]
+
+
+class Revoke(msgspec.Struct, frozen=True):
+    """Server 0: these leases are void. Answer: `Revoked`, with what of them is in the parameters for good."""
+
+    generation: int
+    leases: tuple[int, ...]
+
+
+class Revoked(msgspec.Struct, frozen=True):
+    progress: tuple[Progress, ...] = ()
+
+
+class Status(msgspec.Struct, frozen=True):
+    """Answer: `Figures`."""
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What a server has and did since it started. rows: by table. bytes: of parameters, rows and slots. busy: seconds
+    spent in calls of workers. written: shards of cuts that are on disk, by folder; the last few.
+    """
+
+    index: int = -1
+    generation: int = 0
+    version: Version = Version()
+    defined: bool = False
+    open: bool = False
+    rows: dict[str, int] = {}
+    bytes: int = 0
+    pulls: int = 0
+    pushes: int = 0
+    rows_pulled: int = 0
+    rows_pushed: int = 0
+    stale: int = 0
+    busy: float = 0.0
+    written: dict[str, Shard] = {}
