@@ -33,7 +33,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 def encode(header: msgspec.Struct, arrays: Sequence[Array] = ()) -> bytes:
     """The payload. TypeError: an array of a dtype that does not travel."""
-    parts = [np.ascontiguousarray(array) for array in arrays]
+    parts = [np.asarray(array, order="C") for array in arrays]
     head = _encoder.encode((header, [(_code(part), part.shape) for part in parts]))
     pieces: list[Any] = [len(head).to_bytes(_LENGTH, "little"), head]
     at = _LENGTH + len(head)

@@ -1,0 +1,113 @@
+"""Calls to a parameter server: the job's token on every call, and a deadline.
+
+gRPC carries payloads of `edl.ps.wire` as they are. A call's method is named after its header's struct. What a call
+raises says what to do:
+
+    AwayError         the server is gone or frozen: ask the master where it is now
+    NotReadyError     it is there, and not arranged, defined or open yet
+    GenerationError   the call belongs to parameters that are no more
+    JobError          the model is not what the servers know
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import grpc
+import msgspec
+
+from edl.errors import ClusterError, JobError
+from edl.ps import wire
+from edl.rpc.channel import OPTIONS, TOKEN, AwayError
+
+SERVICE = "edl.ps.v1.ParameterServer"
+# Of a message, and of a frame of HTTP/2; both are the most that there can be.
+LARGEST = (1 << 31) - 1
+FRAME = (1 << 24) - 1
+SIZES = (
+    ("grpc.max_send_message_length", LARGEST),
+    ("grpc.max_receive_message_length", LARGEST),
+    ("grpc.http2.max_frame_size", FRAME),
+)
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class NotReadyError(ClusterError):
+    """The server is not arranged, not defined, or not open yet."""
+
+
+class GenerationError(ClusterError):
+    """The call is of another generation than the server."""
+
+
+class Pending:
+    """A call under way."""
+
+    def __init__(self, future: Any) -> None:
+        self._future = future
+
+    def result(self, kind: type[S]) -> tuple[S, list[wire.Array]]:
+        """Wait for the answer: a `kind`, and arrays. Errors are those of the module's docstring."""
+        try:
+            payload = self._future.result()
+        except grpc.RpcError as error:
+            raise _translated(error) from None
+        except grpc.FutureCancelledError:
+            raise AwayError("the call to a parameter server was cancelled") from None
+        return wire.decode(payload, kind)
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
+class ServerChannel:
+    """A connection to one server, for any number of calls at once. Close it, or use it as a context."""
+
+    def __init__(self, address: str, token: str) -> None:
+        sizes = dict(SIZES)
+        others = [option for option in OPTIONS if option[0] not in sizes]
+        self._channel = grpc.insecure_channel(address, options=(*others, *SIZES))
+        self._metadata = ((TOKEN, token),)
+        self._methods: dict[str, Any] = {}
+
+    def begin(self, header: msgspec.Struct, arrays: Sequence[wire.Array], seconds: float) -> Pending:
+        """Begin a call that may take so long."""
+        method = self._method(type(header).__name__)
+        payload = wire.encode(header, arrays)
+        return Pending(method.future(payload, timeout=seconds, metadata=self._metadata))
+
+    def call(
+        self, header: msgspec.Struct, arrays: Sequence[wire.Array], kind: type[S], seconds: float
+    ) -> tuple[S, list[wire.Array]]:
+        """Call, and wait for the answer: a `kind`, and arrays."""
+        return self.begin(header, arrays, seconds).result(kind)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def __enter__(self) -> ServerChannel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _method(self, name: str) -> Any:
+        if name not in self._methods:
+            self._methods[name] = self._channel.unary_unary(f"/{SERVICE}/{name}")
+        return self._methods[name]
+
+
+def _translated(error: grpc.RpcError) -> ClusterError | JobError:
+    """The error in our words."""
+    code, details = error.code(), error.details()
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
+        return AwayError(f"a parameter server does not answer ({code.name.lower().replace('_', ' ')})")
+    if code is grpc.StatusCode.FAILED_PRECONDITION:
+        return NotReadyError(details)
+    if code is grpc.StatusCode.ABORTED:
+        return GenerationError(details)
+    if code is grpc.StatusCode.INVALID_ARGUMENT:
+        return JobError(details)
+    return ClusterError(f"a parameter server refuses a call: {details}")

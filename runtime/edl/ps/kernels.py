@@ -1,0 +1,38 @@
+"""Ids by their servers, compiled. Imported when there is more than one server, because numba is slow to import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edl.nn.rows.compiled import jit
+from edl.nn.rows.kernels import mix
+
+Array = Any
+_32 = np.uint64(32)
+
+
+@jit
+def owners(ids: Array, servers: int, found: Array) -> None:
+    """Write the server of each id, int64 (n,)."""
+    for i in range(len(ids)):
+        found[i] = np.int64((mix(np.uint64(ids[i])) >> _32) % np.uint64(servers))
+
+
+@jit
+def split(ids: Array, sorted_ids: Array, places: Array, ends: Array) -> None:
+    """Write the ids server by server, and their places among `ids`. ends: zeros; then where each server's end."""
+    found = np.empty(len(ids), np.int64)
+    owners(ids, len(ends), found)
+    starts = np.zeros(len(ends), np.int64)
+    for i in range(len(ids)):
+        ends[found[i]] += 1
+    for server in range(1, len(ends)):
+        starts[server] = ends[server - 1]
+        ends[server] += ends[server - 1]
+    for i in range(len(ids)):
+        place = starts[found[i]]
+        sorted_ids[place] = ids[i]
+        places[place] = i
+        starts[found[i]] += 1

@@ -1,0 +1,98 @@
+"""Calls to a server, and what they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from edl.errors import ClusterError, JobError, SpecError
+from edl.ps import messages as say
+from edl.ps import wire
+from edl.ps.channel import SERVICE, GenerationError, NotReadyError, ServerChannel
+from edl.rpc.channel import TOKEN, AwayError
+
+Method = Callable[[bytes, Any], bytes]
+
+
+class Answering(grpc.GenericRpcHandler):
+    """Answers calls by the function that the test sets."""
+
+    def __init__(self) -> None:
+        self.answer: Method = lambda payload, context: b""
+        self.asked: list[str] = []
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        self.asked.append(details.method)
+        return grpc.unary_unary_rpc_method_handler(lambda payload, context: self.answer(payload, context))
+
+
+@pytest.fixture
+def handler() -> Answering:
+    return Answering()
+
+
+@pytest.fixture
+def channel(handler: Answering) -> Iterator[ServerChannel]:
+    server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with ServerChannel(f"127.0.0.1:{port}", "secret") as channel:
+        yield channel
+    server.stop(None).wait()
+
+
+def test_a_call_brings_header_and_arrays_and_the_token(handler: Answering, channel: ServerChannel) -> None:
+    def answer(payload: bytes, context: Any) -> bytes:
+        pull, arrays = wire.decode(payload, say.Pull)
+        assert dict(context.invocation_metadata())[TOKEN] == "secret"
+        return wire.encode(say.Pulled(say.Version(pull.generation)), [array * 2 for array in arrays])
+
+    handler.answer = answer
+    pulled, arrays = channel.call(say.Pull(3, ("t",)), [np.arange(4)], say.Pulled, 10)
+    assert pulled.version.generation == 3
+    assert arrays[0].tolist() == [0, 2, 4, 6]
+    assert handler.asked == [f"/{SERVICE}/Pull"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, AwayError),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, AwayError),
+        (grpc.StatusCode.FAILED_PRECONDITION, NotReadyError),
+        (grpc.StatusCode.ABORTED, GenerationError),
+        (grpc.StatusCode.INVALID_ARGUMENT, JobError),
+        (grpc.StatusCode.UNAUTHENTICATED, ClusterError),
+    ],
+)
+def test_a_refusal_says_what_to_do(
+    handler: Answering, channel: ServerChannel, code: grpc.StatusCode, kind: type[Exception]
+) -> None:
+    handler.answer = lambda payload, context: context.abort(code, "because")
+    with pytest.raises(kind) as error:
+        channel.call(say.Status(), (), say.Figures, 10)
+    assert type(error.value) is kind
+
+
+def test_a_server_that_is_gone_is_away() -> None:
+    with ServerChannel("127.0.0.1:1", "secret") as channel, pytest.raises(AwayError):
+        channel.call(say.Status(), (), say.Figures, 10)
+
+
+def test_a_call_that_is_cancelled_is_away(handler: Answering, channel: ServerChannel) -> None:
+    handler.answer = lambda payload, context: b"\0" * (30 << 20)
+    pending = channel.begin(say.Status(), (), 10)
+    pending.cancel()
+    with pytest.raises(AwayError):
+        pending.result(say.Figures)
+
+
+def test_an_answer_that_is_damaged_is_named(handler: Answering, channel: ServerChannel) -> None:
+    handler.answer = lambda payload, context: b"\xff" * 40
+    with pytest.raises(SpecError, match="damaged"):
+        channel.call(say.Status(), (), say.Figures, 10)
