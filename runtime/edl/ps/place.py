@@ -120,4 +120,5 @@ def owned(ids: Ids, server: int, servers: int) -> npt.NDArray[np.bool_]:
 
     owners = np.empty(len(ids), np.int64)
     kernels.owners(ids, servers, owners)
-    return owners == server
+    mine: npt.NDArray[np.bool_] = owners == server
+    return mine
