@@ -1,9 +1,9 @@
 """Instances that die at named points, for tests of what happens then. Nothing of this is in instances of real jobs.
 
-A test names `edl.testing:worker` and `edl.testing` in a job's `Spec`, and the point in the environment variable
-`EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`: the first start of worker-0 kills itself when it comes to
-that point for the second time; `any` is each worker. `master/1 before durable 3` is the first master, before its third
-write of the ledger. Several are separated by semicolons.
+A test names `edl.testing:worker`, `edl.testing:server` and `edl.testing` in a job's `Spec`, and the point in the
+environment variable `EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`: the first start of worker-0 kills
+itself when it comes to that point for the second time; `any` is each worker. `master/1 before durable 3` is the first
+master, before its third write of the ledger. Several are separated by semicolons.
 
 With a folder in `EDL_TESTING_MOMENTS` they write down, too, when something happened (`Moment`), a file for each start.
 """
@@ -23,6 +23,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from edl.cluster import Instance
+from edl.cluster.body import entry
+from edl.cluster.folder import SERVER
 
 KILL = "EDL_TESTING_KILL"
 MOMENTS = "EDL_TESTING_MOMENTS"
@@ -108,6 +110,12 @@ def worker(job: Path, instance: Instance) -> int:
     from edl.instance.worker import main
 
     return main(job, instance)
+
+
+def server(job: Path, instance: Instance) -> int:
+    """A parameter server that may die at a point."""
+    install(instance.name, instance.incarnation)
+    return entry(SERVER)(job, instance) or 0
 
 
 def master(arguments: list[str]) -> int:

@@ -35,7 +35,8 @@ def live(job: Path, instance: Instance, lifeline: int) -> NoReturn:
         folder = ClusterFolder(job)
         log_to(folder.log(instance.name))
         follow(lifeline)
-        code = _run(entry(folder.spec().worker), job, instance)
+        spec = folder.spec()
+        code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
     except BaseException:
         traceback.print_exc()
     finally:

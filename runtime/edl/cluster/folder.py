@@ -25,6 +25,7 @@ from edl.errors import SpecError
 
 MASTER = "edl.master.main"
 WORKER = "edl.instance.worker:main"
+SERVER = "edl.instance.server:main"
 TESTING = "EDL_TESTING_ENTRIES"  # more names that may be run, separated by commas; for tests
 
 
@@ -32,8 +33,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a job is run by processes.
 
     framework: what workers import. threads: of the pools of each instance, its share of the cores.
-    master, worker: module, and module:function, that are run; none but ours can be named. master_arguments: follow
-    those of every master. environment: what every instance finds set beside what it needs; no secrets.
+    master, worker, server: module, and module:function, that are run; none but ours can be named. master_arguments:
+    follow those of every master. environment: what every instance finds set beside what it needs; no secrets.
     detached: the job goes on without the client that started it.
     """
 
@@ -42,12 +43,13 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     master: str = MASTER
     master_arguments: tuple[str, ...] = ()
     worker: str = WORKER
+    server: str = SERVER
     environment: dict[str, str] = {}
     detached: bool = False
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
-        for entry, ours in ((self.master, MASTER), (self.worker, WORKER)):
+        for entry, ours in ((self.master, MASTER), (self.worker, WORKER), (self.server, SERVER)):
             if entry != ours and entry not in os.environ.get(TESTING, "").split(","):
                 raise ValueError(f"{entry} is nothing that a job may run")
         if self.threads < 1:

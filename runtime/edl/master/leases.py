@@ -23,7 +23,7 @@ import msgspec
 from edl.metrics import merge_states
 from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import Answer, Flag, Joined, Request, Told
+from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, Told
 from edl.tasks.failed import Failed
 from edl.tasks.job import Job, JobState, Plan
 from edl.tasks.pool import States
@@ -121,6 +121,7 @@ class Leases:
         self._durable = {
             name: (member.incarnation, member.upto) for name, member in self.kept.members.items()
         }
+        self.servers: Servers | None = None  # where they are, in a job that has them
         self.told = 0  # reports that were counted and are not written down
         self.news: list[EpochEnd] = []  # that was not told of
         self._note = note
@@ -152,7 +153,13 @@ class Leases:
                 member.gone, member.seen = False, now
         resume = self.kept.cut.folder if self.stateful and self.kept.cut else ""
         return Joined(
-            self.kept.epoch, self.kept.generation, self.lease_secs, self.lease_secs / 3, resume, self.finished
+            self.kept.epoch,
+            self.kept.generation,
+            self.lease_secs,
+            self.lease_secs / 3,
+            resume,
+            self.finished,
+            self.servers,
         )
 
     def _merge(self, one: States, other: States) -> States | None:
@@ -233,6 +240,7 @@ class Leases:
             self._flags(),
             member.upto,
             upto if incarnation == member.incarnation else 0,
+            self.servers if self.servers and self.servers.number != request.servers else None,
         )
 
     def _known(self, request: Request) -> Member | None:
@@ -272,7 +280,7 @@ class Leases:
     def signal(self) -> tuple[object, ...]:
         """Differs when there may be something new to say to somebody who waits."""
         kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
-        return (self._flags(), self.kept.generation, *map(self.job.waits, kinds))
+        return (self._flags(), self.kept.generation, self.servers, *map(self.job.waits, kinds))
 
     def _flags(self) -> Flag:
         job = self.job
@@ -281,6 +289,8 @@ class Leases:
             flags |= Flag.PENDING
         if job.stopped:
             flags |= Flag.STOPPED
+        if self.servers and not job.waits("train"):
+            flags |= Flag.DRY
         if job.over("train"):
             flags |= Flag.TRAIN_OVER
         if job.over("predict"):

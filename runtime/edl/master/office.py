@@ -136,10 +136,11 @@ class Office:
             answer.flags & ~Flag.FINISHED,
             answer.seen_upto,
             answer.durable_upto,
+            answer.servers,
         )
 
 
 def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
     """Whether the answer may wait for something better."""
     behind = bool(request.told) and answer.seen_upto < request.told[-1].sequence
-    return not (answer.tasks or answer.revoked or behind or answer.flags != known)
+    return not (answer.tasks or answer.revoked or behind or answer.servers or answer.flags != known)

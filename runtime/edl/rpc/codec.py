@@ -6,7 +6,7 @@ from edl.metrics import dump, load
 from edl.metrics.states import State
 from edl.rpc import control_pb2 as pb
 from edl.tasks.encoding import decode, encode
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, TellKind, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Servers, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
 
@@ -74,6 +74,7 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         known=known,
         wait_secs=wait_secs,
         seen_upto=request.seen_upto,
+        servers=request.servers,
     )
 
 
@@ -86,6 +87,7 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         tuple(Held(task_from(held.task), held.rows, held.steps, held.loss) for held in message.held),
         {_NAMES[kind]: count for kind, count in message.want.items()},
         message.seen_upto,
+        message.servers,
     )
 
 
@@ -97,6 +99,7 @@ def answer_to(answer: Answer) -> pb.ExchangeResponse:
         flags=answer.flags,
         seen_upto=answer.seen_upto,
         durable_upto=answer.durable_upto,
+        servers=_servers_to(answer.servers),
     )
 
 
@@ -108,6 +111,7 @@ def answer_from(message: pb.ExchangeResponse) -> Answer:
         Flag(message.flags),
         message.seen_upto,
         message.durable_upto,
+        _servers_from(message),
     )
 
 
@@ -121,6 +125,7 @@ def joined_to(joined: Joined | None) -> pb.Registration:
         heartbeat_secs=joined.heartbeat_secs,
         resume=joined.resume,
         finished=joined.finished,
+        servers=_servers_to(joined.servers),
     )
 
 
@@ -135,7 +140,26 @@ def joined_from(message: pb.Registration) -> Joined | None:
         message.heartbeat_secs,
         message.resume,
         message.finished,
+        _servers_from(message),
     )
+
+
+def _servers_to(servers: Servers | None) -> pb.Servers | None:
+    if servers is None:
+        return None
+    return pb.Servers(
+        number=servers.number,
+        generation=servers.generation,
+        addresses=servers.addresses,
+        ready=servers.ready,
+    )
+
+
+def _servers_from(message: pb.ExchangeResponse | pb.Registration) -> Servers | None:
+    if not message.HasField("servers"):
+        return None
+    found = message.servers
+    return Servers(found.number, found.generation, tuple(found.addresses), found.ready)
 
 
 def _told_to(told: Told) -> pb.Report:

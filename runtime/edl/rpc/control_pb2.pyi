@@ -45,7 +45,7 @@ class Task(_message.Message):
     def __init__(self, type: _Optional[_Union[TaskType, str]] = ..., id: _Optional[int] = ..., number: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., skip: _Optional[int] = ..., lease: _Optional[int] = ..., settles: _Optional[bool] = ..., round: _Optional[bytes] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
-    __slots__ = ("instance", "incarnation", "metric_kinds")
+    __slots__ = ("instance", "incarnation", "metric_kinds", "role", "address")
     class MetricKindsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -56,13 +56,29 @@ class RegisterRequest(_message.Message):
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     METRIC_KINDS_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     instance: str
     incarnation: int
     metric_kinds: _containers.ScalarMap[str, str]
-    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., metric_kinds: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    role: str
+    address: str
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., metric_kinds: _Optional[_Mapping[str, str]] = ..., role: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
+class Servers(_message.Message):
+    __slots__ = ("number", "generation", "addresses", "ready")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    generation: int
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    ready: bool
+    def __init__(self, number: _Optional[int] = ..., generation: _Optional[int] = ..., addresses: _Optional[_Iterable[str]] = ..., ready: _Optional[bool] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("refused", "master_epoch", "generation", "lease_secs", "heartbeat_secs", "resume", "finished")
+    __slots__ = ("refused", "master_epoch", "generation", "lease_secs", "heartbeat_secs", "resume", "finished", "servers")
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +86,7 @@ class Registration(_message.Message):
     HEARTBEAT_SECS_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
     refused: bool
     master_epoch: int
     generation: int
@@ -77,7 +94,8 @@ class Registration(_message.Message):
     heartbeat_secs: float
     resume: str
     finished: bool
-    def __init__(self, refused: _Optional[bool] = ..., master_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_secs: _Optional[float] = ..., heartbeat_secs: _Optional[float] = ..., resume: _Optional[str] = ..., finished: _Optional[bool] = ...) -> None: ...
+    servers: Servers
+    def __init__(self, refused: _Optional[bool] = ..., master_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_secs: _Optional[float] = ..., heartbeat_secs: _Optional[float] = ..., resume: _Optional[str] = ..., finished: _Optional[bool] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
@@ -149,7 +167,7 @@ class Held(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
-    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto")
+    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers")
     class WantEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +184,7 @@ class ExchangeRequest(_message.Message):
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     WAIT_SECS_FIELD_NUMBER: _ClassVar[int]
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
     instance: str
     incarnation: int
     generation: int
@@ -175,10 +194,11 @@ class ExchangeRequest(_message.Message):
     known: int
     wait_secs: float
     seen_upto: int
-    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ...) -> None: ...
+    servers: int
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
-    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto")
+    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers")
     class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[ExchangeResponse.Flag]
@@ -188,6 +208,7 @@ class ExchangeResponse(_message.Message):
         PREDICT_OVER: _ClassVar[ExchangeResponse.Flag]
         FINISHED: _ClassVar[ExchangeResponse.Flag]
         REJOIN: _ClassVar[ExchangeResponse.Flag]
+        DRY: _ClassVar[ExchangeResponse.Flag]
     NONE: ExchangeResponse.Flag
     PENDING: ExchangeResponse.Flag
     STOPPED: ExchangeResponse.Flag
@@ -195,19 +216,22 @@ class ExchangeResponse(_message.Message):
     PREDICT_OVER: ExchangeResponse.Flag
     FINISHED: ExchangeResponse.Flag
     REJOIN: ExchangeResponse.Flag
+    DRY: ExchangeResponse.Flag
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
     FLAGS_FIELD_NUMBER: _ClassVar[int]
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
     DURABLE_UPTO_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
     master_epoch: int
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     revoked: _containers.RepeatedScalarFieldContainer[int]
     flags: int
     seen_upto: int
     durable_upto: int
-    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ...) -> None: ...
+    servers: Servers
+    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ...) -> None: ...
 
 class JobStatusRequest(_message.Message):
     __slots__ = ()

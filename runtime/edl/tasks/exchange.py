@@ -94,7 +94,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Joined(msgspec.Struct, frozen=True):
     """What an instance learns when it registers. resume: folder of the cut that a trainer goes on from, in the job
-    folder; empty: from the start."""
+    folder; empty: from the start. servers: where they are, in a job that has them."""
 
     master_epoch: int
     generation: int
@@ -102,3 +102,4 @@ class Joined(msgspec.Struct, frozen=True):
     heartbeat_secs: float
     resume: str = ""
     finished: bool = False
+    servers: Servers | None = None

@@ -136,7 +136,8 @@ class TaskSource(Protocol):
     def next(self, *types: TaskType) -> Task | None:
         """The next task of these types, the first of them first; waits for one.
 
-        None when there will be none, or, of training tasks, when others are pending: then `over` tells which it is.
+        None when there will be none, or, of training tasks, when others are pending, or when there is none now and
+        the gradients of some in hands are not in the parameters yet: `over` tells which it is.
         """
         ...
 

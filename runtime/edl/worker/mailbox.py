@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, TellKind, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Servers, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
@@ -24,6 +24,7 @@ class Mailbox:
         self.rejoin = True
         self.informed = False  # whether `flags` are of an answer that came since we registered
         self.seen_upto = 0
+        self.servers: Servers | None = None
         self._sequence = 0
         self._told: deque[Told] = deque()
         self._held: dict[int, Held] = {}
@@ -35,7 +36,11 @@ class Mailbox:
         return self._sequence > self.seen_upto
 
     def joined(self, joined: Joined) -> None:
+        if joined.generation != self.generation:  # the job went back: what is in hands is void
+            self._held.clear()
+            self._received.clear()
         self.generation = joined.generation
+        self.servers = joined.servers
         self.rejoin = self.informed = False
         self.flags = Flag.FINISHED if joined.finished else Flag.NONE
 
@@ -47,6 +52,14 @@ class Mailbox:
     def received(self, *types: TaskType) -> bool:
         """Whether a task of these types was received and not taken."""
         return any(self._received[kind] for kind in types)
+
+    def holds(self, kind: TaskType) -> bool:
+        """Whether a task of that type was received that is not reported."""
+        return any(held.task.type == kind for held in self._held.values())
+
+    def valid(self, task: Task) -> bool:
+        """Whether the lease of a task that is not reported is still ours, as far as is known."""
+        return task.attempt in self._held
 
     def progress(self, done: Report) -> None:
         task = done.task
@@ -87,6 +100,7 @@ class Mailbox:
             tuple(self._held.values()),
             {kind: count for kind, count in missing.items() if count > 0},
             self.seen_upto,
+            self.servers.number if self.servers else 0,
         )
 
     def answered(self, answer: Answer) -> None:
@@ -96,6 +110,7 @@ class Mailbox:
         if self.rejoin:
             return
         self.seen_upto = answer.seen_upto
+        self.servers = answer.servers or self.servers
         while self._told and self._told[0].sequence <= answer.durable_upto:
             self._told.popleft()
         for lease in answer.revoked:

@@ -18,7 +18,7 @@ from edl.errors import JobError
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel, translated
-from edl.tasks.exchange import Flag, Joined
+from edl.tasks.exchange import Flag, Joined, Servers
 from edl.tasks.failed import Failed, to_failed
 from edl.tasks.task import ASIDE, Report, Task, TaskType
 from edl.worker.loop import DivergedError
@@ -56,6 +56,7 @@ class RemoteTasks:
         self._log = log
         self._changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
+        self._awaiting = 0  # threads that wait for servers
         self._wanted: dict[TaskType, int] = {}  # what the master was last asked for, if it still is
         self._call: Any = None  # the exchange that waits at the master
         self._patient = False  # whether it waits for something to do
@@ -82,6 +83,12 @@ class RemoteTasks:
     @property
     def stopped(self) -> bool:
         return bool(self._mailbox.flags & Flag.STOPPED)
+
+    def valid(self, task: Task) -> bool:
+        """Whether the lease of a task in hands is still ours: else what is done of it counts for nothing."""
+        with self._changed:
+            self._check()
+            return self._mailbox.valid(task)
 
     def over(self, kind: TaskType) -> bool:
         over = {"train": Flag.TRAIN_OVER | Flag.FINISHED, "predict": Flag.PREDICT_OVER | Flag.FINISHED}
@@ -149,6 +156,33 @@ class RemoteTasks:
         """Whether the master knows of this error."""
         return error is self._error
 
+    # Parameter servers ----------------------------------------------------------------------------------------
+
+    @property
+    def servers(self) -> Servers | None:
+        """Where they are, as far as is known; None in a job without them."""
+        return self._mailbox.servers
+
+    def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
+        """Where the servers are, once all are ready and that has a number above `after`; None: not within `seconds`.
+
+        RefusedError: the master does not want us any more.
+        """
+
+        def found() -> Servers | None:
+            servers = self._mailbox.servers
+            return servers if servers is not None and servers.ready and servers.number > after else None
+
+        with self._changed:
+            self._awaiting += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: found() or self._over_and_out or self._awake, seconds)
+            finally:
+                self._awaiting -= 1
+            self._check()
+            return found()
+
     # Besides tasks ----------------------------------------------------------------------------------------------
 
     def give_up(self, error: Failed) -> None:
@@ -205,7 +239,8 @@ class RemoteTasks:
         if flags & Flag.FINISHED:
             return True
         if types == ("train",):
-            return self.pending or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
+            flush = bool(flags & Flag.DRY) and self._mailbox.holds("train")
+            return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == ASIDE:
             return self._mailbox.informed and not flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED)
         return bool(flags & Flag.PREDICT_OVER)
@@ -264,7 +299,7 @@ class RemoteTasks:
                 return
             self._wanted = self._want()
             request = self._mailbox.request(self._wanted)
-            waits = self._heartbeat if self._unserved() else 0.0
+            waits = self._heartbeat if self._unserved() or self._awaiting else 0.0
             message = codec.request_to(request, waits, self._mailbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
@@ -285,7 +320,8 @@ class RemoteTasks:
 
     def _has_to_talk(self) -> bool:
         mailbox = self._mailbox
-        return bool(self._closed or mailbox.unsaid or self._unserved() or self._version or mailbox.rejoin)
+        waited_for = self._unserved() or self._awaiting
+        return bool(self._closed or mailbox.unsaid or waited_for or self._version or mailbox.rejoin)
 
     def _register(self) -> Joined:
         """Register, and wait for a master to do it with."""

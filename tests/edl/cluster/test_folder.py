@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edl.cluster.folder import MASTER, TESTING, WORKER, ClusterFolder, Process, Spec
+from edl.cluster.folder import MASTER, SERVER, TESTING, WORKER, ClusterFolder, Process, Spec
 from edl.errors import SpecError
 
 
@@ -18,7 +18,7 @@ def test_a_spec_is_read_as_it_was_written(tmp_path: Path) -> None:
     spec = Spec("torch", threads=2, master_arguments=("--x",), environment={"A": "b"}, detached=True)
     folder.write_spec(spec)
     assert folder.spec() == spec
-    assert (spec.master, spec.worker) == (MASTER, WORKER)
+    assert (spec.master, spec.worker, spec.server) == (MASTER, WORKER, SERVER)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ def test_a_spec_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ({"master": "os"}, "os is nothing that a job may run"),
         ({"worker": "os:system"}, "os:system is nothing that a job may run"),
+        ({"server": "os:system"}, "os:system is nothing that a job may run"),
         ({"threads": 0}, "at least one thread"),
         ({"framework": "jax"}, "jax"),
         ({"version": 2}, "version"),

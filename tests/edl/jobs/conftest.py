@@ -8,4 +8,4 @@ from edl.cluster.folder import TESTING
 @pytest.fixture(autouse=True)
 def deaths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of these tests may name the entries that die at named points."""
-    monkeypatch.setenv(TESTING, "edl.testing,edl.testing:worker")
+    monkeypatch.setenv(TESTING, "edl.testing,edl.testing:worker,edl.testing:server")

@@ -21,6 +21,7 @@ from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
 from edl.spec import Training
 from edl.tasks import encoding
+from edl.tasks.exchange import Servers
 from edl.tasks.job import Plan
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
@@ -209,6 +210,48 @@ def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
             while True:
                 tasks.report(done(task))
                 tasks.next("train")
+
+
+@pytest.mark.parametrize("master", [TRAIN], indirect=True)
+def test_who_asks_for_servers_waits_until_all_are_ready(master: Master, tasks: RemoteTasks) -> None:
+    def move(servers: Servers) -> Callable[[Leases], None]:
+        return lambda leases: setattr(leases, "servers", servers)
+
+    assert tasks.servers is None
+    assert tasks.wait_for_servers(0, 0.01) is None
+    waiting = in_thread(lambda: tasks.wait_for_servers(1, SECONDS))
+    master.with_leases(move(Servers(1, 1, ("a:1",), ready=True)))
+    master.with_leases(move(Servers(2, 1, ("",))))
+    third = Servers(3, 1, ("a:2",), ready=True)
+    master.with_leases(move(third))
+    assert waiting.result(SECONDS) == third
+    assert tasks.servers == third
+
+
+@pytest.mark.parametrize("master", [TRAIN], indirect=True)
+def test_who_holds_tasks_turns_to_their_gradients_when_there_are_no_others(
+    master: Master, tasks: RemoteTasks
+) -> None:
+    master.with_leases(lambda leases: setattr(leases, "servers", Servers(1, 1, ("a:1",), ready=True)))
+    held = [tasks.next("train") for _ in range(3)]
+    assert all(task is not None and tasks.valid(task) for task in held)
+    assert tasks.next("train") is None  # and it does not wait
+    assert not tasks.over("train")
+
+
+@pytest.mark.parametrize("master", [TRAIN], indirect=True)
+def test_what_was_in_hands_is_void_when_the_job_goes_back(master: Master, tasks: RemoteTasks) -> None:
+    task = tasks.next("train")
+    assert task is not None
+
+    def go_back(leases: Leases) -> None:
+        leases.kept.generation += 1
+        leases.servers = Servers(2, 2, ("a:1",), ready=True)
+
+    assert tasks.valid(task)
+    master.with_leases(go_back)
+    assert tasks.wait_for_servers(1, SECONDS)
+    assert not tasks.valid(task)
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
