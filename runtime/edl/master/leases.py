@@ -257,7 +257,7 @@ class Leases:
                 self.told += 1
                 self._take(told, request.instance, now)
         named = {held.task.attempt for held in request.held}
-        for number in [number for number in self._held[request.instance] if number not in named]:
+        for number in [number for number in reversed(self._held[request.instance]) if number not in named]:
             self._give_back(number)
         for held in request.held:
             lease = self.kept.leases.get(held.task.attempt)

@@ -249,3 +249,11 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
     frozen.tell("done", finished(task))
     assert job.call(frozen) is None
     assert job.master.kept.done == {"predict": 3}
+
+
+def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> None:
+    job = Job(TRAIN, stateful=True)
+    box = job.worker()
+    lost = job.master.exchange(box.request({"train": 3}), job.now)
+    box.answered(job.master.exchange(box.request({"train": 3}), job.now))
+    assert [task.start for task in lost.tasks] == [task.start for task in iter(lambda: box.take("train"), None)]
