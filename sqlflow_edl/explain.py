@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -45,9 +44,7 @@ def not_there_yet(statement: Statement) -> SemanticError:
 
 
 def _train(session: Session, statement: Statement) -> list[plan.Row]:
-    session.check_workers(statement)
-    found = session.planned(statement)
-    return plan.training(replace(found, spec=session.with_workers(found.spec)))
+    return plan.training(session.planned(statement))
 
 
 def _use(session: Session, statement: Statement) -> list[plan.Row]:

@@ -27,10 +27,11 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
+from edl.spec.strategy import chosen
 from edl.tasks.events import Figures
 from edl.tasks.outcome import JobCancelledError, Outcome
 from sqlflow_edl import detached
-from sqlflow_edl.analysis import train, use
+from sqlflow_edl.analysis import running, train, use
 from sqlflow_edl.analysis.held_out import check_columns
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.warm_start import Parent
@@ -155,7 +156,6 @@ class Session:
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
 
     def _train(self, statement: Statement) -> Result:
-        self.check_workers(statement)
         plan = self._plan(statement, warm=True)
         name = str(statement.into[0])
         with at(statement.into[0].span):
@@ -260,7 +260,8 @@ class Session:
 
     def planned(self, statement: Statement) -> Planned:
         """A TRAIN statement as far as it goes without fixing its rows: from a look at them."""
-        return look(self.source, self._plan(statement))
+        found = look(self.source, self._plan(statement))
+        return replace(found, spec=self.with_workers(found.spec))
 
     def _plan(self, statement: Statement, *, warm: bool = False) -> train.TrainingPlan:
         """The statement checked against its query's columns; all that is wrong with it is raised together.
@@ -271,7 +272,7 @@ class Session:
         parent = self._parent(statement)
         try:
             settings = train.checked_settings(statement, parent)
-            if warm and not (self._remote or settings.get("train.num_workers")):
+            if warm and not (self._remote or chosen(running.cluster(settings)).workers):
                 self._submitter.warm(settings.framework)
         except SQLFlowError as error:
             wrong.append(error)
@@ -282,7 +283,7 @@ class Session:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
-        return self._with_held_out(train.plan(statement, query, schema, parent))
+        return self._with_held_out(train.plan(statement, query, schema, parent, self._workers))
 
     def _parent(self, statement: Statement) -> Parent | None:
         """The model that the statement starts from."""
@@ -335,22 +336,13 @@ class Session:
         """Whether this session's jobs have a master, whatever their statements say."""
         return bool(self._workers) or self._leaving
 
-    def check_workers(self, statement: Statement) -> None:
-        """SemanticError: the session wants more workers for a training than can train."""
-        if self._workers is not None and self._workers > 1:
-            raise SemanticError(
-                f"training with {self._workers} workers is not there yet",
-                span=statement.span,
-                hint="one worker trains: --workers 1",
-            )
-
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
-        """The spec with as many workers as the session wants."""
+        """The spec with as many workers as the session wants, and with nothing left to choose of how they train."""
         workers = job_spec.cluster.workers if self._workers is None else self._workers
-        workers = max(workers, int(self._leaving))
-        return msgspec.structs.replace(
-            job_spec, cluster=msgspec.structs.replace(job_spec.cluster, workers=workers)
-        )
+        cluster = msgspec.structs.replace(job_spec.cluster, workers=max(workers, int(self._leaving)))
+        if job_spec.kind == "train":
+            cluster = chosen(cluster)
+        return msgspec.structs.replace(job_spec, cluster=cluster)
 
     def _left(
         self,

@@ -106,19 +106,47 @@ TRAIN = (
     Attribute(
         "train.num_workers",
         "integer",
-        "1 trains in a worker that has a master, and goes on from its last checkpoint when it dies; "
+        "Workers with a master, as processes of this machine, which go on when some of them die; "
         "0 in one process without a master.",
         0,
         low=0,
+        high=1000,
         aliases=("num_workers", "train.workers"),
     ),
-    Attribute("train.num_ps", "integer", "Parameter servers.", 0, low=0, aliases=("num_ps",)),
+    Attribute(
+        "train.num_ps",
+        "integer",
+        "Parameter servers, which hold the model's parameters and the rows of its tables; by default one for two "
+        "workers where more than one trains.",
+        low=0,
+        high=1000,
+        aliases=("num_ps", "train.num_ps_pods"),
+    ),
     Attribute(
         "train.strategy",
         "text",
-        "How workers share the work; auto chooses by the size of the model.",
+        "How workers share the work: async moves the parameters with each gradient, sync with those of several "
+        "workers; local is one worker. auto takes async where there are several workers, or servers.",
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
+    ),
+    Attribute(
+        "train.local_steps",
+        "integer",
+        "async: steps that a worker takes by itself before it pushes their gradients; fewer calls, less often fresh "
+        "parameters.",
+        1,
+        low=1,
+        high=1000,
+        aliases=("local_steps",),
+    ),
+    Attribute(
+        "train.grads_to_wait",
+        "integer",
+        "sync: gradients that make a step of the parameters; by default as many as there are workers.",
+        low=1,
+        high=1000,
+        aliases=("grads_to_wait",),
     ),
     Attribute(
         "train.checkpoint_steps",

@@ -4,14 +4,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from edl import spec
+from edl.errors import SemanticError, SQLFlowError
+from edl.nn.rows.placement import is_outside
+from edl.spec import strategy
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings
 
 
+_ATTRIBUTES = {
+    "workers": "train.num_workers",
+    "parameter_servers": "train.num_ps",
+    "strategy": "train.strategy",
+    "local_steps": "train.local_steps",
+    "grads_to_wait": "train.grads_to_wait",
+}  # field of spec.Cluster -> what it is called
+
+
 def cluster(settings: Settings) -> spec.Cluster:
-    return spec.Cluster(workers=_get(settings, "train.num_workers", 0))
+    """The cluster as it is written."""
+    default = spec.Cluster()
+    return spec.Cluster(
+        **{field: _get(settings, name, getattr(default, field)) for field, name in _ATTRIBUTES.items()}
+    )
+
+
+def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
+    """What does not go together. workers: of the session, whatever is written; None leaves it to that."""
+    written = cluster(settings)
+    if workers is not None:
+        written = msgspec.structs.replace(written, workers=workers)
+    return [
+        SemanticError(problem.message, span=settings.span(_ATTRIBUTES[problem.field]), hint=problem.hint)
+        for problem in strategy.problems(written)
+    ]
+
+
+def tables(job_spec: spec.JobSpec) -> int:
+    """Numbers of the embeddings that stand outside of the graph, in row tables."""
+    embeddings = (feature for feature in job_spec.features if isinstance(feature, spec.Embedding))
+    sizes = ((spec.num_ids(feature.category), feature.dim) for feature in embeddings)
+    return sum(ids * dim for ids, dim in sizes if is_outside(ids, dim))
 
 
 def evaluation(settings: Settings) -> spec.Evaluation:

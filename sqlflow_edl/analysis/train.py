@@ -201,15 +201,20 @@ class TrainingPlan:
 
 
 def plan(
-    statement: ast.Statement, query: spec.Query, schema: Schema, parent: warm_start.Parent | None = None
+    statement: ast.Statement,
+    query: spec.Query,
+    schema: Schema,
+    parent: warm_start.Parent | None = None,
+    workers: int | None = None,
 ) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together.
 
-    parent: the model that TRAIN … USING starts from.
+    parent: the model that TRAIN … USING starts from. workers: of the session, whatever the statement says.
     """
     errors: list[SQLFlowError] = []
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
+    errors += running.problems(settings, workers)
     label, label_span = _label(statement, schema, errors)
     if label and (error := labels.check_type(schema, label, settings.model)):
         error.span = error.span or label_span
@@ -287,7 +292,6 @@ def check_settings(
             )
         )
     steps.check_clipping(resolved, errors)
-    _refuse_unbuilt(statement, resolved, errors)
     if not statement.select:
         errors.append(
             SemanticError(
@@ -368,27 +372,3 @@ def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError])
     except SQLFlowError as error:
         errors.append(error)
         return "", None
-
-
-def _refuse_unbuilt(
-    statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
-) -> None:
-    """Parts of the language that parse and do not run yet get a plain answer instead of being ignored."""
-
-    def refuse(what: str, span: Span | None, hint: str) -> None:
-        errors.append(SemanticError(f"{what} is not there yet", span=span, hint=hint))
-
-    most = {
-        "train.num_workers": (1, "leave it out, or write 1: one worker trains"),
-        "train.num_ps": (0, "leave it out: the worker holds the model"),
-    }
-    for name, (number, hint) in most.items():
-        written = resolved.get(name)
-        if written is not None and isinstance(written.value, int) and written.value > number:
-            refuse(f"{name} above {number}", written.written.span, hint)
-    if "train.strategy" in resolved and resolved["train.strategy"].value not in ("auto", "local"):
-        refuse(
-            f"the strategy {resolved['train.strategy'].value}",
-            resolved["train.strategy"].written.span,
-            "leave it out: training runs in one process",
-        )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from edl.models.fitting import ColumnSummary
 from edl.nn.rows.placement import is_outside
 from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
-from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis import catalog, running
 from sqlflow_edl.analysis.decisions import reason
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import size, words
@@ -165,10 +165,44 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
         yield name, value, _origin(plan, f"train.{name}")
     if spec.weights is not None:
         yield "weight_column", spec.weights.column, WRITTEN
+    yield from _sharing(plan, spec)
+
+
+def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    """How many instances train, and what they do with gradients."""
+    cluster = spec.cluster
     for value, why in _workers(spec):
         yield "workers", value, why
-    strategy = spec.cluster.strategy
-    yield "strategy", "local" if strategy == "auto" else strategy, "one worker trains"
+    if cluster.strategy == "local":
+        yield "strategy", "local", _origin(plan, "train.strategy", "one worker holds the parameters")
+        return
+    servers = _origin(plan, "train.num_ps", "one for two workers")
+    yield "parameter servers", f"{cluster.parameter_servers:,}", servers
+    yield "strategy", cluster.strategy, _origin(plan, "train.strategy", _why_servers(spec))
+    if cluster.strategy == "sync":
+        waits = _origin(plan, "train.grads_to_wait", "one of each worker")
+        yield (
+            "grads_to_wait",
+            f"{cluster.grads_to_wait:,}",
+            f"{waits}; batch_size is the rows of one gradient",
+        )
+    else:
+        yield "local_steps", f"{cluster.local_steps:,}", _origin(plan, "train.local_steps")
+
+
+def _why_servers(spec: JobSpec) -> str:
+    """Why parameters are on servers, with their sizes."""
+    in_tables = running.tables(spec)
+    count = size.parameters(spec)
+    if in_tables:
+        dense = (
+            ""
+            if count is None
+            else f", beside {words.size((count - in_tables) * size.FLOAT_BYTES)} of others"
+        )
+        return f"{words.size(in_tables * size.FLOAT_BYTES)} of embedding rows in tables{dense}"
+    of = "" if count is None else f" of {words.size(count * size.FLOAT_BYTES)}"
+    return f"workers share the parameters{of}"
 
 
 def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,8 +94,17 @@ def test_the_plan_says_how_many_workers_there_are(url: str) -> None:
         assert workers(session, f"{predict} WITH predict.num_workers = 3") == ["3"]
     with Session(url, workers=4) as session:
         assert workers(session, predict) == ["4"]
-        with pytest.raises(SQLFlowError, match="training with 4 workers is not there"):
-            workers(session, f"{TRAIN} INTO n")
+        assert workers(session, f"{TRAIN} INTO n") == ["4"]
+
+
+def test_the_plan_says_how_workers_share_a_training_and_why(url: str) -> None:
+    with Session(url) as session:
+        [statement] = session.parse(f"{TRAIN.replace('WITH ', 'WITH num_workers = 3, ')} INTO n")
+        rows = session.plan(statement).to_arrow().to_pylist()
+    found = {row["name"]: (row["value"], row["why"]) for row in rows if row["section"] == "training"}
+    assert found["strategy"][0] == "async"
+    assert re.fullmatch(r"workers share the parameters of [\d.,]+ \w+", found["strategy"][1])
+    assert found["parameter servers"] == ("2", "one for two workers")
 
 
 def test_no_rows_need_no_workers(url: str) -> None:
@@ -103,14 +113,6 @@ def test_no_rows_need_no_workers(url: str) -> None:
     with Session(url, workers=2) as session:
         [result] = run(session, f"{QUERY} WHERE age < 0 TO PREDICT none.income USING m")
         assert result.rows == 0
-
-
-def test_training_with_several_workers_is_a_named_error(url: str) -> None:
-    with (
-        Session(url, workers=4) as session,
-        pytest.raises(SQLFlowError, match="training with 4 workers is not there"),
-    ):
-        run(session, f"{TRAIN} INTO m")
 
 
 def test_a_job_that_is_left_comes_home_with_the_next_session(url: str) -> None:

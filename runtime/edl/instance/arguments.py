@@ -22,7 +22,6 @@ ZOO_ONLY = (
     "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
     "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
     "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name",
-    "distribution_strategy",
 )  # fmt: skip
 
 
@@ -51,7 +50,6 @@ def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
             f"--{name}", metavar="NAME", help="the function of another name, or in module.name"
         )
     group.add_argument("--job_name", metavar="NAME", help="letters, digits, dots, dashes and underscores")
-    group.add_argument("--distribution_strategy", metavar="NAME", help="Local, for now")
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +122,6 @@ def check_use(options: argparse.Namespace) -> None:
 
 # ElasticDL's other arguments -> what is said of them, and what to do instead ----------------------------------
 
-_SERVERS = "is not there yet", "a job trains in one process for now: leave it out"
 _CHECKPOINTS = (
     "is not there yet",
     "checkpoints of a job with --num_workers lie in its own folder as long as it runs",
@@ -134,13 +131,15 @@ _KUBERNETES = (
     "this command runs on this machine: leave it out",
 )
 _IMAGES = "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
+_OF_TRAIN = "is of edl train", "leave it out: workers share the rows"
 _OWN_LOOP = "ran a training loop of your own", "give loss and optimizer in the module; edl has the loop"
 _ALWAYS = "has no choice any more: it is always so", "leave it out"
 
 _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
-        ("num_ps_pods", "use_async", "grads_to_wait", "get_model_steps", "sync_version_tolerance",
-         "lr_staleness_modulation"), _SERVERS),
+        ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps"), _OF_TRAIN),
+    "sync_version_tolerance": ("is gone", "a gradient that is stale is computed again: leave it out"),
+    "lr_staleness_modulation": ("is gone", "--distribution_strategy sync has no stale gradients"),
     "checkpoint_dir": _CHECKPOINTS,
     **dict.fromkeys(
         ("image_name", "worker_image", "namespace", "volume", "image_pull_policy", "restart_policy", "envs",

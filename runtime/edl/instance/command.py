@@ -20,6 +20,7 @@ from edl.errors import JobError
 from edl.instance import remote, work, zoo_job
 from edl.instance.client import available_cores
 from edl.instance.output import check_suffix, write_rows
+from edl.instance.sharing import cluster
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec, Rows
 from edl.tasks.events import EpochEnd, Figures, Progress
@@ -50,7 +51,7 @@ def run_command(options: argparse.Namespace) -> None:
         pinned = _pin(folder, spec, job, train=options.kind == "train")
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
-        if options.num_workers:
+        if spec.cluster.workers:
             shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
             outcome = remote.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
         else:
@@ -73,7 +74,7 @@ def _run_module(options: argparse.Namespace) -> None:
             program = zoo_job.with_output(program, pinned)
             zoo_job.write_program(job.program, program.spec)
             spec = program.spec
-            outcome = None if options.num_workers else _run(program, job, options)
+            outcome = None if spec.cluster.workers else _run(program, job, options)
         if outcome is None:
             outcome = remote.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
         _FINISH[options.kind](outcome, job, options)
@@ -139,7 +140,8 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
         keep = tuple(field.name for field in pinned.schema if field.name != spec.label.column)
         output = msgspec.structs.replace(output, column=spec.label.column, keep=keep)
     training = msgspec.structs.replace(spec.training, **given)
-    return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output)
+    shared = cluster(options)
+    return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output, cluster=shared)
 
 
 class Narrator:

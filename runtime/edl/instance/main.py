@@ -24,6 +24,7 @@ from pathlib import Path
 from edl import exit_codes
 from edl.errors import SQLFlowError
 from edl.instance.arguments import add_model, add_training, check_flags, check_use, positive
+from edl.instance.sharing import add_servers, add_workers
 from edl.version import VERSION
 
 
@@ -102,13 +103,7 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
     required = kind == "export"
     parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="the program folder")
     if kind != "export":
-        parser.add_argument(
-            "--num_workers",
-            type=positive,
-            metavar="N",
-            help="run with a master and N workers, as processes; "
-            + ("1: it goes on when it dies" if kind == "train" else "they share the rows"),
-        )
+        add_workers(parser, kind)
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="of the framework (default: the cores there are)"
     )
@@ -146,6 +141,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --num_workers: how many, at least 2; 0: all",
     )
+    add_servers(parser)
     add_training(parser)
 
 

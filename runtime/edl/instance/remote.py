@@ -12,9 +12,8 @@ import msgspec
 from edl.cluster.client import SupervisedJob
 from edl.cluster.folder import Spec
 from edl.data.jobs import JobFolder
-from edl.errors import SemanticError
 from edl.instance.client import available_cores
-from edl.spec import Checkpoints, Cluster, JobSpec, to_json
+from edl.spec import Checkpoints, JobSpec, to_json
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
 
@@ -22,22 +21,12 @@ Tell = Callable[[Progress | EpochEnd], None]
 
 
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
-    """Run the program in the job folder, whose rows are pinned, with `--num_workers` workers.
-
-    SemanticError: training takes one worker.
-    """
-    workers: int = options.num_workers
-    if spec.kind == "train" and workers > 1:
-        raise SemanticError(
-            f"training with {workers} workers is not there yet", hint="one worker trains: --num_workers 1"
-        )
+    """Run the program in the job folder, whose rows are pinned, with the workers that the JobSpec asks for."""
     if options.weights is not None:
         _take(job, options.weights)
-    changed = msgspec.structs.replace(
-        spec, cluster=Cluster(workers=workers), checkpoints=_checkpoints(spec.checkpoints, options)
-    )
+    changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
     (job.program / "job.json").write_bytes(to_json(changed))
-    threads = options.threads or max(1, available_cores() // workers)
+    threads = options.threads or max(1, available_cores() // spec.cluster.workers)
 
     def heard(event: Progress | EpochEnd | Tally) -> None:
         if not isinstance(event, Tally):

@@ -22,12 +22,12 @@ from edl.data.url import redacted
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.features import Target
 from edl.instance.arguments import DATA, FUNCTIONS
+from edl.instance.sharing import cluster
 from edl.models.archive import read_archive
 from edl.program import SPEC_FILE, Program
 from edl.program.own import OwnModel, search_path
 from edl.program.zoo import REQUIREMENTS, find_in_zoo
 from edl.spec import (
-    Cluster,
     Component,
     Evaluation,
     JobSpec,
@@ -50,7 +50,6 @@ _PARAMETERS = "written as in: units=[16, 8]; kind='x'; rate=0.5"
 
 def job_spec(options: argparse.Namespace) -> JobSpec:
     """The JobSpec of what the command line says; rows are not looked at. SemanticError: what it says is wrong."""
-    _check_cluster(options)
     folder = (options.model_zoo or Path(search_path()[0])).expanduser().absolute()
     found = find_in_zoo(folder, options.model_def)
     params = _model_params(options)
@@ -70,7 +69,7 @@ def job_spec(options: argparse.Namespace) -> JobSpec:
         metrics=(),
         training=_training(options),
         evaluation=_evaluation(options),
-        cluster=Cluster(strategy="local"),
+        cluster=cluster(options),
         output=Output(name=_job_name(options.job_name)),
         validation=_query(validation) if validation else None,
         zoo=_zoo(options, folder, found),
@@ -233,14 +232,6 @@ def _job_name(name: str | None) -> str:
             f"{name!r} is no name of a job", hint="letters, digits, dots, dashes and underscores, at most 63"
         )
     return name or ""
-
-
-def _check_cluster(options: argparse.Namespace) -> None:
-    strategy = options.distribution_strategy or "Local"
-    if strategy.casefold() != "local":
-        known = ("Local", "ParameterServerStrategy", "AllreduceStrategy")
-        hint = did_you_mean(strategy, known) if strategy not in known else "leave it out, or write Local"
-        raise SemanticError(f"the distribution strategy {strategy} is not there yet", hint=hint)
 
 
 def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:

@@ -17,6 +17,7 @@ VERSION = 1
 
 Kind = Literal["train", "predict", "evaluate"]
 Framework = Literal["keras", "torch"]
+Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
 Parameter = Scalar | tuple[Scalar, ...]
 
@@ -149,14 +150,15 @@ class Cluster(Struct, frozen=True):
 
     workers: processes with a master of their own; 0: the job runs in one process, without a master.
     parameter_servers: that hold the parameters; 0 where the strategy needs none. local_steps: of async, minibatches
-    between two pushes. grads_to_wait: of sync, pushes that make a step.
+    between two pushes. grads_to_wait: of sync, pushes that make a step; 0 in others. `edl.spec.strategy` chooses what
+    is not written.
     """
 
     workers: int = 0
     parameter_servers: int = 0
-    strategy: Literal["auto", "local", "async", "sync", "allreduce"] = "auto"
+    strategy: Strategy = "auto"
     local_steps: int = 1
-    grads_to_wait: int = 1
+    grads_to_wait: int = 0
 
 
 class Output(Struct, frozen=True):

@@ -42,7 +42,7 @@ def test_a20_an_unknown_flag_is_an_error_with_the_nearest_right_one(
         ("--use_go_ps", "leave it out"),
         ("--dataset_fn", "define feed(batch, mode)"),
         ("--records_per_task", "--num_minibatches_per_task"),
-        ("--num_ps_pods", "one process for now"),
+        ("--lr_staleness_modulation", "--distribution_strategy sync"),
         ("--checkpoint_dir", "lie in its own folder"),
         ("--worker_resource_request", "Kubernetes"),
         ("--job_command", "loss and optimizer"),

@@ -95,11 +95,3 @@ def test_a_module_of_a_zoo_is_trained_and_measured_by_workers(
     alone = output(capsys, *use)
     assert alone == output(capsys, *use, "--num_workers", 2)
     assert float(dict(line.split() for line in alone.splitlines())["rmse"]) < 1.0
-
-
-def test_training_with_several_workers_is_a_named_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", "--program", str(folder), "--num_workers", "3"]) == exit_codes.FAILED
-    assert "training with 3 workers is not there yet" in capsys.readouterr().err
-    assert jobs.jobs() == []

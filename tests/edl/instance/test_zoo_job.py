@@ -111,6 +111,7 @@ def test_parameters_are_literals_of_python(text: str, found: dict[str, Any]) -> 
         ((), "custom_model needs its parameter units"),
         (("--model_params", "units=1; kid='a'"), "has no parameter kid"),
         (("--model_params", "units=1", "--distribution_strategy", "AllreduceStrategy"), "is not there yet"),
+        (("--model_params", "units=1", "--distribution_strategy", "asynk"), "no strategy asynk"),
     ],
 )
 def test_what_cannot_run_is_named_before_anything_does(more: tuple[str, ...], words: str) -> None:

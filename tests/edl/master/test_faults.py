@@ -256,4 +256,6 @@ def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> No
     box = job.worker()
     lost = job.master.exchange(box.request({"train": 3}), job.now)
     box.answered(job.master.exchange(box.request({"train": 3}), job.now))
-    assert [task.start for task in lost.tasks] == [task.start for task in iter(lambda: box.take("train"), None)]
+    assert [task.start for task in lost.tasks] == [
+        task.start for task in iter(lambda: box.take("train"), None)
+    ]

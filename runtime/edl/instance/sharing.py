@@ -1,0 +1,99 @@
+"""The arguments of the `edl` command that say how many instances share a job, and how."""
+
+from __future__ import annotations
+
+import argparse
+
+from edl.errors import SemanticError, did_you_mean
+from edl.instance.arguments import positive
+from edl.spec import Cluster
+from edl.spec.job import Strategy
+from edl.spec.strategy import chosen, problems
+
+_STRATEGIES: dict[str, Strategy] = {
+    "auto": "auto", "local": "local", "async": "async", "sync": "sync", "allreduce": "allreduce",
+    "parameterserverstrategy": "auto", "allreducestrategy": "allreduce",
+}  # fmt: skip
+_ANSWERS = {"true": True, "false": False}
+_FLAGS = {
+    "workers": "--num_workers",
+    "parameter_servers": "--num_ps_pods",
+    "strategy": "--distribution_strategy",
+    "local_steps": "--local_steps",
+    "grads_to_wait": "--grads_to_wait",
+}  # field of Cluster -> what is written
+
+
+def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
+    shared = "go on when some of them die" if kind == "train" else "share the rows"
+    text = f"run with a master and N workers, as processes, which {shared}"
+    parser.add_argument("--num_workers", type=positive, metavar="N", help=text)
+
+
+def add_servers(parser: argparse.ArgumentParser) -> None:
+    """Those of `edl train` alone."""
+    group = parser.add_argument_group("how workers share a training")
+    group.add_argument(
+        "--distribution_strategy",
+        metavar="NAME",
+        help="local, async or sync; auto (the default) takes async where there are several workers",
+    )
+    group.add_argument(
+        "--num_ps_pods",
+        "--num_ps",
+        type=positive,
+        metavar="N",
+        help="parameter servers (default: one for two workers)",
+    )
+    group.add_argument("--use_async", type=_answer, metavar="BOOL", help="true for async, false for sync")
+    group.add_argument(
+        "--local_steps",
+        "--get_model_steps",
+        type=positive,
+        metavar="K",
+        help="async: minibatches between two pushes",
+    )
+    group.add_argument(
+        "--grads_to_wait",
+        type=positive,
+        metavar="N",
+        help="sync: gradients of a step (default: one of each worker)",
+    )
+
+
+def cluster(options: argparse.Namespace) -> Cluster:
+    """How the command wants its job shared. SemanticError: what is written does not go together."""
+    workers = options.num_workers or 0
+    if options.kind != "train":
+        return Cluster(workers=workers)
+    written = Cluster(
+        workers=workers,
+        parameter_servers=options.num_ps_pods or 0,
+        strategy=_strategy(options),
+        local_steps=options.local_steps or 1,
+        grads_to_wait=options.grads_to_wait or 0,
+    )
+    for problem in problems(written):
+        raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
+    return chosen(written)
+
+
+def _strategy(options: argparse.Namespace) -> Strategy:
+    name = options.distribution_strategy or "auto"
+    strategy = _STRATEGIES.get(name.casefold())
+    if strategy is None:
+        raise SemanticError(f"there is no strategy {name}", hint=did_you_mean(name, [*_STRATEGIES][:5]))
+    if options.use_async is None:
+        return strategy
+    wanted: Strategy = "async" if options.use_async else "sync"
+    if strategy not in ("auto", wanted):
+        raise SemanticError(
+            f"--use_async says {wanted}, and --distribution_strategy {name}", hint="write one of them"
+        )
+    return wanted
+
+
+def _answer(text: str) -> bool:
+    if text.casefold() not in _ANSWERS:
+        raise argparse.ArgumentTypeError(f"{text} is neither true nor false")
+    return _ANSWERS[text.casefold()]

@@ -1,0 +1,72 @@
+"""How the instances of a training share the work: what is written, and what follows where nothing is.
+
+local   one worker, which holds the parameters
+async   parameter servers hold them; a worker's gradients move them when they come
+sync    the same, with steps of the gradients of several workers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from edl.spec.job import Cluster, Strategy
+
+WORKERS_PER_SERVER = 2
+
+
+class Problem(NamedTuple):
+    """What does not go together. field: of `Cluster`, the one to change."""
+
+    field: str
+    message: str
+    hint: str
+
+
+def problems(cluster: Cluster) -> Iterator[Problem]:
+    """What of a training's cluster, as it is written, does not go together."""
+    strategy, workers, servers = cluster.strategy, cluster.workers, cluster.parameter_servers
+    if strategy == "allreduce":
+        yield Problem(
+            "strategy",
+            "the strategy allreduce is not there yet",
+            "async and sync train with parameter servers",
+        )
+    if strategy == "local" and workers > 1:
+        yield Problem(
+            "strategy",
+            f"the strategy local has one worker, not {workers}",
+            "leave it out, or take one worker",
+        )
+    if strategy == "local" and servers:
+        yield Problem("strategy", "the strategy local has no parameter servers", "async and sync have them")
+    if cluster.local_steps > 1 and (strategy not in ("auto", "async") or cluster.grads_to_wait):
+        yield Problem(
+            "local_steps", "local steps are taken between two pushes of the strategy async", "leave them out"
+        )
+    if cluster.grads_to_wait and strategy not in ("auto", "sync"):
+        yield Problem("grads_to_wait", "only the strategy sync waits for gradients", "leave that out")
+
+
+def chosen(cluster: Cluster) -> Cluster:
+    """The cluster of a training with nothing left to choose. It has no `problems`."""
+    strategy = cluster.strategy if cluster.strategy != "auto" else _strategy(cluster)
+    if strategy == "local":
+        return msgspec.structs.replace(cluster, strategy=strategy)
+    workers = max(1, cluster.workers)
+    return msgspec.structs.replace(
+        cluster,
+        strategy=strategy,
+        workers=workers,
+        parameter_servers=cluster.parameter_servers or -(-workers // WORKERS_PER_SERVER),
+        grads_to_wait=(cluster.grads_to_wait or workers) if strategy == "sync" else 0,
+    )
+
+
+def _strategy(cluster: Cluster) -> Strategy:
+    if cluster.grads_to_wait:
+        return "sync"
+    shared = cluster.workers > 1 or cluster.parameter_servers or cluster.local_steps > 1
+    return "async" if shared else "local"

@@ -1,0 +1,44 @@
+"""What is chosen of how a training is shared, where nothing is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.spec import Cluster
+from edl.spec.strategy import chosen, problems
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (Cluster(), Cluster(strategy="local")),
+        (Cluster(workers=1), Cluster(workers=1, strategy="local")),
+        (Cluster(workers=2), Cluster(2, 1, "async")),
+        (Cluster(workers=5), Cluster(5, 3, "async")),
+        (Cluster(workers=2, parameter_servers=4), Cluster(2, 4, "async")),
+        (Cluster(parameter_servers=2), Cluster(1, 2, "async")),
+        (Cluster(local_steps=4), Cluster(1, 1, "async", local_steps=4)),
+        (Cluster(workers=3, grads_to_wait=2), Cluster(3, 2, "sync", grads_to_wait=2)),
+        (Cluster(workers=3, strategy="sync"), Cluster(3, 2, "sync", grads_to_wait=3)),
+        (Cluster(workers=3, strategy="async"), Cluster(3, 2, "async")),
+    ],
+)
+def test_what_is_not_written_is_chosen(written: Cluster, found: Cluster) -> None:
+    assert not list(problems(written))
+    assert chosen(written) == found
+    assert chosen(found) == found
+
+
+@pytest.mark.parametrize(
+    ("written", "field"),
+    [
+        (Cluster(strategy="allreduce"), "strategy"),
+        (Cluster(workers=2, strategy="local"), "strategy"),
+        (Cluster(parameter_servers=1, strategy="local"), "strategy"),
+        (Cluster(strategy="sync", local_steps=2), "local_steps"),
+        (Cluster(grads_to_wait=2, local_steps=2), "local_steps"),
+        (Cluster(strategy="async", grads_to_wait=2), "grads_to_wait"),
+    ],
+)
+def test_what_does_not_go_together_is_a_problem_of_one_field(written: Cluster, field: str) -> None:
+    assert [problem.field for problem in problems(written)] == [field]
