@@ -6,10 +6,15 @@ is the local strategy's fast path: many steps in one call, compiled, without a w
 
 Parameters are named by position (`3.kernel`, or PyTorch's own paths), so that the same program gives the same names
 in every process. Non-trainable state (BatchNorm) counts among the weights; seeds do not.
+
+What a strategy moves between processes, as NumPy arrays by name: the trainable parameters, the buffers, which are the
+non-trainable numbers among the weights (BatchNorm), and the rows of tables, from which `gradients` may be handed those
+that it needs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.errors import JobError
+from edl.nn.rows.rules import Optimizer
+from edl.nn.rows.tables import Fetched, Tables
 from edl.nn.structure import Array, Features
 
 Floats = npt.NDArray[np.float32]
@@ -40,13 +47,23 @@ class Minibatches(NamedTuple):
 class Adapter(Protocol):
     framework: str
     model: Any  # keras.Model or torch.nn.Module
+    tables: Tables
 
     def train(self, rows: Minibatches) -> Floats:
         """Take an optimizer step for each minibatch, in order; their mean losses, float32 (steps,)."""
         ...
 
-    def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
-        """Loss and gradients of one minibatch; nothing but non-trainable state moves."""
+    def gradients(
+        self,
+        features: Features,
+        labels: Array,
+        weights: Floats | None = None,
+        fetched: Fetched | None = None,
+    ) -> Gradients:
+        """Loss and gradients of one minibatch, clipped as the optimizer clips them; nothing but buffers moves.
+
+        fetched: its rows; None gets them from the tables' source.
+        """
         ...
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
@@ -75,6 +92,36 @@ class Adapter(Protocol):
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         """Go on as if the state had never left; JobError when it is not this model's and optimizer's."""
+        ...
+
+    def get_trainable(self) -> dict[str, Floats]:
+        """Copies of the trainable parameters; their rows of tables are none."""
+        ...
+
+    def set_trainable(self, values: Mapping[str, Array]) -> None:
+        """Take over all trainable parameters, of the right shapes, before every step: fast."""
+        ...
+
+    def get_buffers(self) -> dict[str, Floats]:
+        """Copies of the non-trainable weights that are floats, as float32."""
+        ...
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None: ...
+
+    def get_random(self) -> bytes:
+        """The state of the random numbers that training draws (dropout)."""
+        ...
+
+    def set_random(self, state: bytes) -> None:
+        """JobError: it is of another model."""
+        ...
+
+    def optimizer_elsewhere(self) -> Optimizer:
+        """The optimizer, as a parameter server moves parameters and rows by it. JobError: servers cannot follow it."""
+        ...
+
+    def learning_rate(self, step: int) -> float:
+        """Of the step that follows `step` others, by the optimizer's own schedule."""
         ...
 
     def set_learning_rate(self, rate: float) -> None: ...
@@ -128,6 +175,26 @@ def check_losses(losses: tuple[int | None, ...]) -> None:
 
 def refuse_weights_for_scalar() -> JobError:
     return JobError("rows cannot be weighted: loss gives one value in all", hint="return one value per row")
+
+
+def packed(arrays: Iterable[Array]) -> bytes:
+    """The numbers of arrays, one behind another."""
+    return b"".join(array.tobytes() for array in arrays)
+
+
+def unpacked(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[Array]:
+    """The arrays of these shapes and dtypes that were packed. JobError: they were others."""
+    arrays, at = [], 0
+    for shape, dtype in kinds:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if at + size > len(data):
+            break
+        arrays.append(np.frombuffer(data[at : at + size], dtype).reshape(shape))
+        at += size
+    else:
+        if at == len(data):
+            return arrays
+    raise JobError("the state of the random numbers is that of another model")
 
 
 def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) -> None:

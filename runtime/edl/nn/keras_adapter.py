@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 import edl.keras  # noqa: F401 (refuses another backend)
@@ -27,9 +28,12 @@ from edl.nn.adapter import (
     check_fit,
     check_losses,
     check_outputs,
+    packed,
     refuse_weights_for_scalar,
+    unpacked,
 )
-from edl.nn.keras_rows import clipped, row_optimizer, with_rows_inside
+from edl.nn.keras_rows import check_elsewhere, clipped, row_optimizer, with_rows_inside
+from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
 from edl.program import Program, user_code
@@ -73,7 +77,7 @@ class KerasAdapter:
         _check_one_tensor(outputs)
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
-        fetched = self.tables.fetch(self.tables.keys(features), 0, 1, train=False)
+        fetched = self.tables.fetch(self.tables.need(self.tables.keys(features), 0, 1), train=False)
         rows = map_arrays(_any_rows, plain(features)), *_any_fetched(fetched)
         self._predict = _compiled(self._infer, *rows)
         if labels is not None:
@@ -93,7 +97,8 @@ class KerasAdapter:
         self._row_specs = rows[1:]
         label, size = _any_rows(labels), tf.TensorSpec((), tf.int32)
         self._train = _Variants(self._steps, rows[0], label, size)
-        self._gradients = _Variants(self._loss_and_gradients, *rows, label)
+        self._gradients = _Variants(self._clipped_gradients, *rows, label)
+        self._assign = _compiled(self._assign_trainable, list(map(_spec_of, self.model.trainable_variables)))
         self._evaluate = _Variants(self._outputs_and_loss, *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
@@ -105,8 +110,14 @@ class KerasAdapter:
         values: Floats = losses.numpy()
         return values
 
-    def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
-        fetched = self._fetched(features, train=True)
+    def gradients(
+        self,
+        features: Features,
+        labels: Array,
+        weights: Floats | None = None,
+        fetched: Fetched | None = None,
+    ) -> Gradients:
+        fetched = fetched or self._fetched(features, train=True)
         with self._user_code("the training step"):
             loss, gradients, blocks = self._gradients(
                 plain(features), fetched.blocks, fetched.places, labels, weights=weights
@@ -166,19 +177,63 @@ class KerasAdapter:
         self.tables.set_state(state)
 
     def _state(self) -> dict[str, Any]:
-        """The optimizer's variables, and those of the model that are no weights: its generators of random numbers."""
-        weights = {id(weight) for weight in self.model.weights}
-        others = [variable for variable in self.model.variables if id(variable) not in weights]
+        """The optimizer's variables, and the model's generators of random numbers."""
         return {
             **{f"optimizer.{number}": variable for number, variable in enumerate(self.optimizer.variables)},
-            **{f"model.{number}": variable for number, variable in enumerate(others)},
+            **{f"model.{number}": variable for number, variable in enumerate(self._generators())},
         }
+
+    def get_trainable(self) -> dict[str, Floats]:
+        variables = zip(self._trainable, self.model.trainable_variables, strict=True)
+        return {name: variable.numpy().copy() for name, variable in variables}
+
+    def set_trainable(self, values: Mapping[str, Array]) -> None:
+        self._assign([values[name] for name in self._trainable])
+
+    def get_buffers(self) -> dict[str, Floats]:
+        return {name: variable.numpy().astype(np.float32) for name, variable in self._buffers().items()}
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        for name, variable in self._buffers().items():
+            variable.assign(values[name])
+
+    def get_random(self) -> bytes:
+        return packed(variable.numpy() for variable in self._generators())
+
+    def set_random(self, state: bytes) -> None:
+        generators = self._generators()
+        arrays = unpacked(state, [(variable.shape, variable.dtype) for variable in generators])
+        for variable, array in zip(generators, arrays, strict=True):
+            variable.assign(array)
+
+    def optimizer_elsewhere(self) -> Optimizer:
+        check_elsewhere(self.optimizer, self.model)
+        return row_optimizer(self.optimizer)
+
+    def learning_rate(self, step: int) -> float:
+        if isinstance(self.optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+            self.optimizer.iterations.assign(step)
+        return float(self.optimizer.learning_rate)
 
     def set_learning_rate(self, rate: float) -> None:
         self.optimizer.learning_rate = rate
 
     def _fetched(self, features: Features, *, train: bool) -> Fetched:
-        return self.tables.fetch(self.tables.keys(features), 0, count_rows(features), train=train)
+        need = self.tables.need(self.tables.keys(features), 0, count_rows(features))
+        return self.tables.fetch(need, train=train)
+
+    def _buffers(self) -> dict[str, Any]:
+        moving = {id(variable) for variable in self.model.trainable_variables}
+        return {
+            name: weight
+            for name, weight in zip(self._names, self.model.weights, strict=True)
+            if id(weight) not in moving and tf.as_dtype(weight.dtype).is_floating
+        }
+
+    def _generators(self) -> list[Any]:
+        """The variables of the model that are no weights: its generators of random numbers."""
+        weights = {id(weight) for weight in self.model.weights}
+        return [variable for variable in self.model.variables if id(variable) not in weights]
 
     # In the graph ----------------------------------------------------------------------------------------
 
@@ -231,9 +286,18 @@ class KerasAdapter:
     def _apply(self, gradients: list[Tensor], blocks: Blocks) -> tuple[Blocks, Tensor]:
         """Move the model's variables; the gradients of the blocks, clipped with the others, and the rate."""
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        gradients, blocks = clipped(self.optimizer, gradients, blocks)
+        if blocks:
+            gradients, blocks = clipped(self.optimizer, gradients, blocks)
         self.optimizer.apply(gradients, self.model.trainable_variables)
         return blocks, rate
+
+    def _assign_trainable(self, values: list[Tensor]) -> None:
+        for variable, value in zip(self.model.trainable_variables, values, strict=True):
+            variable.assign(value)
+
+    def _clipped_gradients(self, *arguments: Any) -> tuple[Tensor, list[Tensor], Blocks]:
+        loss, gradients, blocks = self._loss_and_gradients(*arguments)
+        return loss, *clipped(self.optimizer, gradients, blocks)
 
     def _loss_and_gradients(
         self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
@@ -314,6 +378,10 @@ def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:
 
 def _any_rows(array: Array) -> tf.TensorSpec:
     return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+
+
+def _spec_of(variable: Any) -> tf.TensorSpec:
+    return tf.TensorSpec(tuple(variable.shape), variable.dtype)
 
 
 def _names_of(variables: list[Any], weights: list[Any], names: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from edl.errors import JobError
 from edl.keras import Embedding, combined
-from edl.nn.rows.rules import Optimizer, names
+from edl.nn.rows.rules import Optimizer, names, refuse_dtype
 from edl.nn.rows.table import Floats
 from edl.nn.rows.tables import Tables
 
@@ -42,18 +42,30 @@ def clipped(
 ) -> tuple[list[Any], dict[str, Any]]:
     """The gradients of variables and of blocks, clipped as the optimizer would clip them all.
 
-    It clips those of the variables again, which changes nothing any more.
+    When it moves the variables it clips theirs again, which changes nothing any more.
     """
-    if not blocks:
-        return gradients, blocks
-    if optimizer.clipnorm:
-        return gradients, {name: tf.clip_by_norm(block, optimizer.clipnorm) for name, block in blocks.items()}
-    if optimizer.global_clipnorm:
-        every, _ = tf.clip_by_global_norm([*gradients, *blocks.values()], optimizer.global_clipnorm)
-        return every[: len(gradients)], dict(zip(blocks, every[len(gradients) :], strict=True))
-    if value := optimizer.clipvalue:
-        return gradients, {name: tf.clip_by_value(block, -value, value) for name, block in blocks.items()}
-    return gradients, blocks
+    every = [*gradients, *blocks.values()]
+    if size := optimizer.clipnorm:
+        every = [tf.clip_by_norm(gradient, size) for gradient in every]
+    elif size := optimizer.global_clipnorm:
+        every, _ = tf.clip_by_global_norm(every, size)
+    elif size := optimizer.clipvalue:
+        every = [tf.clip_by_value(gradient, -size, size) for gradient in every]
+    return every[: len(gradients)], dict(zip(blocks, every[len(gradients) :], strict=True))
+
+
+def check_elsewhere(optimizer: keras.optimizers.Optimizer, model: keras.Model) -> None:
+    """JobError: the model's own parameters are moved in a way that a parameter server does not know."""
+    for variable in model.trainable_variables:
+        if variable.dtype != "float32":
+            raise refuse_dtype(variable.path, variable.dtype)
+        if variable.constraint is not None:
+            raise JobError(
+                f"parameter servers cannot keep the constraint of {variable.path}",
+                hint="leave the constraint out, or train with workers alone",
+            )
+    if getattr(optimizer, "_exclude_from_weight_decay", None):
+        raise JobError("parameter servers cannot leave parameters out of weight decay")
 
 
 def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:

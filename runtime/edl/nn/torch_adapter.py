@@ -10,7 +10,7 @@ The rows of tables that a minibatch reads are leaves of its graph; their gradien
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,14 @@ from edl.nn.adapter import (
     check_fit,
     check_losses,
     check_outputs,
+    packed,
     refuse_weights_for_scalar,
+    unpacked,
 )
+from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, Keys, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
-from edl.nn.torch_rows import row_optimizer, with_rows_inside
+from edl.nn.torch_rows import check_elsewhere, row_optimizer, with_rows_inside
 from edl.program import Program, user_code
 from edl.torch import BLOCKS, as_tensors
 
@@ -105,18 +108,26 @@ class TorchAdapter:
         values: Floats = torch.stack(losses).numpy()
         return values
 
-    def gradients(self, features: Features, labels: Array, weights: Floats | None = None) -> Gradients:
+    def gradients(
+        self,
+        features: Features,
+        labels: Array,
+        weights: Floats | None = None,
+        fetched: Fetched | None = None,
+    ) -> Gradients:
         self._share(len(labels))
         self.model.train()
-        block = self._block_of(features, train=True)
+        block = _Block(fetched, True) if fetched is not None else self._block_of(features, train=True)
         with self._user_code("the training step"):
             loss = self._backward(_tensors(features), block, _tensor(labels), _optional(weights))
+            blocks = self._blocks(block.gradients())
+            for hook in self.optimizer._optimizer_step_pre_hooks.values():  # `edl.torch.clipped`, or a user's
+                hook(self.optimizer, (), {})
         values: dict[str, Any] = {
             name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            for name, parameter in self.model.named_parameters()
-            if parameter.requires_grad
+            for name, parameter in self._trainable()
         }
-        return Gradients(float(loss), values | block.gradients())
+        return Gradients(float(loss), values | blocks())
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         for name, parameter in self.model.named_parameters():
@@ -148,6 +159,36 @@ class TorchAdapter:
         check_fit(own | self.tables.own_shapes(weights), weights)
         self.tables.set_weights(weights)
         self.model.load_state_dict({name: torch.from_numpy(np.array(weights[name])) for name in own})
+
+    def get_trainable(self) -> dict[str, Floats]:
+        return {name: parameter.detach().numpy().copy() for name, parameter in self._trainable()}
+
+    def set_trainable(self, values: Mapping[str, Array]) -> None:
+        with torch.no_grad():
+            for name, parameter in self._trainable():
+                np.copyto(parameter.numpy(), values[name])
+
+    def get_buffers(self) -> dict[str, Floats]:
+        return {name: tensor.numpy().astype(np.float32) for name, tensor in self._buffers().items()}
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        for name, tensor in self._buffers().items():
+            np.copyto(tensor.numpy(), values[name])
+
+    def get_random(self) -> bytes:
+        return packed([torch.get_rng_state().numpy()])
+
+    def set_random(self, state: bytes) -> None:
+        own = torch.get_rng_state().numpy()
+        (found,) = unpacked(state, [(own.shape, own.dtype.str)])
+        torch.set_rng_state(torch.from_numpy(found.copy()))
+
+    def optimizer_elsewhere(self) -> Optimizer:
+        check_elsewhere(self.optimizer, self.model)
+        return row_optimizer(self.optimizer)
+
+    def learning_rate(self, step: int) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
 
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
@@ -188,11 +229,23 @@ class TorchAdapter:
         """Choose the threads of the next operations, by their size alone: the same job computes the same bits."""
         torch.set_num_threads(_threads if rows * self._parameters >= _SHARED_WORK else 1)
 
+    def _trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
+        return (pair for pair in self.model.named_parameters() if pair[1].requires_grad)
+
+    def _buffers(self) -> dict[str, torch.Tensor]:
+        moving = {id(parameter) for _, parameter in self._trainable()}
+        state = self.model.state_dict(keep_vars=True)
+        return {
+            name: tensor.detach()
+            for name, tensor in state.items()
+            if id(tensor) not in moving and tensor.is_floating_point()
+        }
+
     def _block_of(self, features: Features, *, train: bool) -> _Block:
         return self._block(self.tables.keys(features), 0, count_rows(features), train=train)
 
     def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> _Block:
-        return _Block(self.tables.fetch(keys, start, end, train=train), train)
+        return _Block(self.tables.fetch(self.tables.need(keys, start, end), train=train), train)
 
     def _call(self, features: Any, block: _Block) -> Any:
         with self.tables.bound(features, block.rows, block.places):
@@ -201,13 +254,17 @@ class TorchAdapter:
     def _step(self, gradients: Mapping[str, RowGradients]) -> None:
         """Move parameters by the gradients that they have, and rows by these, which a clipping optimizer clips too."""
         rate = float(self.optimizer.param_groups[0]["lr"])
+        blocks = self._blocks(gradients)
+        self.optimizer.step()
+        self.tables.update(blocks(), rate)
+
+    def _blocks(self, gradients: Mapping[str, RowGradients]) -> Callable[[], dict[str, RowGradients]]:
+        """Show these gradients to what runs before a step; what gives them as that left them."""
         blocks = {name: _with_gradient(given.values) for name, given in gradients.items()}
         setattr(self.optimizer, BLOCKS, list(blocks.values()))
-        self.optimizer.step()
-        moving = {
+        return lambda: {
             name: RowGradients(given.ids, _array_of(blocks[name].grad)) for name, given in gradients.items()
         }
-        self.tables.update(moving, rate)
 
     def _backward(
         self, features: Any, block: _Block, labels: torch.Tensor, weights: torch.Tensor | None

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from edl.errors import JobError
-from edl.nn.rows.rules import Optimizer, names
+from edl.nn.rows.rules import Optimizer, names, refuse_dtype
 from edl.nn.rows.tables import Tables
 from edl.torch import Embedding, combined
 
@@ -34,6 +34,25 @@ def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:
     if unfit:
         raise JobError(f"rows of a table cannot follow an optimizer with {unfit[0]}", hint="leave it out")
     return Optimizer("torch", name, {"amsgrad": 0.0, **_numbers(group)})
+
+
+def check_elsewhere(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    """JobError: the model's own parameters are moved in a way that a parameter server does not know."""
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and parameter.dtype != torch.float32:
+            raise refuse_dtype(name, str(parameter.dtype).removeprefix("torch."))
+    if len(optimizer.param_groups) > 1:
+        raise JobError(
+            f"the optimizer has {len(optimizer.param_groups)} groups of parameters; parameter servers move all alike",
+            hint="give the optimizer one group, or train with workers alone",
+        )
+    held = {id(parameter) for parameter in optimizer.param_groups[0]["params"]}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and id(parameter) not in held:
+            raise JobError(
+                f"the optimizer does not move the parameter {name}; parameter servers move all",
+                hint="let it not require a gradient",
+            )
 
 
 def _numbers(group: Mapping[str, Any]) -> dict[str, float]:

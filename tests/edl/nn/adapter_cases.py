@@ -42,7 +42,12 @@ class AdapterCases:
     bad_output: tuple[str, str]  # an edit that drops the column of outputs
     scalar_loss: tuple[str, str]
     raising_loss: str
-    normalised: tuple[str, str]  # an edit that adds BatchNorm
+    normalised: tuple[str, str]  # an edit that adds BatchNorm and dropout
+    sgd: str  # an optimizer of rate 1 that clips by OPTION
+    not_elsewhere: tuple[tuple[tuple[str, str], str], ...]  # edits that servers cannot follow, and why
+
+    def sgd_with(self, option: str) -> str:
+        return self.sgd.replace("OPTION", option)
 
     def test_the_same_seed_gives_the_same_weights_bit_for_bit(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
@@ -168,6 +173,59 @@ class AdapterCases:
         second.train(rows)
         assert same(second.get_weights(), first.get_weights())
         assert same(second.get_state(), first.get_state())
+
+    def test_parameters_buffers_and_random_numbers_are_all_that_a_gradient_depends_on(
+        self, tmp_path: Path
+    ) -> None:
+        subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
+        first, second = create(subject), create(subject, seed=9)
+        first.train(Minibatches(FEATURES, LABELS, 16))
+        parameters, buffers, random = first.get_trainable(), first.get_buffers(), first.get_random()
+        expected = first.gradients(FEATURES, LABELS)
+        second.set_trainable(parameters)
+        second.set_buffers(buffers)
+        second.set_random(random)
+        found = second.gradients(FEATURES, LABELS)
+        assert found.loss == expected.loss
+        assert same(*({name: np.asarray(v) for name, v in g.values.items()} for g in (found, expected)))
+        assert same(second.get_buffers(), first.get_buffers())
+        assert not same(second.get_buffers(), buffers)
+        assert same(second.get_trainable(), parameters)
+        with pytest.raises(JobError, match="random numbers is that of another model"):
+            second.set_random(random[1:])
+
+    def test_parameters_that_are_handed_out_are_copies(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework, replace=dict([self.normalised])))
+        given, buffers = adapter.get_trainable(), adapter.get_buffers()
+        kept = {name: value.copy() for name, value in (given | buffers).items()}
+        adapter.train(Minibatches(FEATURES, LABELS, 16))
+        assert same(given | buffers, kept)
+        assert {value.dtype.name for value in kept.values()} == {"float32"}
+        trained = adapter.get_weights()
+        assert kept.keys() <= trained.keys()
+
+    @pytest.mark.parametrize("option", ["clipnorm=0.02", "global_clipnorm=0.03", "clipvalue=0.002"])
+    def test_gradients_are_clipped_as_the_optimizer_clips_them(self, tmp_path: Path, option: str) -> None:
+        subject = program(tmp_path, self.framework, append=self.sgd_with(option))
+        adapter = create(subject)
+        before = adapter.get_trainable()
+        gradients = adapter.gradients(FEATURES, LABELS).values
+        adapter.train(Minibatches(FEATURES, LABELS, 64))
+        for name, value in adapter.get_trainable().items():
+            moved = before[name] - np.asarray(gradients[name])
+            np.testing.assert_allclose(value, moved, rtol=1e-5, atol=1e-7)
+
+    def test_the_optimizer_is_described_for_servers(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework, append=self.sgd_with("clipvalue=1.0")))
+        found = adapter.optimizer_elsewhere()
+        assert (found.framework, found.name, found.params["momentum"]) == (self.framework, "sgd", 0.0)
+        assert adapter.learning_rate(7) == 1.0
+
+    def test_parameters_that_servers_cannot_hold_are_named(self, tmp_path: Path) -> None:
+        for number, (edit, message) in enumerate(self.not_elsewhere):
+            adapter = create(program(tmp_path / str(number), self.framework, replace=dict([edit])))
+            with pytest.raises(JobError, match=message):
+                adapter.optimizer_elsewhere()
 
     def test_weights_of_another_model_change_nothing(self, tmp_path: Path) -> None:
         adapter = create(program(tmp_path, self.framework))

@@ -186,6 +186,22 @@ class RowCases:
         for name, value in adapter.get_weights().items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
 
+    def test_rows_may_be_handed_in_and_are_read_from_any_source(self, tmp_path: Path) -> None:
+        subject = self.program(tmp_path)
+        trained, other = create(subject), create(subject, seed=9)
+        trained.train(Minibatches(FEATURES, LABELS, 16))
+        other.set_trainable(trained.get_trainable())
+        tables = trained.tables
+        need = tables.need(tables.keys(FEATURES), 0, N)
+        expected = trained.gradients(FEATURES, LABELS)
+        found = other.gradients(FEATURES, LABELS, fetched=tables.fetch(need, train=False))
+        assert found.loss == expected.loss
+        np.testing.assert_array_equal(found.values["both"].ids, expected.values["both"].ids)
+        np.testing.assert_array_equal(found.values["both"].values, expected.values["both"].values)
+        other.tables.source = tables
+        np.testing.assert_array_equal(other.predict(FEATURES), trained.predict(FEATURES))
+        assert not other.get_weights()["both:ids"].size
+
     def test_each_step_has_the_rate_it_is_given(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
         together, apart = create(subject), create(subject)

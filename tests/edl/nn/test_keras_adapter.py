@@ -29,6 +29,12 @@ class TestKeras(AdapterCases):
         HIDDEN,
         f"{HIDDEN}\n    hidden = keras.layers.Dropout(0.2)(keras.layers.BatchNormalization()(hidden))",
     )
+    sgd = "\n\ndef optimizer():\n    return keras.optimizers.SGD(1.0, OPTION)\n"
+    not_elsewhere = (
+        (("Dense(16, ", 'Dense(16, kernel_constraint="non_neg", '), "cannot keep the constraint of"),
+        (("Dense(16, ", 'Dense(16, dtype="float64", '), "is float64; parameter servers hold float32"),
+        (("keras.optimizers.Adam(", "keras.optimizers.Lion("), "cannot follow the optimizer Lion"),
+    )
 
 
 def test_weights_are_named_by_position_whatever_the_process_built_before(tmp_path: Path) -> None:
@@ -95,6 +101,16 @@ def test_a_model_of_several_outputs_is_refused(tmp_path: Path) -> None:
     edit = {"keras.layers.Dense(1)(hidden))": '{"a": keras.layers.Dense(1)(hidden)})'}
     with pytest.raises(JobError, match="several outputs"):
         create(program(tmp_path, "keras", replace=edit))
+
+
+def test_a_schedule_gives_the_rate_of_any_step(tmp_path: Path) -> None:
+    text = """
+
+def optimizer():
+    return keras.optimizers.Adam(keras.optimizers.schedules.ExponentialDecay(0.5, 10, 0.1))
+"""
+    adapter = create(program(tmp_path, "keras", append=text))
+    assert [adapter.learning_rate(step) for step in (0, 10, 5)] == pytest.approx([0.5, 0.05, 0.5 * 0.1**0.5])
 
 
 def test_preparing_twice_is_fine() -> None:

@@ -12,6 +12,8 @@ from edl import nn
 from edl.nn import Minibatches
 from tests.edl.nn.adapter_cases import FEATURES, LABELS, AdapterCases, create, program
 
+ADAM = "torch.optim.Adam(parameters, lr, fused=True)"
+
 
 class TestTorch(AdapterCases):
     framework = "torch"
@@ -23,6 +25,22 @@ class TestTorch(AdapterCases):
     normalised = (
         "        self.output = nn.Linear(16, 1)",
         "        self.output = nn.Sequential(nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 1))",
+    )
+    sgd = (
+        "\n\nfrom edl.torch import clipped\n\n\n"
+        "def optimizer(parameters):\n    return clipped(torch.optim.SGD(parameters, 1.0), OPTION)\n"
+    )
+    not_elsewhere = (
+        ((ADAM, "torch.optim.Adam([{'params': [p]} for p in parameters], lr)"), "has 4 groups of parameters"),
+        ((ADAM, "torch.optim.Adam(parameters[1:], lr)"), "does not move the parameter hidden.weight"),
+        (
+            (
+                "        self.output =",
+                "        self.own = nn.Parameter(torch.ones(1).double())\n        self.output =",
+            ),
+            "own is float64; parameter servers hold float32",
+        ),
+        ((ADAM, "torch.optim.Rprop(parameters, lr)"), "cannot follow the optimizer Rprop"),
     )
 
 

@@ -65,6 +65,13 @@ def names(framework: Framework) -> tuple[str, ...]:
     return tuple(_MAKERS[framework])
 
 
+def refuse_dtype(name: str, dtype: str) -> JobError:
+    return JobError(
+        f"the parameter {name} is {dtype}; parameter servers hold float32",
+        hint="build the model in float32, or train with workers alone",
+    )
+
+
 Params = Mapping[str, float]
 
 

@@ -1,18 +1,20 @@
 """The row tables of one model, as its adapter uses them.
 
     keys = tables.keys(features)              the ids that are read, of as many rows as there are
-    rows = tables.fetch(keys, 0, 512)         the distinct ids of a minibatch and their rows
+    need = tables.need(keys, 0, 512)          the distinct ids of a minibatch
+    rows = tables.fetch(need, train=True)     and their rows
     …                                         loss and gradients, the blocks being arguments
-    tables.update(rows, gradients, rate)      a step
+    tables.update(gradients, rate)            a step
 
-Tables that are read with the same ids, as the two of DeepFM, have them made distinct once.
+Which rows a minibatch needs is known here; where they come from is the business of a source: the tables themselves,
+or whatever a strategy sets. Tables that are read with the same ids, as the two of DeepFM, have them made distinct once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +37,29 @@ class RowGradients(NamedTuple):
     values: Any
 
 
-class Fetched(NamedTuple):
-    """The rows of a minibatch. ids, blocks: by table, (u,) and (u, dim). places: of each read as `reading.shaped` gives
-    them, group by group.
+class Need(NamedTuple):
+    """What a minibatch reads. ids: by table, distinct, (u,); tables that are read alike have the same array. places: of
+    each read as `reading.shaped` gives them, group by group.
     """
+
+    ids: Mapping[str, Ids]
+    places: list[Any]
+
+
+class Fetched(NamedTuple):
+    """A need with its rows. blocks: by table, (u, dim)."""
 
     ids: Mapping[str, Ids]
     blocks: dict[str, Floats]
     places: list[Any]
+
+
+class Source(Protocol):
+    """Where rows come from."""
+
+    def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
+        """The rows (u, dim) of the ids (u,), by table. train: they are about to be trained."""
+        ...
 
 
 class _Group(NamedTuple):
@@ -63,7 +80,8 @@ class Walk:
 
     def fetch(self, number: int) -> Fetched:
         start = number * self._size
-        self._fetched = self._tables.fetch(self._keys, start, start + self._size, train=True)
+        need = self._tables.need(self._keys, start, start + self._size)
+        self._fetched = self._tables.fetch(need, train=True)
         return self._fetched
 
     def move(self, gradients: Mapping[str, Any], rate: float) -> None:
@@ -73,11 +91,15 @@ class Walk:
 
 
 class Tables:
-    """Empty until `discovered` has watched the model run; a model without row layers stays without."""
+    """Empty until `discovered` has watched the model run; a model without row layers stays without.
+
+    source: of the rows that are fetched; at first the tables themselves.
+    """
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self.tables: dict[str, RowTable] = {}
+        self.source: Source = self
         self._groups: tuple[_Group, ...] = ()
         self._listed: set[str] = set()
 
@@ -121,19 +143,28 @@ class Tables:
         reads = dict.fromkeys(read for group in self._groups for read in group.reads)
         return {read: read.ids(by_path) for read in reads}
 
-    def fetch(self, keys: Keys, start: int, end: int, *, train: bool) -> Fetched:
-        """The rows of the minibatch [start, end). train: make those that are not there yet."""
-        ids, blocks, places = {}, {}, []
+    def need(self, keys: Keys, start: int, end: int) -> Need:
+        """What the minibatch [start, end) reads."""
+        ids: dict[str, Ids] = {}
+        places: list[Any] = []
         for group in self._groups:
             parts = [keys[read][start:end] for read in group.reads]
             every = [flat(part) for part in parts]
             distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
             places += _split(where, parts)
-            for name in group.tables:
-                table = self.tables[name]
-                ids[name] = distinct
-                blocks[name] = table.gather(distinct) if train else table.read(distinct)
-        return Fetched(ids, blocks, places)
+            ids |= dict.fromkeys(group.tables, distinct)
+        return Need(ids, places)
+
+    def fetch(self, need: Need, *, train: bool) -> Fetched:
+        """The rows from the source. train: they are about to be trained."""
+        return Fetched(need.ids, self.source.rows(need.ids, train=train), need.places)
+
+    def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
+        """The tables' own rows. train: make those that are not there yet."""
+        return {
+            name: self.tables[name].gather(wanted) if train else self.tables[name].read(wanted)
+            for name, wanted in ids.items()
+        }
 
     def walk(self, features: Features, size: int) -> Walk:
         """Over the minibatches of these rows."""
