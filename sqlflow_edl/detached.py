@@ -21,6 +21,7 @@ from edl.models.registry import Registry
 from edl.tasks.outcome import Outcome
 
 _FILE = "intent.json"
+_TOLD = "intent.told.json"  # the same of a job that failed, when somebody has heard of it
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +39,8 @@ def keep(job: jobs.JobFolder, intent: Intent) -> None:
 
 
 def take_home(source: Source, registry: Registry) -> Iterator[str]:
-    """Store what jobs of this source made when nobody was there; a sentence for each."""
+    """Store what jobs of this source made when nobody was there, and list those that failed; a sentence for each."""
+    yield from _list_failures(source, registry)
     for job in jobs.unclaimed():
         try:
             intent = _intent(job)
@@ -54,6 +56,24 @@ def take_home(source: Source, registry: Registry) -> Iterator[str]:
                 job.end("died", "its client was gone before it could store what the job made")
             else:
                 yield _store(job, intent, source, registry)
+
+
+def _list_failures(source: Source, registry: Registry) -> Iterator[str]:
+    """Keep the reasons of trainings that failed when nobody was there, each once."""
+    for job in jobs.jobs():
+        try:
+            status, intent = job.status(), _intent(job)
+        except SpecError:  # it is told of where jobs are listed
+            continue
+        if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
+            continue
+        try:
+            (job.path / _FILE).rename(job.path / _TOLD)
+        except FileNotFoundError:  # another session was quicker
+            continue
+        if intent.record is not None:
+            registry.record_failure(intent.name, intent.record, status.error)
+        yield f"job {job.id} {'had failed' if status.state == 'failed' else 'had died'}: {status.error}"
 
 
 def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Registry) -> str:
@@ -73,6 +93,7 @@ def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Regist
     except (SQLFlowError, OSError) as error:
         why = error.message if isinstance(error, SQLFlowError) else str(error)
         job.end("failed", why)
+        (job.path / _FILE).rename(job.path / _TOLD)
         place = f"; the model is in {job.archive}" if job.archive.exists() else ""
         return f"what job {job.id} made could not be stored: {why}{place}"
     job.end("done")

@@ -90,3 +90,14 @@ def test_a_job_whose_client_died_before_it_stored_anything_has_died(url: str) ->
     assert notes(url) == []
     assert job.status().state == "died"
     assert not job.results.exists()
+
+
+def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_reason(url: str) -> None:
+    job = jobs.create("train")
+    detached.keep(job, detached.Intent("train", url, "m", RECORD))
+    job.end("failed", "the loss became nan")
+    assert notes(url) == [f"job {job.id} had failed: the loss became nan"]
+    assert notes(url) == []
+    with Session(url) as session:
+        [found] = session.registry.list()
+        assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
