@@ -133,7 +133,7 @@ class Job:
             pool.doing[position] = skip
 
     def give_back(self, task: Task, part: Report | None = None) -> None:
-        """A task that was handed out is not done, or only in part: it is the next to be handed out."""
+        """A task that was handed out is not done, or only in part: it is to do again, before later ones."""
         pool = self._pool(task.type, task.number)
         if pool is not None and task.id in pool.doing:
             pool.give_back(task.id, part)

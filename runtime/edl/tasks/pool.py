@@ -6,6 +6,7 @@ ahead of the cursor. So a pool of 100,000 tasks is written down in the size of i
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -19,7 +20,7 @@ Merge = Callable[[States, States], States | None]  # None: they stay apart
 
 
 class PoolState(msgspec.Struct):
-    """What is kept of a pool. returned: (position, rows done), which go first. ahead: positions after the cursor."""
+    """What is kept of a pool. returned: (position, rows done) of tasks given back. ahead: taken after the cursor."""
 
     type: TaskType
     number: int
@@ -32,7 +33,10 @@ class PoolState(msgspec.Struct):
 
 
 class Pool:
-    """The tasks of `ranges`. doing: position → rows done before, of the tasks that are handed out."""
+    """The tasks of `ranges`, handed out by position: whatever is given back, one worker takes them in their order.
+
+    doing: position → rows done before, of the tasks that are handed out.
+    """
 
     def __init__(self, state: PoolState, ranges: Ranges) -> None:
         self.state = state
@@ -40,6 +44,7 @@ class Pool:
         self.doing: dict[int, int] = {}
         self._ahead = set(state.ahead)
         self._returned = dict(state.returned)
+        self._first = sorted(self._returned)  # a heap of what was given back; some may be taken since
 
     @property
     def todo(self) -> int:
@@ -51,15 +56,17 @@ class Pool:
 
     def take(self, attempt: int = 0) -> Task | None:
         """Hand out the next task; None when none is to do."""
-        if self._returned:
-            position = next(iter(self._returned))
-            return self._hand_out(position, self._returned.pop(position), attempt)
+        while self._first and self._first[0] not in self._returned:
+            heapq.heappop(self._first)
         while self.state.cursor in self._ahead:
             self._ahead.discard(self.state.cursor)
             self.state.cursor += 1
-        if self.state.cursor == len(self.ranges):
-            return None
         position = self.state.cursor
+        if self._first and self._first[0] < position:
+            position = heapq.heappop(self._first)
+            return self._hand_out(position, self._returned.pop(position), attempt)
+        if position == len(self.ranges):
+            return None
         self.state.cursor += 1
         return self._hand_out(position, 0, attempt)
 
@@ -92,12 +99,13 @@ class Pool:
         )
 
     def give_back(self, position: int, part: Report | None = None) -> None:
-        """The task goes to the head of the queue. part: what of it is done for good, since it was handed out."""
+        """The task is to do again, before later ones. part: what of it is done for good, since it was handed out."""
         skip = self.doing.pop(position)
         if part is not None:
             skip += part.rows
             add(self.state.summary, part, None)
-        self._returned = {position: skip, **self._returned}
+        self._returned[position] = skip
+        heapq.heappush(self._first, position)
 
     def finish(self, report: Report, merge: Merge | None) -> None:
         """The task of the report, which was handed out, is done."""
