@@ -15,7 +15,7 @@ from edl.data import Pinned
 from edl.features import Features, Inputs, Target
 from edl.models.archive import Lineage, program_files, write_archive
 from edl.models.fitting import Fitting
-from edl.nn import Adapter
+from edl.models.weights import Weights
 from edl.program import Program
 from edl.spec import JobSpec, Rows
 from edl.tasks.events import EpochEnd, Figures
@@ -30,7 +30,7 @@ def save(
     program: Program,
     pinned: Pinned,
     rows: Rows,
-    adapter: Adapter,
+    weights: Weights,
     outcome: Outcome,
     started: datetime,
     fitting: Fitting | None = None,
@@ -41,7 +41,7 @@ def save(
         path,
         spec=spec,
         program=program_files(program.folder),
-        weights=adapter.get_weights(),
+        weights=weights,
         metrics=outcome.figures,
         curve=[curve_row(end) for end in outcome.curve],
         lineage=_lineage(spec, pinned, outcome, started),

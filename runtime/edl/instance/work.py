@@ -97,9 +97,9 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
     )
     kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
 
-    def write(outcome: Outcome, adapter: nn.Adapter) -> Outcome:
+    def write(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
         fitting = read_fitting(job.rows)
-        save(job.archive, program, pinned, kept, adapter, outcome, started, fitting)
+        save(job.archive, program, pinned, kept, weights, outcome, started, fitting)
         return msgspec.structs.replace(outcome, archive=job.archive.name, edited=program.edited)
 
     return rows, write

@@ -107,7 +107,7 @@ def write_archive(
     *,
     spec: JobSpec,
     program: Mapping[str, bytes],
-    weights: Mapping[str, np.ndarray],
+    weights: weight_files.Weights,
     metrics: Mapping[str, float | None],
     curve: Sequence[Mapping[str, float | None]],
     lineage: Lineage,

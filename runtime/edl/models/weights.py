@@ -1,30 +1,74 @@
-"""Weights as safetensors: name -> array of numbers, in a format that cannot hold code."""
+"""Weights as safetensors: name -> array of numbers, in a format that cannot hold code.
+
+They are written piece by piece, because the rows of a large table come from its servers in pieces.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save_file
+from safetensors.numpy import load
 
 from edl.errors import SpecError
 
-DTYPES = frozenset({
-    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-})  # fmt: skip
+# The format's name of each type, in the order in which arrays lie in a file: the widest first, so all are aligned.
+DTYPES = {
+    "uint64": "U64", "int64": "I64", "float64": "F64", "float32": "F32", "uint32": "U32", "int32": "I32",
+    "float16": "F16", "uint16": "U16", "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
 _RESERVED = "__metadata__"
 _PLACES = (":ids", ":seed")
 MOST_HEADER_BYTES = 100 << 20  # the format's own limit
+_ALIGNED = 8
 
 
-def save(weights: Mapping[str, np.ndarray], path: Path) -> None:
+class Kind(NamedTuple):
+    """What an array is, before it is there."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class Stream(NamedTuple):
+    """Weights that are not in memory all at once.
+
+    pieces: of the arrays along their first dimension, one behind another, by name; arrays may take turns.
+    """
+
+    kinds: Mapping[str, Kind]
+    pieces: Iterable[tuple[str, np.ndarray]]
+
+
+Weights = Mapping[str, np.ndarray] | Stream
+
+
+def save(weights: Weights, path: Path) -> None:
     """SpecError: an array of something else than numbers, or a name that the format reserves."""
-    save_file({name: _plain(name, array) for name, array in weights.items()}, path)
+    stream = weights if isinstance(weights, Stream) else _whole(weights)
+    header, at = _header(stream.kinds)
+    left = {name: kind.bytes for name, kind in stream.kinds.items()}
+    with path.open("wb") as file:
+        file.write(header)
+        for name, piece in stream.pieces:
+            array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
+            left[name] -= array.nbytes
+            if left[name] < 0:
+                raise ValueError(f"the pieces of {name} are more than its shape says")
+            file.seek(at[name])
+            file.write(array.tobytes() if array.ndim == 0 else array.data if array.size else b"")
+            at[name] += array.nbytes
+    if lacking := [name for name, size in left.items() if size]:
+        raise ValueError(f"the pieces of {lacking[0]} are fewer than its shape says")
 
 
 def loads(data: bytes) -> dict[str, np.ndarray]:
@@ -60,10 +104,34 @@ class _Entry(msgspec.Struct):
     shape: tuple[int, ...] = ()
 
 
-def _plain(name: str, array: np.ndarray) -> np.ndarray:
-    """The array in C order and the machine's byte order, which is what the format writes."""
+def _whole(weights: Mapping[str, np.ndarray]) -> Stream:
+    """Arrays as one piece each."""
+    return Stream({name: Kind(array.dtype, array.shape) for name, array in weights.items()}, weights.items())
+
+
+def _header(kinds: Mapping[str, Kind]) -> tuple[bytes, dict[str, int]]:
+    """What a file begins with, and where each array's bytes begin in it."""
+    ranks = {dtype: rank for rank, dtype in enumerate(DTYPES)}
+    for name, kind in kinds.items():
+        _check(name, kind)
+    starts, entries, at = {}, {}, 0
+    for name in sorted(kinds, key=lambda name: (ranks[kinds[name].dtype.name], name)):
+        kind = kinds[name]
+        starts[name] = at
+        at += kind.bytes
+        entries[name] = {
+            "dtype": DTYPES[kind.dtype.name],
+            "shape": kind.shape,
+            "data_offsets": (starts[name], at),
+        }
+    text = msgspec.json.encode(entries)
+    text += b" " * (-len(text) % _ALIGNED)
+    header = len(text).to_bytes(8, "little") + text
+    return header, {name: start + len(header) for name, start in starts.items()}
+
+
+def _check(name: str, kind: Kind) -> None:
     if name == _RESERVED:
         raise SpecError(f"weights cannot be named {name}")
-    if array.dtype.name not in DTYPES:
-        raise SpecError(f"the weights {name} are of the type {array.dtype.name}, which cannot be stored")
-    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+    if kind.dtype.name not in DTYPES:
+        raise SpecError(f"the weights {name} are of the type {kind.dtype.name}, which cannot be stored")

@@ -113,7 +113,7 @@ class Job:
             return None
         for pool in self._ready(kind):
             if task := pool.take(attempt):
-                return task
+                return self._informed(task)
         if kind == "train" and self._may_begin_epoch():
             self._begin_epoch()
             return self._pools[-1].take(attempt)
@@ -124,7 +124,9 @@ class Job:
         if task.type == "train" and task.number == self.state.epoch + 1 and self._may_begin_epoch():
             self._begin_epoch()
         pool = next((pool for pool in self._ready(task.type) if pool.state.number == task.number), None)
-        return pool.task(task.id, attempt) if pool is not None and pool.claim(task.id) else None
+        return (
+            self._informed(pool.task(task.id, attempt)) if pool is not None and pool.claim(task.id) else None
+        )
 
     def hold(self, kind: TaskType, number: int, position: int, skip: int) -> None:
         """Somebody has this task in hands, as `kept(doing=True)` was told."""
@@ -315,6 +317,13 @@ class Job:
             self._measure(epochs[0], final=False, now=now)
 
     # Pools ------------------------------------------------------------------------------------------------
+
+    def _informed(self, task: Task) -> Task:
+        """A conclusion is told what the earlier ones came to, whichever workers made them."""
+        if task.type != "conclude" or task.round is None:
+            return task
+        found = msgspec.structs.replace(task.round, curve=tuple(self.state.curve))
+        return msgspec.structs.replace(task, round=found)
 
     def _open(self, kind: TaskType, number: int, found: Round | None = None) -> Pool:
         state = PoolState(kind, number, round=found)

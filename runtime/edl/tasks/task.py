@@ -59,7 +59,8 @@ class Round(msgspec.Struct, frozen=True):
     """What a `conclude` or an `export` task is about.
 
     epoch: in which it falls, 0 outside training; final: it ends that epoch. step: of the optimizer. trained: the
-    epoch so far. measured: of the rows that `measured_on` names. course: of the whole job, for the export.
+    epoch so far. measured: of the rows that `measured_on` names. curve: so far, for a conclusion. course: of the whole
+    job, for the export.
     """
 
     number: int = 0
@@ -69,6 +70,7 @@ class Round(msgspec.Struct, frozen=True):
     trained: Summary = msgspec.field(default_factory=Summary)
     measured: Summary = msgspec.field(default_factory=Summary)
     measured_on: MeasuredOn = ""
+    curve: tuple[EpochEnd, ...] = ()
     course: Course | None = None
 
 
@@ -139,6 +141,10 @@ class TaskSource(Protocol):
         None when there will be none, or, of training tasks, when others are pending, or when there is none now and
         the gradients of some in hands are not in the parameters yet: `over` tells which it is.
         """
+        ...
+
+    def valid(self, task: Task) -> bool:
+        """Whether a task in hands is still ours: else what is done of it counts for nothing."""
         ...
 
     def over(self, kind: TaskType) -> bool:

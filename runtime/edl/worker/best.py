@@ -1,21 +1,20 @@
-"""The epochs' held-out losses: which epoch was the best, and whether training still gains."""
+"""The epochs' held-out losses: which epoch was the best, and whether training still gains.
+
+Whichever worker concludes an epoch makes this of the learning curve, so nothing of it has to be kept.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
-from edl.nn.structure import Array
-from edl.spec import Training
-from edl.tasks.events import Figures
-
-Weights = Mapping[str, Array]
+from edl.tasks.events import EpochEnd, Figures
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Where training stands; with the weights of the best epoch, all that a resumed job needs to know.
+    """Where training stands.
 
     best: the epoch of the lowest held-out loss, 0 before the first. since: epochs since a loss was lower than `mark`
     by more than `min_delta`.
@@ -39,25 +38,10 @@ class Standing(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(standing, since=self.since + 1)
 
 
-class BestEpoch:
-    """Follows the epochs of one job and keeps a copy of the best one's weights where they are wanted.
-
-    training.early_stopping: epochs without gain after which training is to end. weights: copies those of now.
-    """
-
-    def __init__(self, training: Training, weights: Callable[[], Weights]) -> None:
-        self._training = training
-        self._weights = weights
-        self.standing = Standing()
-        self.kept: Weights | None = None
-
-    def heard(self, epoch: int, figures: Figures) -> None:
-        """An epoch has ended; figures: of the held-out rows."""
-        self.standing = self.standing.after(epoch, figures, self._training.min_delta)
-        if self._training.keep == "best" and self.standing.best == epoch:
-            self.kept = self._weights()
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing was gained for as long as early stopping allows."""
-        return 0 < self._training.early_stopping <= self.standing.since
+def standing(curve: Iterable[EpochEnd], min_delta: float) -> Standing:
+    """After the epochs of the curve that had held-out rows."""
+    found = Standing()
+    for row in curve:
+        if row.final and row.metrics:
+            found = found.after(row.epoch, row.metrics, min_delta)
+    return found

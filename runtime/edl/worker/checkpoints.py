@@ -27,7 +27,6 @@ from edl.errors import SpecError
 from edl.models import weights as weight_files
 from edl.nn.structure import Array
 from edl.spec import Checkpoints
-from edl.worker.best import Standing
 
 Arrays = Mapping[str, Array]
 VERSION = 1
@@ -38,7 +37,6 @@ class Position(msgspec.Struct, frozen=True):
     """Where training stands, beside its arrays. heard: epochs with what callbacks were told of it."""
 
     step: int
-    standing: Standing
     heard: tuple[tuple[int, dict[str, float]], ...] = ()
     version: int = VERSION
 

@@ -28,6 +28,7 @@ from edl.worker.measuring import measured, program_metrics
 from edl.worker.meter import Meter
 from edl.worker.prediction import Results, results
 from edl.worker.scoring import Scorer
+from edl.worker.strategy import Local
 
 
 def predict(
@@ -112,7 +113,9 @@ def scoring_worker(
     metrics = {} if mode == "predict" else program_metrics(program)
     exact = {name: _exact(metric) for name, metric in metrics.items()}
     scorer = Scorer(program, adapter, program.spec.batch_size)
-    return Worker(blocks, scorer, tasks, observer, exact, cancelled, draining or threading.Event())
+    return Worker(
+        blocks, scorer, Local(adapter), tasks, observer, exact, cancelled, draining or threading.Event()
+    )
 
 
 def _exact(metric: Metric) -> Metric:

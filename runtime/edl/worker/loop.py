@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +30,7 @@ from edl.tasks.events import Observer
 from edl.tasks.outcome import JobCancelledError
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import ASIDE, Conclusion, Report, Round, Task, TaskSource
-from edl.worker.blocks import Arrays, Block, Blocks
+from edl.worker.blocks import Block, Blocks
 from edl.worker.measuring import measure
 from edl.worker.meter import Meter
 from edl.worker.pace import Pace
@@ -37,7 +38,7 @@ from edl.worker.prediction import Results
 from edl.worker.prefetch import Prefetch
 from edl.worker.rates import Rates
 from edl.worker.scoring import Scorer
-from edl.worker.strategy import Strategy
+from edl.worker.strategy import Strategy, VoidError
 
 AHEAD = 2  # blocks that are read in front of the steps
 
@@ -76,6 +77,7 @@ class Worker:
 
     blocks: Blocks
     scorer: Scorer
+    strategy: Strategy
     source: TaskSource
     observer: Observer
     metrics: Mapping[str, Metric]
@@ -83,11 +85,13 @@ class Worker:
     draining: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = None
     after_steps: Callable[[Report], None] = lambda done: None
-    step: int = 0
     _pace: Pace = field(default_factory=Pace)
     _leaving: bool = False
+    _unsettled: deque[tuple[int, Report]] = field(
+        default_factory=deque
+    )  # done, and not in the parameters for good
 
-    def train(self, training: Training, strategy: Strategy, endings: Endings, total: int) -> None:
+    def train(self, training: Training, endings: Endings, total: int) -> None:
         """Do the tasks of a training job until there are none.
 
         total: rows of all epochs together, for the progress. JobCancelledError: `cancelled` was set. DivergedError: the
@@ -97,13 +101,17 @@ class Worker:
         with self._read_ahead(training) as blocks:
             for item in blocks:
                 if item is not None:
-                    self._attempt(item[0], partial(self._train, *item, training, strategy, meter))
+                    self._attempt(item[0], partial(self._train, *item, training, meter))
+                    self._report_settled()
+                elif not self.source.pending:
+                    self._flush()
                 began = time.monotonic()
                 while self.source.pending and (task := self.source.next(*ASIDE)):
                     self._aside(task, endings, None)
                 meter.pause(time.monotonic() - began)
                 if self.source.stopped or self.draining.is_set():
                     break
+        self._flush()
         meter.tell()
         self.finish(endings)
 
@@ -136,18 +144,44 @@ class Worker:
             report = do()
         except JobCancelledError:
             raise
+        except VoidError:
+            return
         except _DrainedError as drained:
-            self.source.give_back(drained.part)
+            if self._flush():
+                self.source.give_back(drained.part)
         except Exception as error:
             if not self.source.failed(task, error):
                 raise
         else:
-            self.source.report(report)
+            if task.type == "train":
+                self._unsettled.append((self.strategy.mark(), report))
+            else:
+                self.source.report(report)
+
+    def _report_settled(self) -> None:
+        """Report the training tasks whose gradients are in the parameters; forget those that are void."""
+        while self._unsettled:
+            mark, report = self._unsettled[0]
+            valid = self.source.valid(report.task)
+            if valid and not self.strategy.settled(mark):
+                return
+            self._unsettled.popleft()
+            if valid:
+                self.source.report(report)
+
+    def _flush(self) -> bool:
+        """Report all that was trained; False: it cannot be in the parameters any more."""
+        try:
+            self.strategy.flush()
+        except VoidError:
+            return False
+        self._report_settled()
+        return True
 
     def _aside(self, task: Task, endings: Endings, meter: Meter | None) -> None:
         def do() -> Report:
             if task.type == "evaluate":
-                with self._stream(task, "evaluate", meter) as blocks:
+                with self.strategy.scoring(), self._stream(task, "evaluate", meter) as blocks:
                     return measure(task, blocks, self.scorer, self.metrics)
             end = endings.conclude if task.type == "conclude" else endings.export
             return Report(task, conclusion=end(task.round or Round()))
@@ -167,9 +201,7 @@ class Worker:
             except Exception as error:
                 yield task, error
 
-    def _train(
-        self, task: Task, block: Block | Exception, training: Training, strategy: Strategy, meter: Meter
-    ) -> Report:
+    def _train(self, task: Task, block: Block | Exception, training: Training, meter: Meter) -> Report:
         if isinstance(block, Exception):
             raise block
         done = Report(task)
@@ -178,11 +210,13 @@ class Worker:
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(done)
+            if not self.source.valid(task):
+                raise VoidError
             part = block.part(first, last)
-            losses = strategy.train(self._minibatches(part, size))
+            rows = Minibatches(part.features, part.labels, size, part.weights)
+            losses = self.strategy.train(rows, done, self.rates)
             self._check_finite(losses, task.number)
             piece = _sum(losses, last - first, size)
-            self.step += len(losses)
             done = Report(
                 task,
                 done.rows + last - first,
@@ -194,11 +228,6 @@ class Worker:
             self.source.progress(done)
             self.after_steps(done)
         return done
-
-    def _minibatches(self, rows: Arrays, size: int) -> Minibatches:
-        steps = -(-len(rows.labels) // size)
-        rates = self.rates(self.step, steps) if self.rates else None
-        return Minibatches(rows.features, rows.labels, size, rows.weights, rates)
 
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
@@ -239,8 +268,9 @@ class Worker:
         if finite.all():
             return
         first = int(np.argmin(finite))
+        step = self.strategy.step - len(losses) + first + 1
         raise DivergedError(
-            f"the loss became {losses[first]} at step {self.step + first + 1:,}, in epoch {epoch}",
+            f"the loss became {losses[first]} at step {step:,}, in epoch {epoch}",
             hint="try a smaller learning rate (optimizer.learning_rate), or standardise features that are very large",
         )
 

@@ -1,26 +1,97 @@
 """What is done with gradients: applied here, pushed to parameter servers, reduced over a ring.
 
-A strategy is composed with an adapter; the worker loop knows neither framework nor strategy.
+A strategy is composed with an adapter; the worker loop knows neither framework nor strategy. A task may be reported
+when what was trained of it is in the parameters for good, which is sooner or later than its last step: a *mark* stands
+for all that was trained until it was made, and is settled when that is so.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from typing import Protocol
 
+from edl.models.weights import Weights
 from edl.nn.adapter import Adapter, Floats, Minibatches
+from edl.nn.structure import Array
+from edl.tasks.task import Report
+from edl.worker.rates import Rates
+
+
+class VoidError(Exception):
+    """What is being done counts for nothing any more: its lease is void, or this worker has to go."""
 
 
 class Strategy(Protocol):
-    def train(self, rows: Minibatches) -> Floats:
-        """A step for each minibatch, in order; their mean losses."""
+    """step: optimizer steps that the parameters have taken, as far as is known here."""
+
+    step: int
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        """A step for each minibatch, in order; their mean losses.
+
+        done: what was done before of the task that they are of. rates: of the steps, None leaves them to the optimizer.
+        VoidError: the task is not ours any more.
+        """
+        ...
+
+    def mark(self) -> int:
+        """Stands for all that was trained so far."""
+        ...
+
+    def settled(self, mark: int) -> bool:
+        """Whether that is in the parameters for good."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until all that was trained is in the parameters. VoidError: it will not be."""
+        ...
+
+    def scoring(self) -> contextlib.AbstractContextManager[None]:
+        """The model scores as the parameters are now inside."""
+        ...
+
+    def keep(self, epoch: int) -> None:
+        """Keep the weights of now as those of the epoch, and forget those that were kept before."""
+        ...
+
+    def weights(self, epoch: int) -> Weights:
+        """The weights that were kept of the epoch; 0: those of now."""
         ...
 
 
 class Local:
-    """All steps here, many of them in one compiled call."""
+    """All steps here, many of them in one compiled call. kept: weights of the best epoch."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
+        self.step = 0
+        self.kept: Mapping[str, Array] | None = None
 
-    def train(self, rows: Minibatches) -> Floats:
-        return self._adapter.train(rows)
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        if rates is not None:
+            steps = -(-len(rows.labels) // rows.size)
+            rows = rows._replace(rates=rates(self.step, steps))
+        losses = self._adapter.train(rows)
+        self.step += len(losses)
+        return losses
+
+    def mark(self) -> int:
+        return self.step
+
+    def settled(self, mark: int) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """There is nothing to wait for."""
+
+    def scoring(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def keep(self, epoch: int) -> None:
+        self.kept = self._adapter.get_weights()
+
+    def weights(self, epoch: int) -> Weights:
+        if epoch and self.kept is not None:
+            self._adapter.set_weights(self.kept)
+        return self._adapter.get_weights()

@@ -12,6 +12,7 @@ import msgspec
 from edl.callbacks import Callback
 from edl.data import Reader
 from edl.errors import JobError
+from edl.models.weights import Weights
 from edl.nn import Adapter, create
 from edl.nn.structure import Array
 from edl.program import Program, user_code
@@ -21,16 +22,16 @@ from edl.tasks.job import Plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Report, Round, Task, TaskSource
-from edl.worker.best import BestEpoch
+from edl.worker.best import standing
 from edl.worker.blocks import Blocks
 from edl.worker.checkpoints import Checkpointer, Cut, Position
 from edl.worker.loop import Worker
 from edl.worker.measuring import LOSS, measured, program_metrics
 from edl.worker.rates import program_rates
 from edl.worker.scoring import Scorer
-from edl.worker.strategy import Local
+from edl.worker.strategy import Local, Strategy
 
-Export = Callable[[Outcome, Adapter], Outcome]  # writes what was trained; the outcome with where it is
+Export = Callable[[Outcome, Weights], Outcome]  # writes what was trained; the outcome with where it is
 
 
 def train(
@@ -41,7 +42,7 @@ def train(
     weights: Mapping[str, Array] | None = None,
     observer: Observer,
     cancelled: threading.Event,
-    export: Export = lambda outcome, adapter: outcome,
+    export: Export = lambda outcome, weights: outcome,
 ) -> tuple[Outcome, Adapter]:
     """Train the program's model on the pinned rows, which `rows` splits; what it came to, and the model.
 
@@ -75,7 +76,10 @@ def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0)
 
 
 class Trainer:
-    """Trains one model: the worker loop, what the program makes of epochs, callbacks, and the export at the end."""
+    """Trains one model: the worker loop, what the program makes of epochs, callbacks, and the export at the end.
+
+    weights: to start from. strategy: made of the adapter, which has them.
+    """
 
     def __init__(
         self,
@@ -88,6 +92,7 @@ class Trainer:
         *,
         cancelled: threading.Event,
         weights: Mapping[str, Array] | None = None,
+        strategy: Callable[[Adapter], Strategy] = Local,
     ) -> None:
         self._program = program
         self._rows = rows
@@ -98,8 +103,8 @@ class Trainer:
         self.adapter = create(program, example.features, example.labels, seed=seed)
         if weights is not None:
             self.adapter.set_weights(weights)
+        self._strategy = strategy(self.adapter)
         self._callbacks = _callbacks(program)
-        self._best = BestEpoch(program.spec.training, self.adapter.get_weights)
         self._stop = ""
         self._heard: list[tuple[int, dict[str, float]]] = []
         self._checkpointer: Checkpointer | None = None
@@ -107,6 +112,7 @@ class Trainer:
         self.worker = Worker(
             blocks,
             Scorer(program, self.adapter, program.spec.batch_size),
+            self._strategy,
             tasks,
             observer,
             program_metrics(program),
@@ -122,7 +128,7 @@ class Trainer:
             self._tell_callbacks(lambda callback, heard=heard: callback.on_epoch_end(*heard, self))  # type: ignore[misc]
         total = self._rows.training * training.epochs
         limit = training.max_steps * training.batch_size or total
-        self.worker.train(training, Local(self.adapter), self, min(total, limit))
+        self.worker.train(training, self, min(total, limit))
         if self._checkpointer is not None:
             if self.worker.draining.is_set():
                 self._take_cut(Report(Task(0, "train")))
@@ -148,22 +154,29 @@ class Trainer:
         """Go on from the cut. JobError: it is not of this program."""
         self.adapter.set_weights(cut.weights)
         self.adapter.set_state(cut.state)
-        self.worker.step = cut.position.step
-        self._best.standing, self._best.kept = cut.position.standing, cut.best
+        local = self._local()
+        local.step, local.kept = cut.position.step, cut.best
         self._heard = list(cut.position.heard)
 
     def _after_steps(self, done: Report) -> None:
-        if self._checkpointer is not None and self._checkpointer.due(self.worker.step):
+        if self._checkpointer is not None and self._checkpointer.due(self._strategy.step):
             self._take_cut(done)
 
     def _take_cut(self, done: Report) -> None:
         self._open = done
         if self._checkpointer is not None:
-            self._checkpointer.take(self._cut, self.worker.step)
+            self._checkpointer.take(self._cut, self._strategy.step)
 
     def _cut(self) -> Cut:
-        position = Position(self.worker.step, self._best.standing, tuple(self._heard))
-        return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), self._best.kept)
+        local = self._local()
+        position = Position(local.step, tuple(self._heard))
+        return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), local.kept)
+
+    def _local(self) -> Local:
+        """Cuts are of a worker that holds the weights."""
+        if not isinstance(self._strategy, Local):
+            raise RuntimeError("what the servers hold is theirs to cut")
+        return self._strategy
 
     # Endings ------------------------------------------------------------------------------------------------
 
@@ -178,13 +191,10 @@ class Trainer:
     def export(self, found: Round) -> Conclusion:
         """Write the model, of the best epoch where that is wanted."""
         course = found.course or Course()
-        kept = self._best.standing.best if self._best.kept is not None else 0
-        values = course.figures
-        if self._best.kept is not None and kept != course.epochs:
-            self.adapter.set_weights(self._best.kept)
-            values = self._best.standing.figures
-        else:
-            kept = 0
+        training = self._program.spec.training
+        best = standing(course.curve, training.min_delta)
+        kept = best.best if training.keep == "best" else 0
+        values = best.figures if kept else course.figures
         self._tell_callbacks(lambda callback: callback.on_train_end(_known(values)))
         outcome = Outcome(
             kind="train",
@@ -192,26 +202,37 @@ class Trainer:
             seconds=course.seconds,
             steps=course.steps,
             epochs=course.epochs,
-            kept_epoch=kept,
+            kept_epoch=kept if kept != course.epochs else 0,
             loss=course.curve[-1].loss if course.curve else None,
             figures=values,
             measured_on=course.measured_on,
             curve=course.curve,
             stopped=course.stopped,
         )
-        return Conclusion(values, outcome=self._export(outcome, self.adapter))
+        return Conclusion(values, outcome=self._export(outcome, self._strategy.weights(kept)))
 
     def _end_epoch(self, found: Round, values: Figures) -> None:
+        training = self._program.spec.training
+        for row in found.curve:  # that other workers concluded
+            if row.final and row.epoch not in dict(self._heard):
+                self._hear(row.epoch, row.loss, row.metrics)
         if values:
-            self._best.heard(found.epoch, values)
-            if self._best.exhausted:
-                self.stop_training(f"no lower held-out loss in {self._best.standing.since} epochs")
+            before = standing(found.curve, training.min_delta)
+            now = before.after(found.epoch, values, training.min_delta)
+            if training.keep == "best" and now.best == found.epoch:
+                self._strategy.keep(found.epoch)
+            if 0 < training.early_stopping <= now.since:
+                self.stop_training(f"no lower held-out loss in {now.since} epochs")
+        self._hear(found.epoch, found.trained.mean_loss, values)
+
+    def _hear(self, epoch: int, loss: float | None, values: Figures) -> None:
+        """Tell the callbacks of an epoch."""
         renamed = {
             ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
         }
-        told = {**_known({LOSS: found.trained.mean_loss}), **renamed}
-        self._heard.append((found.epoch, told))
-        self._tell_callbacks(lambda callback: callback.on_epoch_end(found.epoch, told, self))
+        told = {**_known({LOSS: loss}), **renamed}
+        self._heard.append((epoch, told))
+        self._tell_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
 
     def _tell_callbacks(self, tell: Callable[[Callback], None]) -> None:
         with user_code(self._program.file, "a callback"):

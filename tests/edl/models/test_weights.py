@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from edl.errors import SpecError
 from edl.models import weights
@@ -40,6 +42,47 @@ def test_an_array_comes_back_as_it_was(tmp_path: Path, array: np.ndarray) -> Non
 def test_a_model_without_weights_is_fine(tmp_path: Path) -> None:
     weights.save({}, tmp_path / "w")
     assert weights.loads((tmp_path / "w").read_bytes()) == {}
+
+
+def test_a_file_is_that_of_the_format_s_own_library(tmp_path: Path) -> None:
+    arrays = {f'w {dtype} "ü': np.ones((3, 2), dtype) for dtype in weights.DTYPES}
+    arrays |= {"w": np.array(2.0), "none": np.zeros((0, 4), np.float32)}
+    weights.save(arrays, tmp_path / "w")
+    assert (tmp_path / "w").read_bytes() == safetensors.numpy.save(arrays)
+
+
+def test_pieces_that_take_turns_make_the_file_that_whole_arrays_make(tmp_path: Path) -> None:
+    arrays = {
+        "t:ids": np.arange(10),
+        "t:rows": np.arange(30, dtype=np.float32).reshape(10, 3),
+        "b": np.ones(2),
+    }
+    weights.save(arrays, tmp_path / "whole")
+    kinds = {name: weights.Kind(array.dtype, array.shape) for name, array in arrays.items()}
+    turns = [(name, arrays[name][i : i + 4]) for i in range(0, 10, 4) for name in ("t:rows", "t:ids")]
+    weights.save(weights.Stream(kinds, [*turns, ("b", arrays["b"])]), tmp_path / "pieces")
+    assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize(("rows", "what"), [(9, "fewer"), (11, "more")])
+def test_pieces_are_as_many_as_was_said(tmp_path: Path, rows: int, what: str) -> None:
+    kinds = {"w": weights.Kind(np.dtype(np.float32), (10, 2))}
+    with pytest.raises(ValueError, match=f"the pieces of w are {what} than its shape says"):
+        weights.save(weights.Stream(kinds, [("w", np.zeros((rows, 2), np.float32))]), tmp_path / "w")
+
+
+def test_a_table_that_comes_in_pieces_is_never_in_memory(tmp_path: Path) -> None:
+    rows, dim, piece = 1_000_000, 16, 10_000
+    kinds = {"t:rows": weights.Kind(np.dtype(np.float32), (rows, dim))}
+    pieces = (("t:rows", np.full((piece, dim), i, np.float32)) for i in range(rows // piece))
+    tracemalloc.start()
+    weights.save(weights.Stream(kinds, pieces), tmp_path / "w")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 5 * piece * dim * 4
+    assert (tmp_path / "w").stat().st_size > rows * dim * 4
+    with (tmp_path / "w").open("rb") as file:
+        assert weights.count(file) == rows * dim
 
 
 @pytest.mark.parametrize(

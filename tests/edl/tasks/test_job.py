@@ -57,6 +57,17 @@ def kinds(tasks: list[Task]) -> list[str]:
     return [kind for position, kind in enumerate(found) if position == 0 or found[position - 1] != kind]
 
 
+def test_a_conclusion_is_told_what_the_earlier_ones_came_to() -> None:
+    job = Job(plan(validation=100, epochs=3))
+    tasks = [task for task in run(job) if task.type == "conclude"]
+    curves = [task.round.curve for task in tasks if task.round is not None]
+    assert [[(row.epoch, row.metrics) for row in curve] for curve in curves] == [
+        [],
+        [(1, {"loss": 1.0})],
+        [(1, {"loss": 1.0}), (2, {"loss": 2.0})],
+    ]
+
+
 def test_an_epoch_is_measured_and_concluded_before_the_next() -> None:
     job = Job(plan(validation=100, epochs=2))
     tasks = run(job)

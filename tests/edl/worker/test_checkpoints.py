@@ -13,13 +13,12 @@ import pytest
 from edl.errors import SpecError
 from edl.spec import Checkpoints
 from edl.worker import checkpoints
-from edl.worker.best import Standing
 from edl.worker.checkpoints import POSITION, Checkpointer, Cut, Position, complete, keep_only, read_cut
 
 
 def cut(step: int, *, best: bool = False) -> Cut:
     arrays = {"w": np.full((2, 3), step, np.float32)}
-    position = Position(step, Standing(), ((1, {"loss": 0.5}),))
+    position = Position(step, ((1, {"loss": 0.5}),))
     return Cut(position, arrays, {"slot.0.step": np.array(step)}, arrays if best else None)
 
 

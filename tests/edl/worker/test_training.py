@@ -15,8 +15,10 @@ from edl.errors import JobError, SemanticError
 from edl.program import UserCodeError
 from edl.spec import ClassLabel, Rows
 from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import JobCancelledError
-from edl.worker.training import split, train
+from edl.tasks.task import Round, Summary
+from edl.worker.training import Trainer, plan, split, train
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 
 
@@ -355,3 +357,44 @@ def test_rows_that_weigh_nothing_are_not_learned_from(tmp_path: Path) -> None:
 def test_what_is_no_weight_is_named(tmp_path: Path, weights: str, message: str) -> None:
     with pytest.raises(JobError, match=message):
         run(tmp_path, table(10), append=FEED.format(weights))
+
+
+def test_whoever_concludes_an_epoch_rebuilds_what_went_before_from_the_curve(tmp_path: Path) -> None:
+    """Best epoch, early stopping and callbacks, though another worker concluded the first epochs."""
+    page = """
+
+class Heard(edl.Callback):
+    told = []
+
+    def on_epoch_end(self, epoch, metrics, control):
+        self.told.append((epoch, metrics["loss"], metrics["validation_loss"]))
+
+
+def callbacks():
+    return [Heard()]
+"""
+    rows = Rows(True, 60, 50, 10)
+    program = loaded(
+        simple(tmp_path / "p", rows=rows, append="import edl" + page, epochs=9, early_stopping=2, keep="best")
+    )
+    trainer = Trainer(
+        program,
+        rows_of(tmp_path / "r", table(60)),
+        rows,
+        LocalTasks(plan(program.spec, rows)),
+        Events(),
+        lambda outcome, weights: outcome,
+        cancelled=threading.Event(),
+    )
+    curve = tuple(EpochEnd(epoch, epoch, 0.5, {"loss": loss}, 1.0) for epoch, loss in ((1, 0.2), (2, 0.3)))
+    trained = Summary(50, 1, 25.0, 50.0)
+    found = Round(
+        3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve
+    )
+    conclusion = trainer.conclude(found)
+    assert conclusion.stop == "no lower held-out loss in 2 epochs"
+    assert program.module.Heard.told == [(1, 0.5, 0.2), (2, 0.5, 0.3), (3, 0.5, 0.4)]
+
+
+def _no_states(trainer: Trainer) -> dict[str, Any]:
+    return {name: metric.zero() for name, metric in trainer.worker.metrics.items()}
