@@ -59,8 +59,8 @@ class Round(msgspec.Struct, frozen=True):
     """What a `conclude` or an `export` task is about.
 
     epoch: in which it falls, 0 outside training; final: it ends that epoch. step: of the optimizer. trained: the
-    epoch so far. measured: of the rows that `measured_on` names. curve: so far, for a conclusion. course: of the whole
-    job, for the export.
+    epoch so far. measured: of the rows that `measured_on` names. course: of the whole job, for
+    the export. curve: so far, for a conclusion.
     """
 
     number: int = 0
@@ -70,8 +70,8 @@ class Round(msgspec.Struct, frozen=True):
     trained: Summary = msgspec.field(default_factory=Summary)
     measured: Summary = msgspec.field(default_factory=Summary)
     measured_on: MeasuredOn = ""
-    curve: tuple[EpochEnd, ...] = ()
     course: Course | None = None
+    curve: tuple[EpochEnd, ...] = ()
 
 
 class Task(msgspec.Struct, frozen=True):

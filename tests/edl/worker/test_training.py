@@ -389,7 +389,7 @@ def callbacks():
     curve = tuple(EpochEnd(epoch, epoch, 0.5, {"loss": loss}, 1.0) for epoch, loss in ((1, 0.2), (2, 0.3)))
     trained = Summary(50, 1, 25.0, 50.0)
     found = Round(
-        3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve
+        3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve=curve
     )
     conclusion = trainer.conclude(found)
     assert conclusion.stop == "no lower held-out loss in 2 epochs"
