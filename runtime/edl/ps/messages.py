@@ -122,8 +122,9 @@ class Done(msgspec.Struct, frozen=True):
 class Pull(msgspec.Struct, frozen=True):
     """Get parameters. Arrays: int64 ids for each of `tables`, all of this server, each id once.
 
-    dense: wanted, unless the version is still `known`. state: wanted; server 0 only. at_least: wait for this step, up
-    to `wait_secs`; then what there is. A row that was never pushed is its first value. Answer: `Pulled`.
+    dense: wanted, unless the version is still `known`. state: wanted; server 0 only, and with it what `instance` pushed
+    as its `private` last, if it names one. at_least: wait for this step, up to `wait_secs`; then what there is. A row
+    that was never pushed is its first value. Answer: `Pulled`.
     """
 
     generation: int
@@ -131,6 +132,7 @@ class Pull(msgspec.Struct, frozen=True):
     dense: bool = False
     known: Version | None = None
     state: bool = False
+    instance: str = ""
     at_least: int = 0
     wait_secs: float = 0.0
 
@@ -141,16 +143,19 @@ class Pulled(msgspec.Struct, frozen=True):
     version: Version
     dense: bool = False
     state: bool = False
+    private: bytes = b""
 
 
 class Push(msgspec.Struct, frozen=True):
     """Gradients. Arrays: flat gradients (of size 0: none), then ids and gradients (n, dim) for each of `tables`, each
     id once; to server 0 then the worker's state, flat, if `state`.
 
-    sequence: of this start of the instance at this server, growing; one that was applied is answered and not applied
-    again. rate: the learning rate of the step. rows: how many the gradients are the mean over; 0 pushes state alone.
-    ticket: sync only. progress: to server 0, what of the task is in with this push. private: of the worker alone
-    (random numbers), kept by server 0 with the cut. pull: answered in the same call, after the push was applied; its
+    sequence: of this start of the instance at this server, growing, each sent when the one before was answered; one
+    that was applied is answered and not applied again, as is one of an earlier start. rate: the learning rate of the
+    step. tables: all that were read, with no ids if none is of this server: a table counts the steps that name it.
+    rows: how many the gradients are the mean over; 0 pushes state alone. ticket: sync only. progress: to server 0,
+    what of the task is in with this push. private: of the worker alone (random numbers), kept by server 0 with the
+    cut. pull: answered in the same call, after the push was applied (in sync, kept for its round); its
     arrays follow. Answer: `Pushed`.
     """
 
@@ -169,16 +174,19 @@ class Push(msgspec.Struct, frozen=True):
 
 
 class Pushed(msgspec.Struct, frozen=True):
-    """Arrays: those of `pulled`."""
+    """Arrays: those of `pulled`. revoked: the lease of the push's progress is void, and nothing was applied here."""
 
     version: Version
+    revoked: bool = False
     pulled: Pulled | None = None
 
 
 class Ticket(msgspec.Struct, frozen=True):
     """Server 0, sync: may a gradient that was computed on `version`, of the lease `lease`, join the round?
 
-    Waits up to `wait_secs` while all tickets of the round are given out: then it commits, or one is revoked.
+    version: the least of those that were pulled for it: servers come to a version one after another, server 0 last. An
+    instance has one ticket that did not land; asking again gives the same. Waits up to `wait_secs` while all tickets of
+    the round are given out: then it commits, or one is revoked.
     """
 
     generation: int
@@ -267,8 +275,8 @@ class Arranged(msgspec.Struct, frozen=True):
 class Cut(msgspec.Struct, frozen=True):
     """Copy everything now, and write it to `folder` in the background: `server-INDEX.safetensors`.
 
-    To server 0 by the master: it has the others do the same (alone=True) at the same version, in sync between two
-    rounds. wait: answer when it is written. Answer: `CutTaken`.
+    To server 0: it has the others do the same (alone=True) at the same version, in sync between two rounds. A cut that
+    failed is begun again in another folder. wait: answer when it is complete, with its manifest. Answer: `CutTaken`.
     """
 
     generation: int
@@ -288,7 +296,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class CutTaken(msgspec.Struct, frozen=True):
-    """progress: of each lease that was not finished at the cut before. shards: with `wait`, those of all."""
+    """progress: of leases, at least of each that was not finished at the cut before. shards: with `wait`, of all."""
 
     version: Version
     progress: tuple[Progress, ...] = ()

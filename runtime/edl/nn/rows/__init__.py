@@ -6,6 +6,6 @@ of its minibatch as an argument, and their gradient moves them.
 """
 
 from edl.nn.rows.rules import Optimizer
-from edl.nn.rows.table import Initial, RowTable, Stored, TableSpec, distinct_ids
+from edl.nn.rows.table import Copied, Initial, RowTable, Stored, TableSpec, distinct_ids
 
-__all__ = ["Initial", "Optimizer", "RowTable", "Stored", "TableSpec", "distinct_ids"]
+__all__ = ["Copied", "Initial", "Optimizer", "RowTable", "Stored", "TableSpec", "distinct_ids"]

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from edl.errors import JobError
 from edl.nn.initial import EMBEDDING_SCALE
-from edl.nn.rows.rules import Optimizer, rule
+from edl.nn.rows.moving import Mover
+from edl.nn.rows.rules import Optimizer
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -50,6 +51,15 @@ class Stored(NamedTuple):
     steps: int
 
 
+class Copied(NamedTuple):
+    """A table as it lies in memory: int64 ids (n,) in the order in which their rows were made, float32 data
+    (n, dim x (1 + slots)), each row with its slots behind it; and the steps it has taken."""
+
+    ids: Ids
+    data: Floats
+    steps: int
+
+
 class RowTable:
     """Rows by id; `optimizer` moves them, None for a table that is only read."""
 
@@ -58,21 +68,27 @@ class RowTable:
             known = ", ".join(_KINDS)
             raise JobError(f"the table {spec.name} cannot have {spec.dim} columns that start as {spec.initial}",
                            hint=f"at least one column, and one of {known}")  # fmt: skip
-        self._kernels, self._steps = _compiled()
+        self._kernels = _compiled()
         self.spec = spec
         self.seed = seed
-        self._rule = rule(optimizer) if optimizer is not None else None
-        self._slots = np.array(self._rule.slots if self._rule else (), np.float32)
+        self._mover = Mover(optimizer) if optimizer is not None else None
+        self._slots = np.array(self._mover.slots if self._mover else (), np.float32)
         self._lock = threading.Lock()
         self.steps = 0
         self._count = 0
         self._known: Ids
         self._data: Floats
         self._index: Ids
+        self._order: Ids  # of the rows by ascending id, as of the last `chunk`
         self._clear()
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Of rows and slots."""
+        return self._count * int(self._data.strides[0])
 
     @property
     def seed(self) -> int:
@@ -103,7 +119,7 @@ class RowTable:
         An id that comes more than once has the sum of its gradients. distinct: none does. JobError: the table has no
         optimizer.
         """
-        if self._rule is None:
+        if self._mover is None:
             raise JobError(f"the table {self.spec.name} has no optimizer")
         gradients = np.ascontiguousarray(gradients, np.float32)
         if not distinct:
@@ -112,7 +128,7 @@ class RowTable:
         with self._lock:
             numbers = self._found(ids)
             self.steps += 1
-            self._move(numbers, gradients, rate)
+            self._mover.move(self._data, self.spec.dim, numbers, gradients, rate, self.steps)
 
     def export(self) -> Stored:
         """Copies of everything, the same bytes for the same table."""
@@ -122,6 +138,46 @@ class RowTable:
             dim = self.spec.dim
             slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
             return Stored(self._known[order], data[:, :dim].copy(), slots.copy(), self.steps)
+
+    def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
+        """Rows by ascending id, those above `after`, `limit` at most: ids, rows (n, dim), and whether more follow."""
+        with self._lock:
+            known = self._known[: self._count]
+            if len(self._order) != self._count:  # rows are made and never lost
+                self._order = np.argsort(known)
+            start = 0
+            if after is not None:
+                start = int(np.searchsorted(known, after, side="right", sorter=self._order))
+            numbers = self._order[start : start + limit]
+            return known[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
+
+    def copied(self) -> Copied:
+        """A copy of everything, as quick as memory is."""
+        with self._lock:
+            return Copied(self._known[: self._count].copy(), self._data[: self._count].copy(), self.steps)
+
+    def adopt(self, copied: Copied) -> None:
+        """Take over everything; the arrays are the table's from now on. JobError: they are not those of such a table.
+
+        Ids are distinct.
+        """
+        self._check_copied(copied.ids, copied.data)
+        with self._lock:
+            self._clear()
+            self._known, self._data, self._count = copied.ids, copied.data, len(copied.ids)
+            self._index = self._filled(self._count)
+            self.steps = copied.steps
+
+    def put(self, ids: Ids, rows: Floats) -> None:
+        """Set these rows, which are distinct: (n, dim) to start from, or (n, dim x (1 + slots)) with their slots.
+
+        JobError: they are not those of such a table.
+        """
+        if rows.shape != (len(ids), self.spec.dim):
+            self._check_copied(ids, rows)
+        with self._lock:
+            numbers = self._found(ids)
+            self._data[numbers, : rows.shape[1]] = rows
 
     def load(self, stored: Stored) -> None:
         """Take over all rows; slots start anew where `stored` has none of them, (n, 0, dim).
@@ -151,6 +207,11 @@ class RowTable:
         if not (ids[1:] > ids[:-1]).all():
             raise JobError(f"the ids of the table {self.spec.name} do not ascend")
 
+    def _check_copied(self, ids: Ids, data: Floats) -> None:
+        width = self._data.shape[1]
+        if ids.dtype != np.int64 or data.dtype != np.float32 or data.shape != (len(ids), width):
+            raise JobError(f"the table {self.spec.name} keeps {width} numbers a row, given are {data.shape}")
+
     # With the lock held --------------------------------------------------------------------------------------
 
     def _clear(self) -> None:
@@ -159,6 +220,7 @@ class RowTable:
         self._known = np.empty(_LEAST_ROWS, np.int64)
         self._data = np.empty((_LEAST_ROWS, self.spec.dim * (1 + len(self._slots))), np.float32)
         self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
+        self._order = np.empty(0, np.int64)
 
     def _find(self, ids: Ids) -> tuple[Ids, int]:
         numbers = np.empty(len(ids), np.int64)
@@ -182,9 +244,13 @@ class RowTable:
             self._known = _grown(self._known, self._count, room)
             self._data = _grown(self._data, self._count, room)
         if 4 * rows > 3 * len(self._index):
-            size = 1 << (2 * rows - 1).bit_length()
-            self._index = np.zeros((size, 2), np.int64)
-            self._kernels.fill_index(self._index, self._known, self._count)
+            self._index = self._filled(rows)
+
+    def _filled(self, rows: int) -> Ids:
+        """An index of the rows that there are, with room for `rows`."""
+        index = np.zeros((1 << (2 * max(rows, _LEAST_ROWS) - 1).bit_length(), 2), np.int64)
+        self._kernels.fill_index(index, self._known, self._count)
+        return index
 
     def _gathered(self, numbers: Ids, ids: Ids) -> Floats:
         rows = np.empty((len(ids), self.spec.dim), np.float32)
@@ -198,31 +264,20 @@ class RowTable:
         self._kernels.summed(gradients, places, sums)
         return sums
 
-    def _move(self, numbers: Ids, gradients: Floats, rate: float) -> None:
-        assert self._rule is not None  # noqa: S101 - update has seen to it
-        data, dim, moves = self._data, self.spec.dim, self._rule
-        if moves.decay:
-            self._steps.decay(data, dim, numbers, np.float32(1 - rate * moves.decay))
-        if moves.penalty:
-            gradients = gradients.copy()  # the caller's stay as they are
-            self._steps.penalty(data, dim, numbers, gradients, np.float32(moves.penalty))
-        constants = np.array(moves.constants(rate, self.steps), np.float32)
-        getattr(self._steps, moves.kernel)(data, dim, numbers, gradients, constants)
-
 
 def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
     """The distinct ids in the order they first appear, and the place of each id among them."""
-    kernels, _ = _compiled()
+    kernels = _compiled()
     found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
     count = kernels.distinct(ids, places, found)
     return found[:count], places
 
 
-def _compiled() -> tuple[Any, Any]:
-    """The kernels and the optimizers' steps; numba is imported here, with the first table."""
-    from edl.nn.rows import kernels, steps
+def _compiled() -> Any:
+    """The kernels; numba is imported here, with the first table."""
+    from edl.nn.rows import kernels
 
-    return kernels, steps
+    return kernels
 
 
 def _grown(array: Any, used: int, rows: int) -> Any:

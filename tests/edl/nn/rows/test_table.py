@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edl.errors import JobError
-from edl.nn.rows import Optimizer, RowTable, Stored, TableSpec, distinct_ids
+from edl.nn.rows import Copied, Optimizer, RowTable, Stored, TableSpec, distinct_ids
 
 SGD = Optimizer("torch", "sgd", {"momentum": 0.0})
 ADAGRAD = Optimizer("torch", "adagrad", {"initial_accumulator_value": 0.5, "epsilon": 1e-10, "lr_decay": 0.0})
@@ -172,3 +172,77 @@ def test_distinct_ids_come_in_the_order_they_appear() -> None:
     found, places = distinct_ids(ids)
     np.testing.assert_array_equal(found[places], ids)
     assert found.tolist() == list(dict.fromkeys(ids.tolist()))
+
+
+def trained(rows: int = 300) -> RowTable:
+    subject = table(2, optimizer=ADAGRAD)
+    ids = np.random.default_rng(3).permutation(rows) - rows // 2
+    subject.update(ids, np.ones((rows, 2), np.float32), 0.1)
+    return subject
+
+
+@pytest.mark.parametrize("limit", [1, 7, 300, 1000])
+def test_chunks_by_ascending_id_are_the_table(limit: int) -> None:
+    subject, stored = trained(), trained().export()
+    ids, rows, after, more = [], [], None, True
+    while more:
+        found, block, more = subject.chunk(after, limit)
+        assert len(found) <= limit
+        ids.append(found)
+        rows.append(block)
+        after = int(found[-1])
+    np.testing.assert_array_equal(np.concatenate(ids), stored.ids)
+    np.testing.assert_array_equal(np.concatenate(rows), stored.rows)
+
+
+def test_a_row_that_was_made_since_is_in_the_next_chunk() -> None:
+    subject = trained()
+    subject.chunk(None, 10)
+    subject.gather(np.array([10_000]))
+    assert subject.chunk(140, 100)[0].tolist() == [*range(141, 150), 10_000]
+
+
+def test_the_chunks_of_an_empty_table_end_at_once() -> None:
+    ids, rows, more = table().chunk(None, 10)
+    assert (ids.shape, rows.shape, more) == ((0,), (0, 4), False)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 300, 5000])
+def test_a_copy_goes_on_as_the_table_would_have(rows: int) -> None:
+    one, other = trained(rows), table(2, optimizer=ADAGRAD)
+    other.adopt(one.copied())
+    more = np.arange(-200, 8000, 3)
+    for subject in (one, other):
+        subject.update(more, np.full((len(more), 2), 0.5, np.float32), 0.1)
+    for mine, theirs in zip(one.export(), other.export(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_copy_does_not_move_with_the_table() -> None:
+    subject = trained()
+    copied = subject.copied()
+    before = copied.data.copy()
+    subject.update(copied.ids, np.ones((len(copied.ids), 2), np.float32), 0.1)
+    np.testing.assert_array_equal(copied.data, before)
+
+
+def test_rows_are_put_with_their_slots_or_without() -> None:
+    one, whole, bare = trained(), table(2, optimizer=ADAGRAD), table(2, optimizer=ADAGRAD)
+    copied = one.copied()
+    half = copied.ids > 0
+    whole.put(copied.ids[half], copied.data[half])
+    bare.put(copied.ids[half], copied.data[half, :2])
+    assert len(whole) == len(bare) == half.sum()
+    np.testing.assert_array_equal(whole.export().slots, one.export().slots[one.export().ids > 0])
+    np.testing.assert_array_equal(bare.export().rows, whole.export().rows)
+    assert (bare.export().slots == 0.5).all()
+
+
+def test_rows_of_another_table_are_not_taken() -> None:
+    subject = trained()
+    before = subject.export()
+    with pytest.raises(JobError, match="keeps 4 numbers a row"):
+        subject.put(np.arange(3), np.ones((3, 3), np.float32))
+    with pytest.raises(JobError, match="keeps 4 numbers a row"):
+        subject.adopt(Copied(np.arange(3), np.ones((3, 2), np.float32), 1))
+    np.testing.assert_array_equal(subject.export().rows, before.rows)

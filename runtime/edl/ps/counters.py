@@ -1,0 +1,53 @@
+"""What a server did since it started."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from edl.ps.messages import Figures
+from edl.ps.wire import Array
+
+
+class Counters:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pulls = self._pushes = self._rows_pulled = self._rows_pushed = 0
+        self._busy = 0.0
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy += time.perf_counter() - began
+
+    @contextmanager
+    def pull(self, ids: Sequence[Array]) -> Iterator[None]:
+        with self.busy():
+            yield
+        with self._lock:
+            self._pulls += 1
+            self._rows_pulled += sum(map(len, ids))
+
+    @contextmanager
+    def push(self, ids: Sequence[Array]) -> Iterator[None]:
+        with self.busy():
+            yield
+        with self._lock:
+            self._pushes += 1
+            self._rows_pushed += sum(map(len, ids))
+
+    def figures(self) -> Figures:
+        with self._lock:
+            return Figures(
+                pulls=self._pulls,
+                pushes=self._pushes,
+                rows_pulled=self._rows_pulled,
+                rows_pushed=self._rows_pushed,
+                busy=self._busy,
+            )

@@ -1,0 +1,188 @@
+"""Cuts on disk: the files of all servers, and a manifest that makes them one.
+
+    <checkpoints>/<name>/server-0.safetensors …   `edl.ps.shards`
+    <checkpoints>/<name>/manifest.json            written last: without it there is no cut
+
+A cut is read by any number of servers: each takes its share of all files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from edl.cluster.folder import replace_file
+from edl.errors import SpecError
+from edl.nn.rows.table import Floats
+from edl.ps.book import Book
+from edl.ps.dense import FlatCopy
+from edl.ps.messages import Definition, Mode, Shard, Version
+from edl.ps.place import Layout, Placement, owned
+from edl.ps.shards import ShardFile
+from edl.ps.store import Store
+from edl.ps.term import Start
+
+MANIFEST = "manifest.json"
+BEST = "best-"  # what the names of cuts begin with that keep the best weights, and are not to go on from
+_CHUNK = 65_536  # rows
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """at: the version of server 0. consistent: all servers were cut at the same one."""
+
+    at: Version
+    mode: Mode
+    shards: tuple[Shard, ...]
+    consistent: bool
+    version: int = 1
+
+
+def write_manifest(folder: Path, at: Version, mode: Mode, shards: Sequence[Shard]) -> None:
+    """Make the files a cut. SpecError: one of them was not written."""
+    for shard in shards:
+        if shard.error:
+            raise SpecError(f"the checkpoint {folder.name} lacks {shard.file}: {shard.error}")
+    ordered = tuple(sorted(shards, key=lambda shard: shard.index))
+    manifest = Manifest(at, mode, ordered, consistent=mode.kind == "sync")
+    replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
+    _sync(folder)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """SpecError: the cut is not complete, damaged, or of another version."""
+    try:
+        data = (folder / MANIFEST).read_bytes()
+        version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
+        if version is None or bytes(version) != b"1":
+            found = bytes(version).decode() if version else "none"
+            raise SpecError(f"the checkpoint {folder.name} is of version {found}, this program reads 1")
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except FileNotFoundError:
+        raise SpecError(f"the checkpoint {folder} is not complete") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SpecError(f"the checkpoint {folder} cannot be read: {error}") from None
+    if [shard.index for shard in manifest.shards] != list(range(len(manifest.shards))) or not manifest.shards:
+        raise SpecError(f"the checkpoint {folder} lacks files")
+    return manifest
+
+
+def complete(checkpoints: Path) -> list[str]:
+    """The names of the complete cuts to go on from, the oldest first."""
+    if not checkpoints.is_dir():
+        return []
+    found = [
+        (path.stat().st_mtime_ns, path.parent.name)
+        for path in checkpoints.glob(f"*/{MANIFEST}")
+        if not path.parent.name.startswith(BEST)
+    ]
+    return [name for _, name in sorted(found)]
+
+
+def keep_last(checkpoints: Path, keep: int, others: Collection[str] = ()) -> None:
+    """Remove all but the last `keep` complete cuts (0: but all of them), the best weights, and `others`."""
+    names = complete(checkpoints)
+    kept = {*names[-keep:], *others}
+    for path in checkpoints.iterdir() if checkpoints.is_dir() else ():
+        if path.name not in kept and not path.name.startswith(BEST):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+# Reading -----------------------------------------------------------------------------------------------------
+
+
+def restore(folder: Path, index: int, servers: int, *, same_leases: bool) -> Start:
+    """What server `index` of `servers` begins with. same_leases: it goes on for the workers of then.
+
+    SpecError: the cut is not complete, damaged, or of another version.
+    """
+    manifest = read_manifest(folder)
+    if len(manifest.shards) == servers:
+        own = ShardFile(folder / manifest.shards[index].file, manifest.shards[index])
+        store = Store(own.header.definition, index, servers, None)
+        store.adopt(own.store())
+        return Start(store, _book(own, same_leases=same_leases), own.header.at.step)
+    files = _files(folder, manifest)
+    store = Store(files[0].header.definition, index, servers, None)
+    store.flat.adopt(_flat(files, index, servers))
+    for number, table in enumerate(store.tables.values()):
+        for file in files:
+            copied = file.table(number)
+            for start in range(0, len(copied.ids), _CHUNK):
+                ids = np.array(copied.ids[start : start + _CHUNK])
+                mine = owned(ids, index, servers)
+                table.put(ids[mine], copied.data[start : start + _CHUNK][mine])
+        table.steps = max(file.header.table_steps[number] for file in files)
+    book = _book(files[0], same_leases=False) if index == 0 else Book(np.empty(0, np.float32))
+    return Start(store, book, max(file.header.at.step for file in files))
+
+
+def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
+    """The weights of the model, named as those of `edl.nn.rows.tables.Tables.get_weights` and its adapter.
+
+    SpecError: the cut is not complete, damaged, or of another version.
+    """
+    files = _files(folder, read_manifest(folder))
+    definition = files[0].header.definition
+    weights: dict[str, npt.NDArray[np.generic]] = {}
+    for name, parameter in _parameters(files, definition).items():
+        weights[name] = np.array(parameter[0])
+    state = _book(files[0], same_leases=False).state()
+    weights |= Layout(definition.state).unflat(state)
+    for number, spec in enumerate(definition.tables):
+        parts = [file.table(number) for file in files]
+        ids = np.concatenate([part.ids for part in parts])
+        order = np.argsort(ids)
+        weights[f"{spec.name}:ids"] = ids[order]
+        weights[f"{spec.name}:rows"] = np.concatenate([part.data[:, : spec.dim] for part in parts])[order]
+        weights[f"{spec.name}:seed"] = np.array([definition.seed], np.int64)
+    return weights
+
+
+def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:
+    files = [ShardFile(folder / shard.file, shard) for shard in manifest.shards]
+    if any(file.header.definition != files[0].header.definition for file in files):
+        raise SpecError(f"the files of the checkpoint {folder} are of different models")
+    return files
+
+
+def _parameters(files: Sequence[ShardFile], definition: Definition) -> dict[str, list[Floats]]:
+    """Of each parameter its value and slots."""
+    placement = Placement(definition.dense, len(files))
+    found: dict[str, list[Floats]] = {}
+    for server, file in enumerate(files):
+        for vector in file.flat().data:
+            for name, part in placement.unflat(vector, server).items():
+                found.setdefault(name, []).append(part)
+    return found
+
+
+def _flat(files: Sequence[ShardFile], index: int, servers: int) -> FlatCopy:
+    """The flat parameters and slots of server `index`."""
+    definition = files[0].header.definition
+    parameters = _parameters(files, definition)
+    layout = Placement(definition.dense, servers).layout(index)
+    vectors = [
+        layout.flat({name: parts[number] for name, parts in parameters.items()})
+        for number in range(len(files[0].flat().data))
+    ]
+    return FlatCopy(np.stack(vectors), max(file.header.flat_steps for file in files))
+
+
+def _book(file: ShardFile, *, same_leases: bool) -> Book:
+    book = Book(file.first())
+    book.restore(file.header.page, file.states(), same_leases=same_leases)
+    return book
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

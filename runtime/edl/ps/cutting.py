@@ -1,0 +1,64 @@
+"""Cuts of one server under way: copied at once, written by a thread, one after another."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from edl.ps import shards
+from edl.ps.messages import Progress, Shard, Version
+from edl.ps.term import Term, TermCopy
+
+_REMEMBERED = 8  # cuts
+
+
+class Taken(NamedTuple):
+    """A cut that was copied. shard: its file, when it is written."""
+
+    version: Version
+    progress: tuple[Progress, ...]
+    shard: Future[Shard]
+
+
+class Cutter:
+    """Takes cuts of a term."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        self._lock = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, "edl-cut")
+        self._taken: dict[str, Taken] = {}
+
+    def take(self, folder: str) -> Taken:
+        """Copy everything now, and have it written; the same when it was taken already."""
+        with self._lock:
+            if folder not in self._taken:
+                copied = self._term.copied()
+                shard = self._writer.submit(_write, Path(folder), copied)
+                self._taken[folder] = Taken(copied.version, copied.page.progress, shard)
+                while len(self._taken) > _REMEMBERED:
+                    del self._taken[next(iter(self._taken))]
+            return self._taken[folder]
+
+    def written(self) -> dict[str, Shard]:
+        """The last cuts that are on disk, by folder."""
+        with self._lock:
+            done = {folder: taken.shard for folder, taken in self._taken.items() if taken.shard.done()}
+        return {folder: shard.result() for folder, shard in done.items() if not shard.cancelled()}
+
+    def close(self) -> None:
+        """Cuts that wait are not written any more."""
+        self._writer.shutdown(wait=False, cancel_futures=True)
+
+
+def _write(folder: Path, copied: TermCopy) -> Shard:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return shards.write(folder, copied)
+    except OSError as error:  # training goes on
+        print(f"the checkpoint {folder.name} could not be written: {error}", file=sys.stderr, flush=True)
+        name = f"server-{copied.arranged.index}.safetensors"
+        return Shard(copied.arranged.index, name, error=str(error))

@@ -1,0 +1,67 @@
+"""The flat parameters of one server, and the slots of the optimizer that moves them.
+
+They are one row as wide as all of them, so the kernels of `edl.nn.rows` move them too.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from edl.nn.rows import Optimizer
+from edl.nn.rows.moving import Mover
+from edl.nn.rows.table import Floats
+
+_ONLY = np.zeros(1, np.int64)
+
+
+class FlatCopy(NamedTuple):
+    """Parameters and slots, float32 (1 + slots, size), and the steps that were taken."""
+
+    data: Floats
+    steps: int
+
+
+class FlatParameters:
+    """float32 (size,), moved by the optimizer."""
+
+    def __init__(self, values: Floats, optimizer: Optimizer) -> None:
+        self._mover = Mover(optimizer)
+        self._lock = threading.Lock()
+        self._data = np.empty((1 + len(self._mover.slots), len(values)), np.float32)
+        self._data[0] = values
+        self._data[1:] = np.array(self._mover.slots, np.float32)[:, None]
+        self.steps = 0
+
+    def __len__(self) -> int:
+        return int(self._data.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        return self._data.nbytes
+
+    def read(self) -> Floats:
+        """A copy, (size,)."""
+        with self._lock:
+            values: Floats = self._data[0].copy()
+            return values
+
+    def update(self, gradient: Floats, rate: float) -> None:
+        """One step with the gradient (size,)."""
+        with self._lock:
+            self.steps += 1
+            whole = self._data.reshape(1, -1)
+            self._mover.move(whole, len(self), _ONLY, gradient[None], rate, self.steps)
+
+    def copied(self) -> FlatCopy:
+        with self._lock:
+            return FlatCopy(self._data.copy(), self.steps)
+
+    def adopt(self, copied: FlatCopy) -> None:
+        """Take over what `copied` gave; the array is ours from now on."""
+        if copied.data.shape != self._data.shape:
+            raise ValueError(f"{copied.data.shape} are not the flat parameters {self._data.shape}")
+        with self._lock:
+            self._data, self.steps = copied.data, copied.steps

@@ -1,0 +1,137 @@
+"""Server 0 of a synchronous job at work: workers wait for tickets, and a thread commits rounds on every server.
+
+The others commit first, server 0 last: a worker that got server 0's version got at least that of all others.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from edl.errors import ClusterError
+from edl.ps import messages as say
+from edl.ps.channel import GenerationError
+from edl.ps.peers import Peers
+from edl.ps.rounds import Refusal, Rounds
+from edl.ps.term import LONGEST_WAIT, Term
+from edl.rpc.channel import AwayError
+
+_SECONDS = 10.0  # of a call to another server
+_PAUSE = 0.1  # before it is tried again
+
+
+class Lead:
+    """Keeps the rounds of a term. peers: the other servers, where they are now."""
+
+    def __init__(self, term: Term, peers: Callable[[], Peers]) -> None:
+        self._term = term
+        self._peers = peers
+        self._rounds = Rounds(term.arranged.mode.grads_to_wait, term.version.step)
+        self._changed = threading.Condition()
+        self._pauses = 0
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="edl-rounds", daemon=True).start()
+
+    @property
+    def stale(self) -> int:
+        """Gradients that were computed in vain."""
+        return self._rounds.stale
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed.set()
+            self._changed.notify_all()
+
+    def ticket(self, asked: say.Ticket) -> say.Ticketed:
+        answer: int | Refusal = "wait"
+
+        def answered() -> bool:
+            nonlocal answer
+            answer = self._rounds.ask(asked.instance, asked.incarnation, asked.lease, asked.version.step)
+            return answer != "wait"
+
+        with self._changed:
+            if not answered():
+                self._changed.notify_all()  # tickets of an earlier start may have gone
+                self._wait(answered, asked.wait_secs)
+        version = self._term.version
+        if isinstance(answer, int):
+            return say.Ticketed("granted", version, answer)
+        return say.Ticketed(answer, version)
+
+    def land(self, ticket: int) -> say.Landed:
+        with self._changed:
+            taken = self._rounds.land(ticket)
+            self._changed.notify_all()
+        return say.Landed(self._term.version, stale=not taken)
+
+    def flush(self, seconds: float) -> say.Landed:
+        with self._changed:
+            step = self._rounds.step
+            self._rounds.flush()
+            self._changed.notify_all()
+            self._wait(lambda: self._rounds.idle or self._rounds.step > step, seconds)
+        return say.Landed(self._term.version)
+
+    def revoke(self, leases: tuple[int, ...]) -> tuple[say.Progress, ...]:
+        """A round that is being committed is waited for: what is in it stays."""
+        with self._changed:
+            self._rounds.revoke(leases)
+            self._changed.notify_all()
+            self._still()
+        return self._term.revoke(leases)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Between two rounds."""
+        with self._changed:
+            self._pauses += 1
+        try:
+            with self._changed:
+                self._still()
+            yield
+        finally:
+            with self._changed:
+                self._pauses -= 1
+                self._changed.notify_all()
+
+    # With the condition held -------------------------------------------------------------------------------
+
+    def _wait(self, ready: Callable[[], bool], seconds: float) -> None:
+        self._changed.wait_for(lambda: self._closed.is_set() or ready(), min(seconds, LONGEST_WAIT))
+        if self._closed.is_set():
+            raise GenerationError("the servers go back to an earlier cut")
+
+    def _still(self) -> None:
+        self._wait(lambda: not self._rounds.committing, LONGEST_WAIT)
+        if self._rounds.committing:
+            raise AwayError("a parameter server does not commit the round")
+
+    # The thread --------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed.is_set() and (self._pauses or not self._rounds.begin()):
+                    self._changed.wait()
+                if self._closed.is_set():
+                    return
+                step, tickets = self._rounds.step + 1, self._rounds.committing
+            self._commit(say.Commit(self._term.arranged.generation, step, tickets))
+
+    def _commit(self, commit: say.Commit) -> None:
+        """On every server, however often it takes, unless the term ends: a lost server ends it."""
+        while not self._closed.is_set():
+            try:
+                self._peers().ask(commit, say.Done, _SECONDS)
+                self._term.commit(commit.step, commit.tickets)
+            except ClusterError as error:
+                print(f"round {commit.step}: {error.message}", file=sys.stderr, flush=True)
+                self._closed.wait(_PAUSE)
+                continue
+            with self._changed:
+                self._rounds.committed()
+                self._changed.notify_all()
+            return

@@ -1,0 +1,115 @@
+"""The rounds of sync: who may add a gradient to the next step, and when it is complete. No clock, no threads.
+
+    granted ── land ──▶ landed ── `full` or `flush`ed ──▶ committing ── committed ──▶ in the parameters
+       │                  │
+       └──── revoked ◀────┘        its lease is void, or its worker started anew before it landed
+
+A round has `size` tickets, given to gradients that were computed on the present step. They belong to leases, not to
+workers, so nothing waits for a worker that left: revoking its leases frees its tickets. A ticket in a round that is
+being committed is beyond recall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+Refusal = Literal["stale", "revoked", "wait"]
+
+
+@dataclass(slots=True)
+class _Ticket:
+    number: int
+    instance: str
+    incarnation: int
+    lease: int
+    landed: bool = False
+
+
+class Rounds:
+    """step: rounds that were committed, now and before."""
+
+    def __init__(self, size: int, step: int = 0) -> None:
+        self.size = size
+        self.step = step
+        self.stale = 0  # gradients that were computed in vain
+        self.committing: tuple[int, ...] = ()
+        self._last = 0  # ticket
+        self._open: dict[int, _Ticket] = {}  # of the round that follows `step`, and not committing
+        self._revoked: set[int] = set()  # tickets; few, as deaths are
+        self._void: set[int] = set()
+        self._starts: dict[str, int] = {}  # the latest incarnation of each instance
+        self._flushed = False
+
+    def ask(self, instance: str, incarnation: int, lease: int, step: int) -> int | Refusal:
+        """A ticket for a gradient that was computed on `step`, the same when asked again; or why there is none."""
+        if lease in self._void or incarnation < self._starts.get(instance, incarnation):
+            return "revoked"
+        self._begin(instance, incarnation)
+        if step != self.step:
+            self.stale += 1
+            return "stale"
+        for ticket in self._open.values():
+            if ticket.instance == instance and not ticket.landed:
+                ticket.lease = lease
+                return ticket.number
+        if len(self._open) == self.size or self.committing:
+            return "wait"
+        self._last += 1
+        self._open[self._last] = _Ticket(self._last, instance, incarnation, lease)
+        return self._last
+
+    def land(self, number: int) -> bool:
+        """The gradient is on every server. False: it is not taken."""
+        if number in self._open:
+            self._open[number].landed = True
+        elif number in self._revoked or not 0 < number <= self._last:
+            self.stale += 1
+            return False
+        return True
+
+    def flush(self) -> None:
+        """Commit the round with what there is, when all that was given out landed."""
+        self._flushed = any(ticket.landed for ticket in self._open.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing that landed waits for its commit."""
+        return not self.committing and not any(ticket.landed for ticket in self._open.values())
+
+    def revoke(self, leases: Collection[int]) -> None:
+        """These leases are void; their tickets free their places."""
+        self._void.update(leases)
+        self._drop([ticket for ticket in self._open.values() if ticket.lease in self._void])
+
+    def begin(self) -> tuple[int, ...]:
+        """The tickets of the round if it is complete, which then are beyond recall; empty: not yet."""
+        tickets = self._open.values()
+        due = len(tickets) == self.size or self._flushed
+        if self.committing or not tickets or not due or not all(ticket.landed for ticket in tickets):
+            return ()
+        self.committing = tuple(sorted(self._open))
+        self._open = {}
+        self._flushed = False
+        return self.committing
+
+    def committed(self) -> None:
+        """Every server has applied the round."""
+        self.step += 1
+        self.committing = ()
+
+    def _begin(self, instance: str, incarnation: int) -> None:
+        """What earlier starts of the instance did not land, nobody will."""
+        self._starts[instance] = incarnation
+        self._drop([
+            ticket
+            for ticket in self._open.values()
+            if ticket.instance == instance and ticket.incarnation < incarnation and not ticket.landed
+        ])  # fmt: skip
+
+    def _drop(self, tickets: list[_Ticket]) -> None:
+        for ticket in tickets:
+            del self._open[ticket.number]
+            self._revoked.add(ticket.number)
+        self._flushed = self._flushed and any(ticket.landed for ticket in self._open.values())

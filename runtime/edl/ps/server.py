@@ -1,0 +1,231 @@
+"""A parameter server: what it answers to each call. `edl.ps.service` brings the calls.
+
+It is nothing until it is arranged; then it has a term (`edl.ps.term`), and another one when it is arranged for a later
+generation or life. Server 0 leads: it keeps the rounds of a synchronous job, and has the others cut with it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edl.errors import ClusterError, JobError
+from edl.ps import cuts
+from edl.ps import messages as say
+from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.counters import Counters
+from edl.ps.cutting import Cutter
+from edl.ps.lead import Lead
+from edl.ps.peers import Peers
+from edl.ps.term import Term
+from edl.ps.wire import Array
+
+Answer = tuple[msgspec.Struct, Sequence[Array]]
+_CUT_SECONDS = 60.0  # that copying, or writing, may take another server
+
+
+class Server:
+    """token: of the job, for calls to the others."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._counters = Counters()
+        self._arranging = threading.Lock()
+        self._term: Term | None = None
+        self._cutter: Cutter
+        self._lead: Lead | None = None
+        self._peers = Peers((), token)
+        self.calls: dict[type[msgspec.Struct], Callable[[Any, Sequence[Array]], Answer]] = {
+            say.Arrange: self._arrange,
+            say.Status: self._status,
+            say.Define: self._define,
+            say.Load: self._load,
+            say.Open: self._open,
+            say.Pull: self._pull,
+            say.Push: self._push,
+            say.Ticket: self._ticket,
+            say.Land: self._land,
+            say.Flush: self._flush,
+            say.Commit: self._commit,
+            say.Revoke: self._revoke,
+            say.Cut: self._cut,
+            say.Export: self._export,
+        }
+
+    def answer(self, header: msgspec.Struct, arrays: Sequence[Array]) -> Answer:
+        """The answer, and its arrays. NotReadyError, GenerationError, JobError: as `edl.ps.channel` says."""
+        return self.calls[type(header)](header, arrays)
+
+    def close(self) -> None:
+        """Refuse who waits."""
+        with self._arranging:
+            self._end()
+            self._peers.close()
+
+    # Calls of the master -----------------------------------------------------------------------------------
+
+    def _arrange(self, asked: say.Arrange, arrays: Sequence[Array]) -> Answer:
+        with self._arranging:
+            term = self._term
+            now = (term.arranged.generation, term.arranged.life) if term else (-1, -1)
+            if (asked.generation, asked.life) < now:
+                raise GenerationError(f"server {asked.index} was arranged for a later generation")
+            if term is None or (asked.generation, asked.life) > now:
+                self._end()
+                term = self._begin(asked)
+            elif asked.addresses != term.arranged.addresses:
+                term.arranged = msgspec.structs.replace(term.arranged, addresses=asked.addresses)
+                self._meet(asked)
+            return say.Arranged(term.version, term.store is not None, term.open), ()
+
+    def _status(self, asked: say.Status, arrays: Sequence[Array]) -> Answer:
+        term = self._term
+        if term is None:
+            return self._counters.figures(), ()
+        store = term.store
+        figures = msgspec.structs.replace(
+            self._counters.figures(),
+            index=term.arranged.index,
+            generation=term.arranged.generation,
+            version=term.version,
+            defined=store is not None,
+            open=term.open,
+            rows={name: len(table) for name, table in store.tables.items()} if store else {},
+            bytes=store.nbytes if store else 0,
+            stale=self._lead.stale if self._lead else 0,
+            written=self._cutter.written(),
+        )
+        return figures, ()
+
+    def _revoke(self, asked: say.Revoke, arrays: Sequence[Array]) -> Answer:
+        term = self._of(asked.generation)
+        return say.Revoked((self._lead or term).revoke(asked.leases)), ()
+
+    def _cut(self, asked: say.Cut, arrays: Sequence[Array]) -> Answer:
+        term, cutter, peers = self._of(asked.generation), self._cutter, self._peers
+        alone = asked.alone or term.arranged.index != 0
+        others: list[say.CutTaken] = []
+        with self._lead.paused() if self._lead and not alone else nullcontext():
+            order = msgspec.structs.replace(asked, alone=True, wait=False)
+            pending = [] if alone else peers.begin(order, _CUT_SECONDS)
+            taken = cutter.take(asked.folder)
+            others = [each.result(say.CutTaken)[0] for each in pending]
+        if self._lead and any(other.version.step != taken.version.step for other in others):
+            raise ClusterError(f"the checkpoint {asked.folder} was begun at another version")
+        if not asked.wait:
+            return say.CutTaken(taken.version, taken.progress), ()
+        shards = [taken.shard.result(_CUT_SECONDS)]
+        if not alone:
+            order = msgspec.structs.replace(asked, alone=True)
+            shards += [
+                shard for other in peers.ask(order, say.CutTaken, _CUT_SECONDS) for shard in other.shards
+            ]
+            cuts.write_manifest(Path(asked.folder), taken.version, term.arranged.mode, shards)
+        return say.CutTaken(taken.version, taken.progress, tuple(shards)), ()
+
+    # Calls of workers --------------------------------------------------------------------------------------
+
+    def _define(self, asked: say.Define, arrays: Sequence[Array]) -> Answer:
+        return self._of(asked.generation).define(asked.definition, arrays), ()
+
+    def _load(self, asked: say.Load, arrays: Sequence[Array]) -> Answer:
+        self._of(asked.generation).load(asked.table, arrays)
+        return say.Done(), ()
+
+    def _open(self, asked: say.Open, arrays: Sequence[Array]) -> Answer:
+        self._of(asked.generation).begin()
+        return say.Done(), ()
+
+    def _pull(self, asked: say.Pull, arrays: Sequence[Array]) -> Answer:
+        term = self._of(asked.generation)
+        if asked.at_least > term.version.step:
+            term.trained()
+            term.wait(asked.at_least, asked.wait_secs)
+        with self._counters.pull(arrays):
+            return term.pull(asked, arrays)
+
+    def _push(self, asked: say.Push, arrays: Sequence[Array]) -> Answer:
+        term = self._of(asked.generation)
+        following = len(asked.pull.tables) if asked.pull else 0
+        mine, ids = arrays[: len(arrays) - following], arrays[len(arrays) - following :]
+        with self._counters.push(mine[1 : 1 + 2 * len(asked.tables) : 2]):
+            taken = term.push(asked, mine)
+        if asked.pull is None or not taken:
+            return say.Pushed(term.version, revoked=not taken), ()
+        pulled, found = self._pull(asked.pull, ids)
+        return say.Pushed(term.version, pulled=pulled), found  # type: ignore[arg-type]
+
+    def _ticket(self, asked: say.Ticket, arrays: Sequence[Array]) -> Answer:
+        return self._leading(asked.generation).ticket(asked), ()
+
+    def _land(self, asked: say.Land, arrays: Sequence[Array]) -> Answer:
+        return self._leading(asked.generation).land(asked.ticket), ()
+
+    def _flush(self, asked: say.Flush, arrays: Sequence[Array]) -> Answer:
+        return self._leading(asked.generation).flush(asked.wait_secs), ()
+
+    def _export(self, asked: say.Export, arrays: Sequence[Array]) -> Answer:
+        store = self._of(asked.generation).trained()
+        with self._counters.busy():
+            table = store.table(asked.table)
+            ids, rows, more = table.chunk(asked.after, asked.limit)
+            return say.Exported(more, len(table)), (ids, rows)
+
+    # Calls of server 0 -------------------------------------------------------------------------------------
+
+    def _commit(self, asked: say.Commit, arrays: Sequence[Array]) -> Answer:
+        with self._counters.busy():
+            self._of(asked.generation).commit(asked.step, asked.tickets)
+        return say.Done(), ()
+
+    # Terms -------------------------------------------------------------------------------------------------
+
+    def _of(self, generation: int) -> Term:
+        """The term, of that generation."""
+        term = self._term
+        if term is None:
+            raise NotReadyError("the server is not arranged yet")
+        term.check(generation)
+        return term
+
+    def _leading(self, generation: int) -> Lead:
+        self._of(generation)
+        lead = self._lead
+        if lead is None:
+            raise JobError("rounds are kept by server 0 of a synchronous job")
+        return lead
+
+    def _begin(self, asked: say.Arrange) -> Term:
+        start = None
+        if asked.restore:
+            same = (
+                asked.life > 0 and cuts.read_manifest(Path(asked.restore)).at.generation == asked.generation
+            )
+            start = cuts.restore(Path(asked.restore), asked.index, len(asked.addresses), same_leases=same)
+        self._meet(asked)
+        term = Term(asked, start)
+        self._cutter = Cutter(term)
+        if asked.index == 0 and asked.mode.kind == "sync":
+            self._lead = Lead(term, lambda: self._peers)
+        self._term = term
+        return term
+
+    def _end(self) -> None:
+        """Of the present term; its calls are refused from here on."""
+        term, self._term = self._term, None
+        if term is not None:
+            term.close()
+            self._cutter.close()
+        if self._lead is not None:
+            self._lead.close()
+            self._lead = None
+
+    def _meet(self, asked: say.Arrange) -> None:
+        self._peers.close()
+        others = [address for index, address in enumerate(asked.addresses) if index != asked.index]
+        self._peers = Peers(others if asked.index == 0 else (), self._token)

@@ -1,0 +1,80 @@
+"""The calls of a parameter server, over gRPC: payloads of `edl.ps.wire`, and the job's token with each.
+
+Calls that wait hold a thread each, so there are many; a thread is made when no other is free.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import msgspec
+
+from edl.errors import ClusterError, JobError, SpecError, SQLFlowError
+from edl.ps import wire
+from edl.ps.channel import SERVICE, SIZES, GenerationError, NotReadyError
+from edl.ps.server import Server
+from edl.rpc.channel import SERVER_OPTIONS, TOKEN, AwayError
+
+THREADS = 256
+_CODES = (  # the first that fits
+    (AwayError, grpc.StatusCode.UNAVAILABLE),
+    (NotReadyError, grpc.StatusCode.FAILED_PRECONDITION),
+    (GenerationError, grpc.StatusCode.ABORTED),
+    (JobError, grpc.StatusCode.INVALID_ARGUMENT),
+    (SpecError, grpc.StatusCode.INVALID_ARGUMENT),
+    (ClusterError, grpc.StatusCode.INTERNAL),
+)
+
+
+class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    """Speaks for a server."""
+
+    def __init__(self, server: Server, token: str) -> None:
+        self._token = token.encode()
+        self._methods = {
+            f"/{SERVICE}/{kind.__name__}": grpc.unary_unary_rpc_method_handler(_answering(server, kind))
+            for kind in server.calls
+        }
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        given = dict(details.invocation_metadata).get(TOKEN, "")
+        if self._token and hmac.compare_digest(str(given).encode(), self._token):
+            return self._methods.get(details.method)
+        return _refusal
+
+
+def _answering(server: Server, kind: type[msgspec.Struct]) -> Callable[[bytes, Any], bytes]:
+    def answer(payload: bytes, context: Any) -> bytes:
+        try:
+            return wire.encode(*server.answer(*wire.decode(payload, kind)))
+        except SQLFlowError as error:
+            code = next((code for kind, code in _CODES if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+            context.abort(code, error.message)
+            raise
+
+    return answer
+
+
+def _refuse(payload: bytes, context: Any) -> None:
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call does not carry the token of this job")
+
+
+_refusal = grpc.unary_unary_rpc_method_handler(_refuse)
+
+
+def serve(server: Server, address: str, token: str) -> tuple[grpc.Server, int]:
+    """Start to serve; the gRPC server, and its port."""
+    sizes = dict(SIZES)
+    options = [option for option in SERVER_OPTIONS if option[0] not in sizes and "reuseport" not in option[0]]
+    served = grpc.server(
+        ThreadPoolExecutor(THREADS, "edl-calls"),
+        handlers=(Service(server, token),),
+        options=(*options, *SIZES),
+    )
+    port = served.add_insecure_port(address)
+    served.start()
+    return served, port
