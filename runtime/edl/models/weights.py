@@ -55,10 +55,10 @@ Weights = Mapping[str, np.ndarray] | Stream
 def save(weights: Weights, path: Path) -> None:
     """SpecError: an array of something else than numbers, or a name that the format reserves."""
     stream = weights if isinstance(weights, Stream) else _whole(weights)
-    header, at = _header(stream.kinds)
+    head, at = header(stream.kinds)
     left = {name: kind.bytes for name, kind in stream.kinds.items()}
     with path.open("wb") as file:
-        file.write(header)
+        file.write(head)
         for name, piece in stream.pieces:
             array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
             left[name] -= array.nbytes
@@ -109,12 +109,16 @@ def _whole(weights: Mapping[str, np.ndarray]) -> Stream:
     return Stream({name: Kind(array.dtype, array.shape) for name, array in weights.items()}, weights.items())
 
 
-def _header(kinds: Mapping[str, Kind]) -> tuple[bytes, dict[str, int]]:
-    """What a file begins with, and where each array's bytes begin in it."""
+def header(
+    kinds: Mapping[str, Kind], metadata: Mapping[str, str] | None = None
+) -> tuple[bytes, dict[str, int]]:
+    """What a file begins with, and where each array's bytes begin in it: one behind another, in the order given."""
     ranks = {dtype: rank for rank, dtype in enumerate(DTYPES)}
     for name, kind in kinds.items():
         _check(name, kind)
-    starts, entries, at = {}, {}, 0
+    starts: dict[str, int] = {}
+    entries: dict[str, object] = {_RESERVED: metadata} if metadata else {}
+    at = 0
     for name in sorted(kinds, key=lambda name: (ranks[kinds[name].dtype.name], name)):
         kind = kinds[name]
         starts[name] = at
@@ -126,8 +130,8 @@ def _header(kinds: Mapping[str, Kind]) -> tuple[bytes, dict[str, int]]:
         }
     text = msgspec.json.encode(entries)
     text += b" " * (-len(text) % _ALIGNED)
-    header = len(text).to_bytes(8, "little") + text
-    return header, {name: start + len(header) for name, start in starts.items()}
+    head = len(text).to_bytes(8, "little") + text
+    return head, {name: start + len(head) for name, start in starts.items()}
 
 
 def _check(name: str, kind: Kind) -> None:

@@ -9,7 +9,6 @@ Names of users are in the metadata, so none can be in the way. A file gets its n
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import zlib
@@ -21,7 +20,7 @@ import msgspec
 import numpy as np
 
 from edl.errors import SpecError
-from edl.models.weights import MOST_HEADER_BYTES
+from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
 from edl.nn.rows import Copied
 from edl.nn.rows.table import Floats
 from edl.ps.book import Page
@@ -31,7 +30,7 @@ from edl.ps.store import StoreCopy
 from edl.ps.term import TermCopy
 
 _KEY = "edl"
-_DTYPES = {"I64": np.dtype("<i8"), "F32": np.dtype("<f4")}
+_BY_CODE = {code: np.dtype(name) for name, code in DTYPES.items()}
 _PIECE = 16 << 20  # bytes that are written at once
 
 
@@ -77,18 +76,12 @@ def write(folder: Path, copied: TermCopy) -> Shard:
 def _pieces(copied: TermCopy) -> Iterator[bytes | memoryview]:
     """The bytes of the file, in pieces."""
     arrays = _arrays(copied)
-    entries: dict[str, Any] = {"__metadata__": {_KEY: msgspec.json.encode(_header(copied)).decode()}}
-    at = 0
-    for name, array in arrays.items():
-        code = "I64" if array.dtype == np.int64 else "F32"
-        offsets = [at, at := at + array.nbytes]
-        entries[name] = {"dtype": code, "shape": array.shape, "data_offsets": offsets}
-    head = json.dumps(entries, separators=(",", ":")).encode()
-    head += b" " * (-len(head) % 8)
-    yield len(head).to_bytes(8, "little") + head
-    for array in arrays.values():
-        if array.size:
-            data = memoryview(array).cast("B")
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
+    head, starts = header(kinds, {_KEY: msgspec.json.encode(_header(copied)).decode()})
+    yield head
+    for name in starts:
+        if arrays[name].size:
+            data = memoryview(arrays[name]).cast("B")
             yield from (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
 
 
@@ -106,7 +99,6 @@ def _header(copied: TermCopy) -> Header:
 
 
 def _arrays(copied: TermCopy) -> dict[str, Any]:
-    """By name; ids first, so that all are aligned."""
     tables = copied.store.tables
     return {
         **{f"table.{i}.ids": table.ids for i, table in enumerate(tables)},
@@ -162,4 +154,4 @@ class ShardFile:
 def _array(data: Any, raw: msgspec.Raw) -> Any:
     entry = msgspec.json.decode(raw, type=_Entry)
     start, end = entry.data_offsets
-    return data[start:end].view(_DTYPES[entry.dtype]).reshape(entry.shape)
+    return data[start:end].view(_BY_CODE[entry.dtype]).reshape(entry.shape)

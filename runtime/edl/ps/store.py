@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from edl.errors import JobError, did_you_mean
-from edl.nn.rows import Copied, RowTable, distinct_ids
+from edl.nn.rows import Copied, Optimizer, RowTable, TableSpec, distinct_ids
 from edl.nn.rows.table import Floats, Ids
 from edl.ps.dense import FlatCopy, FlatParameters
 from edl.ps.messages import Definition
-from edl.ps.place import Layout, Placement
+from edl.ps.place import Layout, Placement, owned
 
 
 class RowGradients(NamedTuple):
@@ -123,3 +123,15 @@ def _summed(parts: Sequence[tuple[Ids, Floats]]) -> RowGradients:
         values[places[at : at + len(own)]] += gradients
         at += len(own)
     return RowGradients(ids, values)
+
+
+def warm_up() -> None:
+    """Load the compiled kernels, for arrays that came over the wire: those are not to be written to."""
+    table = RowTable(TableSpec("", 1), 0, Optimizer("torch", "sgd", {"momentum": 0.0}))
+    ids, gradients = np.arange(2), np.zeros((2, 1), np.float32)
+    for array in (ids, gradients):
+        array.flags.writeable = False
+    table.update(ids, gradients, 0.0, distinct=True)
+    table.read(ids)
+    table.adopt(table.copied())
+    owned(ids, 0, 2)
