@@ -28,7 +28,7 @@ class FlatParameters:
     """float32 (size,), moved by the optimizer."""
 
     def __init__(self, values: Floats, optimizer: Optimizer) -> None:
-        self._mover = Mover(optimizer)
+        self._mover = Mover(optimizer, whole=True)
         self._lock = threading.Lock()
         self._data = np.empty((1 + len(self._mover.slots), len(values)), np.float32)
         self._data[0] = values

@@ -12,13 +12,16 @@ Array = Any
 
 
 class Mover:
-    """Moves rows by the optimizer's rule. slots: first value of each. JobError: the optimizer has no rule."""
+    """Moves rows by the optimizer's rule; whole: rows that are whole parameters. slots: first value of each.
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    JobError: the optimizer has no rule.
+    """
+
+    def __init__(self, optimizer: Optimizer, *, whole: bool = False) -> None:
         from edl.nn.rows import steps  # numba is imported here
 
         self._steps = steps
-        self._rule = rule(optimizer)
+        self._rule = rule(optimizer, whole=whole)
         self.slots = self._rule.slots
 
     def move(self, data: Array, dim: int, numbers: Array, gradients: Array, rate: float, step: int) -> None:

@@ -2,7 +2,8 @@
 
 Rows that a minibatch does not touch do not move, and their slots do not fade: with Adam or momentum that differs from
 the same optimizer over a whole parameter, as `torch.optim.SparseAdam` differs from `torch.optim.Adam`. Corrections
-that depend on the number of the step count the table's steps. Weight decay shrinks the touched rows.
+that depend on the number of the step count the table's steps. Weight decay shrinks the touched rows. A parameter
+server moves whole parameters with the same kernels, as the framework's own optimizer does.
 
 The frameworks differ in formulas and defaults, so a rule belongs to one of them; adding an optimizer is a kernel in
 `edl.nn.rows.steps` and a function here. Light to import: a parameter server gets an `Optimizer` by message.
@@ -41,9 +42,11 @@ class Rule(NamedTuple):
     penalty: float = 0.0
 
 
-def rule(optimizer: Optimizer) -> Rule:
-    """The optimizer's rule. JobError: it has none, or lacks a hyper-parameter."""
+def rule(optimizer: Optimizer, *, whole: bool = False) -> Rule:
+    """The optimizer's rule for rows, or for whole parameters. JobError: it has none, or lacks a hyper-parameter."""
     makers = _MAKERS[optimizer.framework]
+    if whole:
+        makers = {**makers, **_WHOLE[optimizer.framework]}
     if optimizer.name not in makers:
         raise JobError(
             f"rows of a table cannot follow the optimizer {optimizer.name}",
@@ -97,17 +100,21 @@ def _plain_sgd() -> Rule:
     return Rule("sgd", (), lambda rate, step: (rate,))
 
 
-def _adam(p: Params, *, dense_epsilon: bool = False) -> Rule:
-    """Kingma and Ba 2015. PyTorch's AMSGrad adds epsilon after the correction, all others before it."""
+def _adam(p: Params, *, late: bool = False) -> Rule:
+    """Kingma and Ba 2015. late: epsilon is added after the second moment's correction, not before it."""
     one, two, epsilon = p["beta_1"], p["beta_2"], p["epsilon"]
-    dense_epsilon = dense_epsilon and bool(p["amsgrad"])
 
     def constants(rate: float, step: int) -> tuple[float, ...]:
         root = (1 - two**step) ** 0.5
-        added = epsilon * root if dense_epsilon else epsilon
+        added = epsilon * root if late else epsilon
         return rate * root / (1 - one**step), 1 - one, 1 - two, added
 
     return Rule("amsgrad", (0.0,) * 3, constants) if p["amsgrad"] else Rule("adam", (0.0,) * 2, constants)
+
+
+def _adam_torch(p: Params) -> Rule:
+    """On rows as SparseAdam; AMSGrad, which that does not have, as Adam."""
+    return _adam(p, late=bool(p.get("amsgrad")))
 
 
 def _adagrad_keras(p: Params) -> Rule:
@@ -199,8 +206,8 @@ _MAKERS: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
     },
     "torch": {
         "sgd": _sgd_torch,
-        "adam": functools.partial(_adam, dense_epsilon=True),
-        "adamw": functools.partial(_adam, dense_epsilon=True),
+        "adam": _adam_torch,
+        "adamw": _adam_torch,
         "sparseadam": _adam,
         "adagrad": _adagrad_torch,
         "rmsprop": functools.partial(_rmsprop, under=False),
@@ -208,4 +215,9 @@ _MAKERS: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
         "adamax": functools.partial(_adamax, beside=False),
         "nadam": _nadam,
     },
+}
+# Where whole parameters move otherwise than their rows would.
+_WHOLE: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
+    "keras": {},
+    "torch": {"adam": functools.partial(_adam, late=True), "adamw": functools.partial(_adam, late=True)},
 }

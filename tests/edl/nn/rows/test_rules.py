@@ -12,74 +12,9 @@ import torch
 from edl.errors import JobError
 from edl.nn.rows import Optimizer, RowTable, Stored, TableSpec
 from edl.nn.rows.rules import Framework, names
+from tests.edl.nn.rows.optimizers import BETAS, KERAS, TORCH, of_torch, stepped_by_keras, stepped_by_torch
 
 STEPS, ROWS, DIM, RATE = 8, 6, 3, 0.03
-BETAS = {"beta_1": 0.8, "beta_2": 0.95}
-
-TORCH: dict[str, tuple[Any, dict[str, Any], dict[str, float]]] = {
-    "sgd": (torch.optim.SGD, {}, {"momentum": 0.0}),
-    "sgd, momentum": (torch.optim.SGD, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": False}),
-    "sgd, nesterov": (
-        torch.optim.SGD,
-        {"momentum": 0.9, "nesterov": True},
-        {"momentum": 0.9, "nesterov": True},
-    ),
-    "sgd, l2": (torch.optim.SGD, {"weight_decay": 0.1}, {"momentum": 0.0, "weight_decay": 0.1}),
-    "adam, amsgrad": (
-        torch.optim.Adam,
-        {"betas": (0.8, 0.95), "eps": 1e-3, "amsgrad": True},
-        {**BETAS, "epsilon": 1e-3, "amsgrad": True},
-    ),
-    "adamw, amsgrad": (
-        torch.optim.AdamW,
-        {"betas": (0.8, 0.95), "eps": 1e-3, "amsgrad": True, "weight_decay": 0.2},
-        {**BETAS, "epsilon": 1e-3, "amsgrad": True, "weight_decay": 0.2},
-    ),
-    "adagrad": (
-        torch.optim.Adagrad,
-        {"lr_decay": 0.1, "initial_accumulator_value": 0.2, "eps": 1e-3},
-        {"lr_decay": 0.1, "initial_accumulator_value": 0.2, "epsilon": 1e-3},
-    ),
-    "rmsprop": (
-        torch.optim.RMSprop,
-        {"alpha": 0.9, "eps": 1e-3},
-        {"rho": 0.9, "epsilon": 1e-3, "momentum": 0.0, "centered": False},
-    ),
-    "rmsprop, centered": (
-        torch.optim.RMSprop,
-        {"alpha": 0.9, "eps": 1e-3, "momentum": 0.5, "centered": True},
-        {"rho": 0.9, "epsilon": 1e-3, "momentum": 0.5, "centered": True},
-    ),
-    "adadelta": (torch.optim.Adadelta, {"rho": 0.8, "eps": 1e-3}, {"rho": 0.8, "epsilon": 1e-3}),
-    "adamax": (torch.optim.Adamax, {"betas": (0.8, 0.95), "eps": 1e-3}, {**BETAS, "epsilon": 1e-3}),
-    "nadam": (
-        torch.optim.NAdam,
-        {"betas": (0.8, 0.95), "eps": 1e-3, "momentum_decay": 0.01},
-        {**BETAS, "epsilon": 1e-3, "momentum_decay": 0.01},
-    ),
-}  # fmt: skip
-
-KERAS: dict[str, dict[str, float | bool]] = {
-    "SGD": {"momentum": 0.0},
-    "SGD momentum": {"momentum": 0.9},
-    "SGD nesterov": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
-    "Adam": {**BETAS, "epsilon": 1e-3},
-    "Adam amsgrad": {**BETAS, "epsilon": 1e-3, "amsgrad": True},
-    "AdamW": {**BETAS, "epsilon": 1e-3, "weight_decay": 0.2},
-    "Adagrad": {"initial_accumulator_value": 0.3, "epsilon": 1e-3},
-    "RMSprop": {"rho": 0.8, "epsilon": 1e-3},
-    "RMSprop centered": {"rho": 0.8, "epsilon": 1e-3, "momentum": 0.5, "centered": True},
-    "Adadelta": {"rho": 0.8, "epsilon": 1e-3},
-    "Adamax": {**BETAS, "epsilon": 1e-3},
-    "Nadam": {**BETAS, "epsilon": 1e-3},
-    "Ftrl": {
-        "l1_regularization_strength": 0.01,
-        "l2_regularization_strength": 0.1,
-        "beta": 0.2,
-        "l2_shrinkage_regularization_strength": 0.05,
-        "initial_accumulator_value": 0.2,
-    },
-}
 
 
 def start() -> np.ndarray:
@@ -108,29 +43,14 @@ def moved(optimizer: Optimizer) -> np.ndarray:
 
 @pytest.mark.parametrize("case", TORCH)
 def test_steps_on_all_rows_are_those_of_torch(case: str) -> None:
-    kind, arguments, params = TORCH[case]
-    parameter = torch.nn.Parameter(torch.from_numpy(start()))
-    optimizer = kind([parameter], lr=RATE, **arguments)
-    for gradient in gradients():
-        parameter.grad = torch.from_numpy(gradient)
-        optimizer.step()
-    found = moved(Optimizer("torch", case.partition(",")[0], params))
-    np.testing.assert_allclose(found, parameter.detach().numpy(), rtol=1e-6, atol=1e-6)
+    expected = stepped_by_torch(case, start(), gradients(), RATE)
+    np.testing.assert_allclose(moved(of_torch(case)), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", KERAS)
 def test_steps_on_all_rows_are_those_of_keras(case: str) -> None:
-    import keras
-
-    optimizer = getattr(keras.optimizers, case.partition(" ")[0])(RATE, **KERAS[case])
-    variable = keras.Variable(start())
-    optimizer.build([variable])
-    for gradient in gradients():
-        optimizer.apply([keras.ops.convert_to_tensor(gradient)], [variable])
-    config = optimizer.get_config()
-    params = {k: float(v) for k, v in config.items() if isinstance(v, int | float)} | {"momentum_decay": 1.0}
-    found = moved(Optimizer("keras", case.partition(" ")[0].lower(), params))
-    np.testing.assert_allclose(found, variable.numpy(), rtol=1e-6, atol=1e-6)
+    expected, optimizer = stepped_by_keras(case, start(), gradients(), RATE)
+    np.testing.assert_allclose(moved(optimizer), expected, rtol=1e-6, atol=1e-6)
 
 
 LAZY: dict[str, tuple[Any, dict[str, Any], Optimizer]] = {
