@@ -26,11 +26,11 @@ def test_a_job_tells_its_batches_its_reports_and_who_died() -> None:
 
 
 def test_the_moments_of_a_job_tell_which_master_acknowledged() -> None:
-    killer = timed.MasterKiller(1)
     with timed.apart():
         archive = timed.trained(timed.NARROW)
-        run = timed.predicted(archive, 4 * ROWS, units=timed.NARROW, heard=killer)
+        run = timed.predicted(archive, ROWS, "master/1 before durable 4", units=timed.NARROW)
+    [killed] = run.of("master.1", "killed")
     told = [moment for start in run.workers for moment in run.moments[start] if moment.what == "acknowledged"]
     second = [moment for moment in told if moment.epoch == 2]
     assert second
-    assert all(moment.second > killer.killed for moment in second)
+    assert all(moment.second > killed for moment in second)
