@@ -7,6 +7,7 @@ A row table reads them: `Embedding("tags", 8, "mean")`. The model itself sees ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,19 @@ class Ragged:
             raise JobError(f"{ids.null_count} ids in lists are NULL", hint="leave them out in the query")
         counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         return cls(ids.to_numpy(), np.concatenate([[0], np.cumsum(counts)]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ragged]) -> Ragged:
+        """The rows of all, one behind the other; either all have weights or none. JobError: some have."""
+        weighted = [part.weights for part in parts if part.weights is not None]
+        if weighted and len(weighted) != len(parts):
+            raise JobError("some lists of ids have weights and some have none")
+        counts = np.concatenate([part.counts for part in parts])
+        return cls(
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([[0], np.cumsum(counts)]),
+            np.concatenate(weighted) if weighted else None,
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -78,3 +78,13 @@ def test_a_column_of_lists_is_read_wherever_it_was_cut() -> None:
     assert edl.Ragged.of(column).counts.tolist() == [2, 0, 0, 1, 2]
     with pytest.raises(JobError, match="1 ids in lists are NULL"):
         edl.Ragged.of(pa.array([[1, None]], pa.list_(pa.int64())))
+
+
+def test_lists_are_joined_with_their_weights() -> None:
+    parts = [edl.Ragged([7, 7, 2], [0, 3, 3], [1, 2, 3]), edl.Ragged([5], [0, 1], [4])]
+    joined = edl.Ragged.joined(parts)
+    assert joined.values.tolist() == [7, 7, 2, 5]
+    assert joined.offsets.tolist() == [0, 3, 3, 4]
+    assert joined.weights is not None and joined.weights.tolist() == [1, 2, 3, 4]
+    with pytest.raises(JobError, match="some have none"):
+        edl.Ragged.joined([parts[0], edl.Ragged([5], [0, 1])])

@@ -52,6 +52,19 @@ def test_digits_in_recordio_are_learnt_and_measured_in_pytorch(data: Path, tmp_p
     assert figures(measured.stdout)["accuracy"] > 0.93, measured.stderr
 
 
+@pytest.mark.parametrize(
+    ("module", "data_file"),
+    [("digits.torch_dataset.custom_model", "digits"), ("iris.torch_stream.Net", "iris.csv")],
+)
+def test_rows_come_by_datasets_of_pytorch(module: str, data_file: str, data: Path, tmp_path: Path) -> None:
+    rows = data / data_file if data_file.endswith("csv") else data / data_file / "t*.recordio"
+    trained = run(
+        *("train", "--model_zoo", ZOO, "--model_def", module, "--training_data", rows, "--num_epochs", "40"),
+        cwd=tmp_path,
+    )
+    assert figures(trained.stdout)["accuracy"] > 0.9, trained.stderr
+
+
 def test_digits_in_recordio_are_learnt_and_predicted_in_keras(data: Path, tmp_path: Path) -> None:
     model = trained_digits("keras_net", data, tmp_path)
     test = data / "digits" / "test.recordio"

@@ -12,7 +12,16 @@ from pathlib import Path
 
 from edl.errors import SemanticError, nearest
 
-FUNCTIONS = ("feed", "loss", "optimizer", "eval_metrics_fn", "callbacks", "custom_data_reader")
+FUNCTIONS = (
+    "feed",
+    "dataset",
+    "stream",
+    "loss",
+    "optimizer",
+    "eval_metrics_fn",
+    "callbacks",
+    "custom_data_reader",
+)
 DATA = {"train": "training_data", "evaluate": "validation_data", "predict": "prediction_data"}
 
 _DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"

@@ -114,6 +114,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
 
     from edl.nn.export import export as write
 
+    if not program.has("feed"):
+        raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
     columns = dict.fromkeys(name for feature in program.spec.features for name in source_columns(feature))
     batch = pa.record_batch({name: pa.nulls(2) for name in columns})  # what a NULL becomes is an example too
     features = checked_features(program.call("feed", batch, "predict")[0], 2)

@@ -49,54 +49,57 @@ def count_rows(features: Features) -> int:
     return next((len(array) for _, array in arrays(features)), 0)
 
 
-def checked_features(features: Features, rows: int) -> Features:
-    """The features with every array float32 or int64; JobError names one that is no array of `rows` rows."""
+def checked_features(features: Features, rows: int, by: str = "feed") -> Features:
+    """The features with every array float32 or int64; JobError names one that is no array of `rows` rows.
+
+    by: the function that gives them.
+    """
     if isinstance(features, list):
         features = tuple(features)
     for path, array in arrays(features):
-        _check(path, array, rows)
+        _check(path, array, rows, by)
     if not any(True for _ in arrays(features)):
         raise JobError(
-            "feed gives no features", hint="return (features, labels), features an array, dict or tuple"
+            f"{by} gives no features", hint="return (features, labels), features an array, dict or tuple"
         )
     return map_arrays(_narrow, features)
 
 
-def checked_labels(labels: object, rows: int) -> Array:
+def checked_labels(labels: object, rows: int, by: str = "feed") -> Array:
     """Labels as float32 (n, k) or int64 (n,); JobError says what they are instead."""
-    _check("labels", labels, rows)
+    _check("labels", labels, rows, by)
     array = _narrowed(labels)
     if array.dtype == np.float32 and array.ndim < 2:
         raise JobError(
-            f"feed gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
+            f"{by} gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
             hint="a loss of (n,) and (n, 1) broadcasts to (n, n): reshape the labels with labels.reshape(-1, 1)",
         )
     if array.dtype == np.int64 and array.ndim != 1:
-        raise JobError(f"feed gives labels of shape {array.shape}; classes must be int64 of shape (n,)")
+        raise JobError(f"{by} gives labels of shape {array.shape}; classes must be int64 of shape (n,)")
     return array
 
 
-def checked_weights(weights: object, rows: int) -> Array | None:
+def checked_weights(weights: object, rows: int, by: str = "feed") -> Array | None:
     """Weights as float32 (n,), None as it is; JobError says what they are instead."""
     if weights is None:
         return None
-    _check("weights", weights, rows)
+    _check("weights", weights, rows, by)
     array = np.asarray(weights, dtype=np.float32)
     if array.ndim != 1:
-        raise JobError(f"feed gives weights of shape {array.shape}; they must be one number per row, (n,)")
+        raise JobError(f"{by} gives weights of shape {array.shape}; they must be one number per row, (n,)")
     if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise JobError("feed gives weights that are negative or not finite", hint="0 leaves a row out")
+        raise JobError(f"{by} gives weights that are negative or not finite", hint="0 leaves a row out")
     return array
 
 
-def _check(path: str, array: object, rows: int) -> None:
+def _check(path: str, array: object, rows: int, by: str) -> None:
     if not isinstance(array, np.ndarray | Ragged) or array.ndim == 0:
         hint = "arrays of NumPy, one row per row of the batch"
-        raise JobError(f"feed gives a {type(array).__name__} as {path}", hint=hint)
+        raise JobError(f"{by} gives a {type(array).__name__} as {path}", hint=hint)
     if array.dtype.kind not in "fiub":
-        raise JobError(f"feed gives {path} of type {array.dtype}", hint="float32 for numbers, int64 for ids")
+        raise JobError(f"{by} gives {path} of type {array.dtype}", hint="float32 for numbers, int64 for ids")
     if len(array) != rows:
-        raise JobError(f"feed gives {len(array)} rows as {path} for a batch of {rows}")
+        raise JobError(f"{by} gives {len(array)} rows as {path} for a batch of {rows}")
 
 
 def _narrow(array: Any) -> Any:

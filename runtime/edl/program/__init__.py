@@ -9,7 +9,7 @@ The compiler notes the digest of the `model.py` that it wrote in `model.py.sha25
 """
 
 from edl.errors import UserCodeError
-from edl.program.contract import FUNCTIONS, Mode
+from edl.program.contract import FUNCTIONS, INPUTS, Mode
 from edl.program.digest import DIGEST_FILE, digest, digest_line, is_edited
 from edl.program.loader import (
     MODEL_FILE,
@@ -24,6 +24,6 @@ from edl.program.loader import (
 from edl.program.user_code import user_code
 
 __all__ = [
-    "DIGEST_FILE", "FUNCTIONS", "MODEL_FILE", "READER_FILE", "SPEC_FILE", "Mode", "Program", "UserCodeError",
+    "DIGEST_FILE", "FUNCTIONS", "INPUTS", "MODEL_FILE", "READER_FILE", "SPEC_FILE", "Mode", "Program", "UserCodeError",
     "digest", "digest_line", "is_edited", "load", "load_reader", "read_spec", "unload", "user_code",
 ]  # fmt: skip

@@ -32,20 +32,27 @@ FUNCTIONS = (
     Function("loss", ("labels", "predictions")),
     Function("optimizer", ()),
     Function("learning_rate", ("steps",), required=False),
-    Function("feed", ("batch", "mode")),
+    Function("feed", ("batch", "mode"), required=False),
     Function("eval_metrics_fn", ()),
     Function("scores", ("outputs",), required=False),
     Function("callbacks", (), required=False),
     Function("custom_data_reader", ("pinned", "folder"), required=False),
 )
 _TORCH_OPTIMIZER = Function("optimizer", ("parameters",))
+_TORCH_INPUTS = (
+    Function("dataset", ("reader", "start", "end", "mode"), required=False),
+    Function("stream", ("batches", "mode"), required=False),
+)
+INPUTS = ("feed", *(function.name for function in _TORCH_INPUTS))  # how rows become arrays: one of them
 
 
 def functions(framework: str) -> tuple[Function, ...]:
-    """The contract of a framework: an optimizer of PyTorch is given the parameters it moves."""
+    """The contract of a framework: an optimizer of PyTorch is given the parameters it moves, and rows may come by way
+    of its DataLoader."""
     if framework != "torch":
         return FUNCTIONS
-    return tuple(_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
+    own = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
+    return (*own, *_TORCH_INPUTS)
 
 
 def check(
@@ -60,18 +67,33 @@ def check(
     for function in contract:
         value: Any = (given or {}).get(function.name) or getattr(module, function.name, None)
         if value is None:
-            _check_absent(function, module, contract, file)
+            if function.required:
+                raise _absent(function, module, contract, file)
             continue
         _check_callable(function, value, file)
         found[function.name] = value
+    _check_input(found, module, contract, file)
     if framework == "keras" and "callbacks" in found:
         found["callbacks"] = translated(found["callbacks"], file)
     return found
 
 
-def _check_absent(function: Function, module: ModuleType, contract: Iterable[Function], file: str) -> None:
-    if not function.required:
-        return
+def _check_input(
+    found: Mapping[str, object], module: ModuleType, contract: Iterable[Function], file: str
+) -> None:
+    given = [name for name in INPUTS if name in found]
+    if len(given) > 1:
+        raise JobError(
+            f"{file} defines {given[0]} and {given[1]}; rows become arrays in one way",
+            hint="keep one of them, or call the other by another name",
+        )
+    if not given:
+        raise _absent(
+            next(function for function in contract if function.name == "feed"), module, contract, file
+        )
+
+
+def _absent(function: Function, module: ModuleType, contract: Iterable[Function], file: str) -> JobError:
     known = {other.name for other in contract}
     own = [
         name
@@ -80,7 +102,7 @@ def _check_absent(function: Function, module: ModuleType, contract: Iterable[Fun
     ]
     near = difflib.get_close_matches(function.name, own, n=1, cutoff=0.6)
     hint = f"is {near[0]} meant to be it?" if near else f"the program needs a function {function.call()}"
-    raise JobError(f"{file} defines no {function.name}", hint=hint)
+    return JobError(f"{file} defines no {function.name}", hint=hint)
 
 
 def _check_callable(function: Function, value: object, file: str) -> None:

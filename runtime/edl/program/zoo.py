@@ -25,7 +25,6 @@ from edl.program.own import OwnModel, find, make_importable
 from edl.program.user_code import user_code
 from edl.spec import JobSpec, Zoo
 
-RENAMED = ("feed", "loss", "optimizer", "eval_metrics_fn", "callbacks", "custom_data_reader")
 REQUIREMENTS = "requirements.txt"
 
 

@@ -1,4 +1,4 @@
-"""Blocks: the arrays that `feed` makes of a run of rows, ready to be cut into minibatches.
+"""Blocks: the arrays that a program makes of a run of rows, ready to be cut into minibatches.
 
 A training task is one block, because its rows are permuted together; evaluation and prediction stream their tasks
 block by block.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from edl.data import Reader
-from edl.errors import JobError
 from edl.nn.structure import (
     Array,
     Features,
@@ -26,6 +25,7 @@ from edl.program import Mode, Program
 from edl.spec import source_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
+from edl.worker.inputs import given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ _NO_LABELS = np.empty(0, dtype=np.float32)
 
 
 class Arrays(NamedTuple):
-    """What `feed` gives of some rows. labels: of no rows in prediction. weights: None counts each row once."""
+    """What the program gives of some rows. labels: of no rows in prediction. weights: None counts each row once."""
 
     features: Features
     labels: Array
@@ -47,11 +47,11 @@ class Arrays(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rows as arrays, and as the reader gave them."""
+    """Rows as arrays; batch: as the reader gave them, which prediction needs."""
 
     rows: int
     arrays: Arrays
-    batch: pa.RecordBatch
+    batch: pa.RecordBatch | None
 
     def part(self, first: int, last: int) -> Arrays:
         """The arrays of the rows [first, last), without a copy."""
@@ -67,7 +67,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Reads rows and feeds them to the program."""
+    """Reads rows and has the program make arrays of them."""
 
     program: Program
     reader: Reader
@@ -92,23 +92,14 @@ class Blocks:
             yield self.read(start, min(start + rows, task.end), mode)
 
     def read(self, start: int, end: int, mode: Mode) -> Block:
-        """The rows [start, end). JobError: the reader gives another number of rows, or feed no arrays of that many."""
-        batch = _one_batch(self.reader, start, end, self._columns(mode))
-        given = self.program.call("feed", batch, mode)
-        if not isinstance(given, tuple) or len(given) not in (2, 3):
-            raise JobError(
-                f"feed in {self.program.file} gives {_described(given)}; it must return (features, labels) "
-                "or (features, labels, weights)",
-                hint="labels are None in the mode predict",
-            )
-        features, labels, weights = given if len(given) == 3 else (*given, None)
-        rows = end - start
-        features = checked_features(features, rows)
+        """The rows [start, end). JobError: the reader or the program gives another number of rows, or no arrays."""
+        fed = given(self.program, self.reader, start, end, mode, self._columns(mode))
+        rows, by = end - start, fed.by
+        features = checked_features(fed.features, rows, by)
         if mode == "predict":
-            return Block(rows, Arrays(features, _NO_LABELS, None), batch)
-        return Block(
-            rows, Arrays(features, checked_labels(labels, rows), checked_weights(weights, rows)), batch
-        )
+            return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
+        labels = checked_labels(fed.labels, rows, by)
+        return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
     def _columns(self, mode: Mode) -> Sequence[str] | None:
         """The columns that the compiler's program reads; an edited one may read any."""
@@ -120,19 +111,3 @@ class Blocks:
             return list(dict.fromkeys([*names, *spec.output.keep]))
         weight = spec.weights.column if spec.weights else ""
         return list(dict.fromkeys([*names, spec.label.column, *([weight] if weight else [])]))
-
-
-def _described(value: object) -> str:
-    return f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a {type(value).__name__}"
-
-
-def _one_batch(reader: Reader, start: int, end: int, columns: Sequence[str] | None) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    batches = list(reader.read(start, end, columns))
-    rows = sum(batch.num_rows for batch in batches)
-    if rows != end - start:
-        raise JobError(f"the reader gave {rows} rows for the range [{start}, {end})")
-    return (
-        batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-    )

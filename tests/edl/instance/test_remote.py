@@ -46,6 +46,42 @@ def feed(batch, mode):
 def eval_metrics_fn():
     return {"rmse": metrics.RMSE()}
 """
+DATASET = """
+
+from torch.utils.data import Dataset
+
+
+class Lines(Dataset):
+    def __init__(self, batches, mode):
+        self.rows = [feed(batch, mode) for batch in batches]
+
+    def __len__(self):
+        return sum(len(x) for x, _ in self.rows)
+
+    def __getitem__(self, row):
+        x, y = self.rows[0]
+        return x[row], None if y is None else y[row]
+
+
+def rows_of(reader, start, end, mode):
+    return Lines(reader.read(start, end), mode)
+"""
+STREAM = """
+
+from torch.utils.data import DataLoader, IterableDataset
+
+
+class Lines(IterableDataset):
+    def __init__(self, batches, mode):
+        self.batches, self.mode = batches, mode
+
+    def __iter__(self):
+        return (feed(batch, self.mode) for batch in self.batches)
+
+
+def rows_of(batches, mode):
+    return DataLoader(Lines(batches, mode), batch_size=None)
+"""
 
 
 @pytest.fixture
@@ -95,3 +131,28 @@ def test_a_module_of_a_zoo_is_trained_and_measured_by_workers(
     alone = output(capsys, *use)
     assert alone == output(capsys, *use, "--num_workers", 2)
     assert float(dict(line.split() for line in alone.splitlines())["rmse"]) < 1.0
+
+
+@pytest.mark.parametrize(("way", "source"), [("dataset", DATASET), ("stream", STREAM)])
+def test_rows_that_come_by_a_loader_of_pytorch_give_the_same_with_workers(
+    way: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = source.replace("rows_of", way).replace("feed(", "arrays(")
+    (tmp_path / f"plain_{way}.py").write_text(MODULE)
+    (tmp_path / f"loading_{way}.py").write_text(MODULE.replace("def feed(", "def arrays(") + source)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("x,y\n" + "".join(f"{x / 100},{3 * x / 100 + 1}\n" for x in range(400)))
+    tasks = ("--minibatch_size", 50, "--num_minibatches_per_task", 2)
+    train = ("--training_data", rows, "--num_epochs", 5, *tasks, "--output", tmp_path / "m.zip")
+    use = ("--weights", tmp_path / "m.zip")
+
+    def told(module: str, workers: int) -> list[str]:
+        model = ("--model_zoo", tmp_path, "--model_def", f"{module}.custom_model")
+        served = ("--num_workers", workers) if workers else ()
+        return [
+            output(capsys, "train", *model, *train, *served),
+            output(capsys, "evaluate", *model, "--validation_data", rows, *use, *served),
+            output(capsys, "predict", *model, "--prediction_data", rows, *use, *served),
+        ]
+
+    assert told(f"plain_{way}", 0) == told(f"loading_{way}", 0) == told(f"loading_{way}", 1)
