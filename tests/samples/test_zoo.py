@@ -100,6 +100,41 @@ def test_iris_with_held_out_rows_ends_when_its_own_callback_says_so(data: Path, 
     assert "measured on the validation rows" in trained.stderr
 
 
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small click log, in which pairs of ids are seen often."""
+    folder = tmp_path_factory.mktemp("clicks")
+    size = ("--rows", "20000", "--ids", "50")
+    subprocess.run(
+        [sys.executable, ZOO / "click_log" / "generate.py", folder, *size], check=True, timeout=120
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("module", "params", "least", "most"),
+    [
+        ("torch_deepfm.DeepFM", "linear=True", 0.62, 0.7),
+        ("torch_deepfm.DeepFM", "", 0.75, 1.0),
+        ("torch_wide_deep.WideDeep", "", 0.73, 1.0),
+        ("keras_deepfm.custom_model", "linear=True", 0.62, 0.7),
+        ("keras_deepfm.custom_model", "", 0.75, 1.0),
+        ("keras_wide_deep.custom_model", "", 0.73, 1.0),
+    ],
+)
+def test_models_of_pairs_find_in_a_click_log_what_a_linear_one_cannot(
+    module: str, params: str, least: float, most: float, clicks: Path, tmp_path: Path
+) -> None:
+    trained = run(
+        *("train", "--model_zoo", ZOO, "--model_def", f"click_log.{module}", "--model_params", params),
+        *("--training_data", clicks / "train.parquet", "--validation_data", clicks / "test.parquet"),
+        *("--num_epochs", "4", "--minibatch_size", "64"),
+        cwd=tmp_path,
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert least < figures(trained.stdout)["auc"] < most
+
+
 def test_an_error_of_a_module_is_its_own_line(data: Path, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(
         (ZOO / "iris" / "torch_dnn.py").read_text().replace("return F.cross", "return 1 / 0, F.cross")

@@ -23,11 +23,7 @@ class DeepFM(nn.Module):
         if linear:
             return
         self.vectors = Embedding("vectors", dim, num_ids=FIELDS * IDS)
-        layers, width = [nn.Flatten()], FIELDS * dim
-        for units in hidden_units:
-            layers += [nn.Linear(width, units), nn.ReLU()]
-            width = units
-        self.deep = nn.Sequential(*layers, nn.Linear(width, 1))
+        self.deep = network(FIELDS * dim, hidden_units)
 
     def forward(self, ids):
         log_odds = self.weights(ids) + self.bias
@@ -35,6 +31,15 @@ class DeepFM(nn.Module):
             return log_odds
         vectors = self.vectors(ids)
         return log_odds + products(vectors) + self.deep(vectors)
+
+
+def network(width, hidden_units):
+    """From vectors (n, fields, dim) of `width` numbers together to (n, 1)."""
+    layers = [nn.Flatten()]
+    for units in hidden_units:
+        layers += [nn.Linear(width, units), nn.ReLU()]
+        width = units
+    return nn.Sequential(*layers, nn.Linear(width, 1))
 
 
 def products(vectors):
