@@ -1,0 +1,150 @@
+"""Async: a push moves the parameters when it comes, once."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from edl.ps import messages as say
+from edl.ps.channel import GenerationError
+from tests.edl.ps.serving import SECONDS, definition, first_values, progress, trained
+
+MODEL = definition()
+ROWS = {"items": (np.array([1, 2, 3]), np.ones((3, 4), np.float32))}
+
+
+def gradients() -> dict[str, np.ndarray]:
+    return {name: np.ones_like(value) for name, value in first_values().items()}
+
+
+def test_a_push_that_is_repeated_is_applied_once() -> None:
+    with trained(2, MODEL) as servers:
+        for _ in range(3):
+            answers = servers.push(MODEL, gradients(), ROWS, sequence=1)
+            assert [answer.version.step for answer in answers] == [1, 1]
+        found = servers.pull(MODEL, {"items": ROWS["items"][0]})
+    np.testing.assert_allclose(found["items"], -0.1)
+    np.testing.assert_allclose(found["kernel"], first_values()["kernel"] - 0.1)
+
+
+def test_a_push_of_an_earlier_start_of_the_instance_is_not_applied() -> None:
+    with trained(1, MODEL) as servers:
+        servers.push(MODEL, gradients(), ROWS, incarnation=1, sequence=1)
+        servers.push(MODEL, gradients(), ROWS, incarnation=0, sequence=7)
+        assert servers.push(MODEL, gradients(), ROWS, incarnation=1, sequence=2)[0].version.step == 2
+
+
+def test_copies_of_a_push_that_come_at_once_are_applied_once() -> None:
+    with trained(1, MODEL) as servers:
+        threads = [
+            threading.Thread(target=servers.push, args=(MODEL, gradients(), ROWS), kwargs={"sequence": 1})
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        assert servers.call(0, say.Status(), say.Figures)[0].version.step == 1
+
+
+def test_pushes_of_many_workers_are_all_applied() -> None:
+    def work(instance: str) -> None:
+        for sequence in range(1, 21):
+            servers.push(MODEL, gradients(), ROWS, instance=instance, sequence=sequence, rate=0.125)
+
+    with trained(2, MODEL) as servers:
+        threads = [threading.Thread(target=work, args=(f"worker-{i}",)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+        found = servers.pull(MODEL, {"items": ROWS["items"][0]})
+    assert (found["items"] == -10).all()
+
+
+def test_a_push_under_a_revoked_lease_is_not_applied() -> None:
+    with trained(1, MODEL) as servers:
+        servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
+        revoked, _ = servers.call(0, say.Revoke(0, (4, 5)), say.Revoked)
+        assert revoked.progress == (progress(4, 10),)
+        before = servers.pull(MODEL, {})
+        (answer,) = servers.push(MODEL, gradients(), ROWS, progress=progress(4, 20))
+        assert answer.revoked and answer.version.step == 1
+        np.testing.assert_array_equal(servers.pull(MODEL, {})["kernel"], before["kernel"])
+        assert servers.call(0, say.Revoke(0, (4,)), say.Revoked)[0].progress == (progress(4, 10),)
+
+
+def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back() -> None:
+    with trained(2, MODEL) as servers:
+        for name, rows, value in (("worker-0", 30, 1), ("worker-1", 10, 5)):
+            state = np.full(2, value, np.float32)
+            servers.push(
+                MODEL,
+                gradients(),
+                ROWS,
+                instance=name,
+                sequence=1,
+                count=rows,
+                state=state,
+                private=name.encode(),
+            )
+        assert servers.pull(MODEL, {})["state"].tolist() == [2, 2]
+        for name, expected in (("worker-1", b"worker-1"), ("worker-2", b"")):
+            pulled, _ = servers.call(0, say.Pull(0, state=True, instance=name), say.Pulled)
+            assert pulled.private == expected
+
+
+def test_a_push_of_the_state_alone_is_no_step() -> None:
+    with trained(1, MODEL) as servers:
+        push = say.Push(0, "worker-0", 0, 1, 0.1, 0, state=True)
+        servers.call(0, push, say.Pushed, [np.empty(0, np.float32), np.ones(2, np.float32)])
+        pulled, (state,) = servers.call(0, say.Pull(0, state=True), say.Pulled)
+        assert (pulled.version.step, state.tolist()) == (0, [1, 1])
+
+
+def test_rows_alone_leave_the_parameters_where_they_are() -> None:
+    with trained(1, MODEL) as servers:
+        push = say.Push(0, "worker-0", 0, 1, 0.1, 10, ("items",))
+        servers.call(0, push, say.Pushed, [np.empty(0, np.float32), *ROWS["items"]])
+        found = servers.pull(MODEL, {"items": ROWS["items"][0]})
+    np.testing.assert_array_equal(found["kernel"], first_values()["kernel"])
+    np.testing.assert_allclose(found["items"], -0.1)
+
+
+def test_who_waits_for_a_step_is_answered_by_the_push_that_makes_it() -> None:
+    with trained(1, MODEL) as servers:
+        pull = say.Pull(0, dense=True, at_least=1, wait_secs=SECONDS)
+        pending = servers.channels[0].begin(pull, (), SECONDS)
+        servers.push(MODEL, gradients(), {})
+        pulled, _ = pending.result(say.Pulled)
+        assert pulled.version.step == 1
+
+
+def test_who_waits_in_vain_gets_what_there_is() -> None:
+    with trained(1, MODEL) as servers:
+        pulled, _ = servers.call(0, say.Pull(0, dense=True, at_least=5, wait_secs=0.01), say.Pulled)
+        assert pulled.version.step == 0
+
+
+def test_who_waits_when_the_generation_ends_is_refused() -> None:
+    with trained(1, MODEL) as servers:
+        pending = servers.channels[0].begin(say.Pull(0, at_least=1, wait_secs=SECONDS), (), SECONDS)
+        servers.call(0, say.Status(), say.Figures)
+        servers.generation = 1
+        servers.arrange()
+        with pytest.raises(GenerationError):
+            pending.result(say.Pulled)
+
+
+def test_arranging_again_changes_nothing_but_addresses() -> None:
+    with trained(2, MODEL) as servers:
+        servers.push(MODEL, gradients(), ROWS)
+        servers.replace(1)
+        servers.arrange(lives=(0, 1))
+        arranged, _ = servers.call(0, say.Arrange(0, 0, 0, servers.addresses, say.Mode()), say.Arranged)
+        assert arranged == say.Arranged(say.Version(0, 0, 1), defined=True, open=True)
+        earlier = say.Arrange(1, 0, 0, servers.addresses, say.Mode())
+        with pytest.raises(GenerationError):
+            servers.call(1, earlier, say.Arranged)
