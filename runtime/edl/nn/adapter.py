@@ -7,15 +7,15 @@ is the local strategy's fast path: many steps in one call, compiled, without a w
 Parameters are named by position (`3.kernel`, or PyTorch's own paths), so that the same program gives the same names
 in every process. Non-trainable state (BatchNorm) counts among the weights; seeds do not.
 
-What a strategy moves between processes, as NumPy arrays by name: the trainable parameters, the buffers, which are the
-non-trainable numbers among the weights (BatchNorm), and the rows of tables, from which `gradients` may be handed those
-that it needs.
+What a strategy moves between processes, as NumPy arrays by name: the trainable parameters, and the buffers, which are
+the non-trainable numbers that move while a model is trained (BatchNorm). `gradients` may be handed the rows that it
+needs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from edl.errors import JobError
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, Tables
-from edl.nn.structure import Array, Features
+from edl.nn.structure import Array, Features, map_arrays
 
 Floats = npt.NDArray[np.float32]
 
@@ -42,6 +42,21 @@ class Minibatches(NamedTuple):
     size: int
     weights: Floats | None = None
     rates: Floats | None = None
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.labels) // self.size)
+
+    def minibatch(self, number: int) -> Minibatches:
+        """One of them, counted from 0, without a copy."""
+        some = slice(number * self.size, (number + 1) * self.size)
+        return Minibatches(
+            map_arrays(lambda array: array[some], self.features),
+            self.labels[some],
+            self.size,
+            None if self.weights is None else self.weights[some],
+            None if self.rates is None else self.rates[number : number + 1],
+        )
 
 
 class Adapter(Protocol):
@@ -103,7 +118,7 @@ class Adapter(Protocol):
         ...
 
     def get_buffers(self) -> dict[str, Floats]:
-        """Copies of the non-trainable weights that are floats, as float32."""
+        """Copies of the non-trainable weights that are floats, or counters, as float32."""
         ...
 
     def set_buffers(self, values: Mapping[str, Array]) -> None: ...
@@ -175,6 +190,17 @@ def check_losses(losses: tuple[int | None, ...]) -> None:
 
 def refuse_weights_for_scalar() -> JobError:
     return JobError("rows cannot be weighted: loss gives one value in all", hint="return one value per row")
+
+
+def is_buffer(dtype: str, shape: Sequence[int]) -> bool:
+    """Whether a non-trainable weight is a buffer: floats, and counters; tables of integers do not move."""
+    return np.dtype(dtype).kind == "f" or (np.dtype(dtype).kind in "iu" and not shape)
+
+
+def stored_as(dtype: str, values: Array) -> Array:
+    """float32 numbers as a buffer has them; the mean of counters is a counter."""
+    whole = np.dtype(dtype).kind in "iu"
+    return (np.rint(values) if whole else np.asarray(values)).astype(dtype)
 
 
 def packed(arrays: Iterable[Array]) -> bytes:

@@ -28,8 +28,10 @@ from edl.nn.adapter import (
     check_fit,
     check_losses,
     check_outputs,
+    is_buffer,
     packed,
     refuse_weights_for_scalar,
+    stored_as,
     unpacked,
 )
 from edl.nn.keras_rows import check_elsewhere, clipped, row_optimizer, with_rows_inside
@@ -195,7 +197,7 @@ class KerasAdapter:
 
     def set_buffers(self, values: Mapping[str, Array]) -> None:
         for name, variable in self._buffers().items():
-            variable.assign(values[name])
+            variable.assign(stored_as(variable.dtype, values[name]))
 
     def get_random(self) -> bytes:
         return packed(variable.numpy() for variable in self._generators())
@@ -227,7 +229,7 @@ class KerasAdapter:
         return {
             name: weight
             for name, weight in zip(self._names, self.model.weights, strict=True)
-            if id(weight) not in moving and tf.as_dtype(weight.dtype).is_floating
+            if id(weight) not in moving and is_buffer(weight.dtype, weight.shape)
         }
 
     def _generators(self) -> list[Any]:

@@ -27,8 +27,10 @@ from edl.nn.adapter import (
     check_fit,
     check_losses,
     check_outputs,
+    is_buffer,
     packed,
     refuse_weights_for_scalar,
+    stored_as,
     unpacked,
 )
 from edl.nn.rows.rules import Optimizer
@@ -173,7 +175,8 @@ class TorchAdapter:
 
     def set_buffers(self, values: Mapping[str, Array]) -> None:
         for name, tensor in self._buffers().items():
-            np.copyto(tensor.numpy(), values[name])
+            array = tensor.numpy()
+            np.copyto(array, stored_as(array.dtype.name, values[name]))
 
     def get_random(self) -> bytes:
         return packed([torch.get_rng_state().numpy()])
@@ -238,7 +241,7 @@ class TorchAdapter:
         return {
             name: tensor.detach()
             for name, tensor in state.items()
-            if id(tensor) not in moving and tensor.is_floating_point()
+            if id(tensor) not in moving and is_buffer(str(tensor.dtype).removeprefix("torch."), tensor.shape)
         }
 
     def _block_of(self, features: Features, *, train: bool) -> _Block:
@@ -318,9 +321,7 @@ class _Block:
 
     def __init__(self, fetched: Fetched, train: bool) -> None:
         self.places = [as_tensors(places) for places in fetched.places]
-        self.rows = {
-            name: torch.from_numpy(block).requires_grad_(train) for name, block in fetched.blocks.items()
-        }
+        self.rows = {name: _tensor(block).requires_grad_(train) for name, block in fetched.blocks.items()}
         self._ids = fetched.ids
 
     def gradients(self) -> dict[str, RowGradients]:

@@ -58,6 +58,16 @@ class Pending:
             raise AwayError("the call to a parameter server was cancelled") from None
         return wire.decode(payload, kind)
 
+    def wait(self, seconds: float) -> bool:
+        """Whether the call has ended, after so long at most."""
+        try:
+            self._future.exception(timeout=seconds)
+        except grpc.FutureTimeoutError:
+            return False
+        except grpc.FutureCancelledError:
+            pass
+        return True
+
     def cancel(self) -> None:
         self._future.cancel()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edl.errors import JobError, did_you_mean
-from edl.nn.rows import Copied, Optimizer, RowTable, TableSpec, distinct_ids
+from edl.nn.rows import Copied, Optimizer, RowTable, TableSpec, added
 from edl.nn.rows.table import Floats, Ids
 from edl.ps.dense import FlatCopy, FlatParameters
 from edl.ps.messages import Definition
@@ -110,19 +110,8 @@ def mean(pushes: Sequence[Gradients]) -> Gradients:
             for push, share in zip(pushes, shares, strict=True)
             if name in push.tables
         ]
-        tables[name] = _summed(parts)
+        tables[name] = RowGradients(*added(parts))
     return Gradients(sum(flats[1:], flats[0]) if flats else pushes[0].flat, tables, pushes[0].rate, rows)
-
-
-def _summed(parts: Sequence[tuple[Ids, Floats]]) -> RowGradients:
-    """Gradients of an id that several have, added up in their order."""
-    ids, places = distinct_ids(np.concatenate([ids for ids, _ in parts]))
-    values = np.zeros((len(ids), parts[0][1].shape[1]), np.float32)
-    at = 0
-    for own, gradients in parts:  # ids of one part are distinct
-        values[places[at : at + len(own)]] += gradients
-        at += len(own)
-    return RowGradients(ids, values)
 
 
 def warm_up() -> None:

@@ -85,7 +85,6 @@ class Worker:
     draining: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = None
     after_steps: Callable[[Report], None] = lambda done: None
-    _pace: Pace = field(default_factory=Pace)
     _leaving: bool = False
     _unsettled: deque[tuple[int, Report]] = field(
         default_factory=deque
@@ -98,10 +97,11 @@ class Worker:
         loss is no number any more.
         """
         meter = Meter(self.observer, "training", total, epochs=training.epochs)
+        pace = Pace(group=self.strategy.group)
         with self._read_ahead(training) as blocks:
             for item in blocks:
                 if item is not None:
-                    self._attempt(item[0], partial(self._train, *item, training, meter))
+                    self._attempt(item[0], partial(self._train, *item, training, pace, meter))
                     self._report_settled()
                 elif not self.source.pending:
                     self._flush()
@@ -201,12 +201,14 @@ class Worker:
             except Exception as error:
                 yield task, error
 
-    def _train(self, task: Task, block: Block | Exception, training: Training, meter: Meter) -> Report:
+    def _train(
+        self, task: Task, block: Block | Exception, training: Training, pace: Pace, meter: Meter
+    ) -> Report:
         if isinstance(block, Exception):
             raise block
         done = Report(task)
         size = training.batch_size
-        for first, last in self._pace.pieces(task.skip, block.rows, size):
+        for first, last in pace.pieces(task.skip, block.rows, size):
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(done)

@@ -23,9 +23,11 @@ class VoidError(Exception):
 
 
 class Strategy(Protocol):
-    """step: optimizer steps that the parameters have taken, as far as is known here."""
+    """step: optimizer steps that the parameters have taken, as far as is known here. group: minibatches that are best
+    handed in together."""
 
     step: int
+    group: int
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         """A step for each minibatch, in order; their mean losses.
@@ -63,6 +65,8 @@ class Strategy(Protocol):
 class Local:
     """All steps here, many of them in one compiled call. kept: weights of the best epoch."""
 
+    group = 1
+
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self.step = 0
@@ -70,8 +74,7 @@ class Local:
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         if rates is not None:
-            steps = -(-len(rows.labels) // rows.size)
-            rows = rows._replace(rates=rates(self.step, steps))
+            rows = rows._replace(rates=rates(self.step, rows.steps))
         losses = self._adapter.train(rows)
         self.step += len(losses)
         return losses

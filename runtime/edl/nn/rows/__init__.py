@@ -1,11 +1,11 @@
 """Row tables: embeddings outside of the model's graph. No framework is imported here.
 
 A model of a few million embedding rows touches a few thousand in a minibatch; inside the graph a step costs as much as
-the whole table. A `RowTable` keeps the rows in the process (or, one day, on a parameter server); a step gets the rows
+the whole table. A `RowTable` keeps the rows in the process (or parameter servers keep them); a step gets the rows
 of its minibatch as an argument, and their gradient moves them.
 """
 
 from edl.nn.rows.rules import Optimizer
-from edl.nn.rows.table import Copied, Initial, RowTable, Stored, TableSpec, distinct_ids
+from edl.nn.rows.table import Copied, Initial, RowTable, Stored, TableSpec, added, distinct_ids
 
-__all__ = ["Copied", "Initial", "Optimizer", "RowTable", "Stored", "TableSpec", "distinct_ids"]
+__all__ = ["Copied", "Initial", "Optimizer", "RowTable", "Stored", "TableSpec", "added", "distinct_ids"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -271,6 +272,17 @@ def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
     found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
     count = kernels.distinct(ids, places, found)
     return found[:count], places
+
+
+def added(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
+    """Gradients (n, dim) of ids (n,), distinct within each part: those of all parts, each id once, added in order."""
+    ids, places = distinct_ids(np.concatenate([ids for ids, _ in parts]))
+    sums = np.zeros((len(ids), parts[0][1].shape[1]), np.float32)
+    at = 0
+    for own, gradients in parts:
+        sums[places[at : at + len(own)]] += gradients
+        at += len(own)
+    return ids, sums
 
 
 def _compiled() -> Any:

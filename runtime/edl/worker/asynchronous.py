@@ -1,0 +1,189 @@
+"""Asynchronous training: every push is a step, and nobody waits for anybody.
+
+    pull rows 1 ──┐   push 0, pull rows 2 ──┐   push 1, pull rows 3 ──┐
+      compute 0 ──┴──────────── compute 1 ──┴──────────── compute 2 ──┴── …
+
+While a minibatch is computed, the gradients of the one before travel, and the rows of the next. So a minibatch is
+computed on parameters that lack this worker's last push, and whatever others pushed meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edl.nn.adapter import Adapter, Floats, Minibatches
+from edl.nn.rows import Stored, added
+from edl.nn.rows.table import Ids
+from edl.nn.rows.tables import Need, RowGradients
+from edl.tasks.task import Report
+from edl.worker.parameter_server import OnServers, after, progress
+from edl.worker.parameters import Parameters, PullCall, Pulled, Push, PushCall, Pushed
+from edl.worker.rates import Rates
+from edl.worker.servers import ParameterServers
+from edl.worker.strategy import VoidError
+
+
+class Pushing(OnServers):
+    """Pushes go one after another; what was trained is settled when they are answered."""
+
+    def __init__(
+        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, folder: Path
+    ) -> None:
+        super().__init__(adapter, parameters, servers, folder)
+        self._pushing: PushCall | None = None
+        self._sent = self._answered = 0
+
+    def mark(self) -> int:
+        return self._sent
+
+    def settled(self, mark: int) -> bool:
+        if mark > self._answered and self._pushing is not None and self._pushing.answered:
+            with contextlib.suppress(VoidError):  # who asks knows which tasks are void
+                self._settle()
+        return mark <= self._answered
+
+    def flush(self) -> None:
+        self._settle()
+
+    def _forget(self) -> None:
+        self._pushing = None
+        self._answered = self._sent
+
+    def _push(self, push: Push, following: Need | None) -> PushCall:
+        """Begin a push, with the pull of what a following minibatch needs; the one before is answered."""
+        self._pushing = self._parameters.push(push, following.ids if following else None)
+        self._sent += 1
+        return self._pushing
+
+    def _settle(self) -> Pushed | None:
+        """Wait for the push that is under way; None: there is none."""
+        if self._pushing is None:
+            return None
+        found = self._pushing.result()
+        self._pushing = None
+        self._answered = self._sent
+        self.step = max(self.step, found.step)
+        return found
+
+    def _taken(self) -> Pulled | None:
+        """What came with the last push. VoidError: its lease is void."""
+        found = self._settle()
+        if found is not None and not found.counts:
+            raise VoidError
+        return found.pulled if found is not None else None
+
+
+class Asynchronous(Pushing):
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        self._ready()
+        tables = self._adapter.tables
+        keys = tables.keys(rows.features)
+
+        def need(number: int) -> Need | None:
+            start = number * rows.size
+            return tables.need(keys, start, start + rows.size) if number < rows.steps else None
+
+        losses = []
+        now, following = need(0), need(1)
+        pulled: Pulled | None = self._parameters.pull(now.ids if now else {}).result()
+        pulling: PullCall | None = self._parameters.pull(following.ids) if following else None
+        self._settle()
+        for number in range(rows.steps):
+            assert now is not None and pulled is not None  # noqa: S101 - there is another minibatch
+            some, step = rows.minibatch(number), pulled.step
+            found = self._gradients(pulled, now, some)
+            losses.append(found.loss)
+            done = after(done, some, found.loss)
+            if pulling is not None:
+                pulled, pulling = pulling.result(), None
+            else:
+                pulled = self._taken()
+            now, following = following, need(number + 2)
+            state = self._state()
+            push = Push(found.values, self._rate(step, rates), len(some.labels), progress(done), state)
+            self._push(push, following)
+        return np.array(losses, np.float32)
+
+
+class LocalSteps(Pushing):
+    """`group` minibatches at a time: what they need is pulled once, the job's optimizer takes a step with each on local
+    copies, and the sum of their gradients is pushed as one.
+
+    Rows are moved in the model's own tables, which begin anew with each group.
+    """
+
+    def __init__(
+        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, folder: Path, group: int
+    ) -> None:
+        super().__init__(adapter, parameters, servers, folder)
+        self.group = group
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        self._ready()
+        tables = self._adapter.tables
+        keys = tables.keys(rows.features)
+        size = self.group * rows.size
+
+        def need(first: int) -> Need | None:
+            start = first * rows.size
+            return tables.need(keys, start, start + size) if first < rows.steps else None
+
+        losses: list[float] = []
+        now = need(0)
+        pulled: Pulled | None = self._parameters.pull(now.ids if now else {}).result()
+        self._settle()
+        for first in range(0, rows.steps, self.group):
+            assert now is not None and pulled is not None  # noqa: S101 - there is another group
+            step = pulled.step
+            self._begin(pulled, now)
+            sums = _Sums()
+            before = done.rows
+            for number in range(first, min(first + self.group, rows.steps)):
+                some = rows.minibatch(number)
+                found = self._adapter.gradients(some.features, some.labels, some.weights)
+                sums.add(found.values)
+                losses.append(found.loss)
+                done = after(done, some, found.loss)
+                rate = self._rate(step + number - first, rates)
+                if rates is not None:
+                    self._adapter.set_learning_rate(rate)
+                self._adapter.apply(found.values)
+            now = need(first + self.group)
+            rate, state = self._rate(step, rates), self._state()
+            self._push(Push(sums.values(), rate, done.rows - before, progress(done), state), now)
+            pulled = self._taken() if now is not None else None
+        return np.array(losses, np.float32)
+
+    def _begin(self, pulled: Pulled, need: Need) -> None:
+        """Local copies of what was pulled."""
+        self._take(pulled)
+        orders = {id(ids): np.argsort(ids) for ids in need.ids.values()}
+        for name, ids in need.ids.items():
+            order, table = orders[id(ids)], self._adapter.tables.tables[name]
+            slots = np.empty((len(ids), 0, table.spec.dim), np.float32)
+            table.load(Stored(ids[order], pulled.blocks[name][order], slots, 0))
+
+
+class _Sums:
+    """Gradients of several minibatches, added up."""
+
+    def __init__(self) -> None:
+        self._dense: dict[str, Floats] = {}
+        self._rows: dict[str, list[tuple[Ids, Floats]]] = {}
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            if isinstance(value, RowGradients):
+                self._rows.setdefault(name, []).append((value.ids, np.asarray(value.values)))
+            elif name in self._dense:
+                self._dense[name] += np.asarray(value)
+            else:
+                self._dense[name] = np.asarray(value).copy()
+
+    def values(self) -> dict[str, Any]:
+        return {**self._dense, **{name: RowGradients(*added(parts)) for name, parts in self._rows.items()}}

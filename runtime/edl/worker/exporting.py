@@ -1,0 +1,96 @@
+"""The weights of a model on servers, as they go into its archive: the rows of a table piece by piece.
+
+Each server has its rows by ascending id; they are merged, so that the archive is the one that a single process writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edl.models.weights import Kind, Stream
+from edl.nn.adapter import Adapter
+from edl.nn.rows.table import Floats, Ids
+from edl.nn.structure import Array
+from edl.ps import messages as say
+from edl.worker.parameters import Parameters
+from edl.worker.servers import Calls, ParameterServers, Request
+
+CHUNK = 65_536  # rows of one server in memory
+
+
+def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers) -> Stream:
+    """The adapter's own weights, and the rows of its tables from the servers; nobody trains meanwhile."""
+    of_tables = adapter.tables.get_weights()
+    own = {name: array for name, array in adapter.get_weights().items() if name not in of_tables}
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
+    for spec in parameters.definition.tables:
+        rows = _rows(servers, spec.name)
+        kinds[f"{spec.name}:ids"] = Kind(np.dtype(np.int64), (rows,))
+        kinds[f"{spec.name}:rows"] = Kind(np.dtype(np.float32), (rows, spec.dim))
+        kinds[f"{spec.name}:seed"] = Kind(np.dtype(np.int64), (1,))
+
+    def pieces() -> Iterator[tuple[str, Array]]:
+        yield from own.items()
+        for spec in parameters.definition.tables:
+            yield f"{spec.name}:seed", np.array([parameters.definition.seed], np.int64)
+            for ids, rows in merged([_Shard(servers, server, spec.name) for server in range(len(servers))]):
+                yield f"{spec.name}:ids", ids
+                yield f"{spec.name}:rows", rows
+
+    return Stream(kinds, pieces())
+
+
+def _rows(servers: ParameterServers, table: str) -> int:
+    """Of the table, on all servers."""
+    header = say.Export(servers.generation, table, limit=1)
+    answers = servers.call({server: Request(header) for server in range(len(servers))}, say.Exported)
+    return sum(answer.total for answer, _ in answers.values())
+
+
+class _Shard:
+    """The rows of one server, a chunk in hands and the next on its way. ids, rows: of the chunk."""
+
+    def __init__(self, servers: ParameterServers, server: int, table: str) -> None:
+        self._servers = servers
+        self._server = server
+        self._table = table
+        self._next: Calls[say.Exported] | None = None
+        self.ids: Ids = np.empty(0, np.int64)
+        self.rows: Floats = np.empty((0, 1), np.float32)
+        self._ask(None)
+        self.advance()
+
+    def advance(self) -> None:
+        """Take the next chunk; one without ids is the end."""
+        self.ids = self.ids[:0]
+        if self._next is None:
+            return
+        header, (self.ids, self.rows) = self._next.results()[self._server]
+        self._next = None
+        if header.more:
+            self._ask(int(self.ids[-1]))
+
+    def _ask(self, after: int | None) -> None:
+        header = say.Export(self._servers.generation, self._table, after, CHUNK)
+        self._next = self._servers.begin({self._server: Request(header)}, say.Exported)
+
+    def take(self, last: int) -> tuple[Ids, Floats]:
+        """Those of the chunk up to the id `last`."""
+        count = int(np.searchsorted(self.ids, last, side="right"))
+        found = self.ids[:count], self.rows[:count]
+        self.ids, self.rows = self.ids[count:], self.rows[count:]
+        if not len(self.ids):
+            self.advance()
+        return found
+
+
+def merged(shards: list[_Shard]) -> Iterator[tuple[Ids, Floats]]:
+    """All rows by ascending id: at each turn those that no later chunk can come before."""
+    while shards := [shard for shard in shards if len(shard.ids)]:
+        last = min(int(shard.ids[-1]) for shard in shards)
+        parts = [shard.take(last) for shard in shards]
+        ids = np.concatenate([ids for ids, _ in parts])
+        order = np.argsort(ids)
+        yield ids[order], np.concatenate([rows for _, rows in parts])[order]

@@ -1,0 +1,39 @@
+"""Which strategy a job with parameter servers asks for."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from edl.nn import Adapter
+from edl.spec import Cluster
+from edl.worker.asynchronous import Asynchronous, LocalSteps
+from edl.worker.parameter_server import OnServers
+from edl.worker.parameters import Parameters, Weights
+from edl.worker.servers import ParameterServers, Whereabouts
+from edl.worker.synchronous import Synchronous
+
+
+def on_servers(
+    cluster: Cluster,
+    adapter: Adapter,
+    source: Whereabouts,
+    token: str,
+    instance: tuple[str, int],
+    *,
+    start: Weights,
+    folder: Path,
+    leaving: threading.Event,
+) -> OnServers:
+    """The strategy of one worker. instance: its name and incarnation. For the others see `Parameters`, `OnServers`.
+
+    JobError: servers cannot hold the model, or follow its optimizer.
+    """
+    servers = ParameterServers(source, token, leaving)
+    parameters = Parameters(adapter, servers, *instance, start)
+    if cluster.strategy == "sync":
+        size, alone = cluster.grads_to_wait, cluster.workers == 1
+        return Synchronous(adapter, parameters, servers, folder, size, alone=alone)
+    if cluster.local_steps > 1:
+        return LocalSteps(adapter, parameters, servers, folder, cluster.local_steps)
+    return Asynchronous(adapter, parameters, servers, folder)

@@ -1,0 +1,170 @@
+"""Training on parameters that servers hold: what its modes have in common.
+
+    asynchronous   push what was computed, whatever the others do; each push is a step
+    local_steps    some steps on copies, and their gradients together as one push
+    synchronous    a step is the mean of gradients that were computed on the same parameters
+
+The servers may be replaced, or go back to a cut, at any moment: calls are repeated, or end with `VoidError`; then the
+next call of a strategy finds the servers again (`_ready`), and goes on from what they have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from edl.models.weights import Weights
+from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
+from edl.nn.rows.table import Ids
+from edl.nn.rows.tables import Fetched, Need
+from edl.ps import cuts
+from edl.ps import messages as say
+from edl.tasks.task import Report
+from edl.worker.exporting import exported
+from edl.worker.parameters import Parameters, Pulled
+from edl.worker.rates import Rates
+from edl.worker.servers import ParameterServers
+
+CUT_SECS = 600.0  # that writing the weights of the best epoch may take
+KEPT = 3  # cuts of best epochs: when the job goes back, an earlier one may be the best again
+
+
+class OnServers(ABC):
+    """folder: for the weights of the best epochs."""
+
+    group = 1
+
+    def __init__(
+        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, folder: Path
+    ) -> None:
+        self.step = 0
+        self._adapter = adapter
+        self._parameters = parameters
+        self._servers = servers
+        self._folder = folder
+        self._random = adapter.get_random()
+        self._pushed_state: Floats | None = None
+
+    @abstractmethod
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats: ...
+
+    @abstractmethod
+    def mark(self) -> int: ...
+
+    @abstractmethod
+    def settled(self, mark: int) -> bool: ...
+
+    @abstractmethod
+    def flush(self) -> None: ...
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """What was pushed came to nothing."""
+
+    # Scoring and endings ------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def scoring(self) -> Iterator[None]:
+        """With the parameters of now, the mean of the workers' states, and rows that are read when they are needed."""
+        self._ready()
+        own = self._adapter.get_buffers()
+        tables = self._adapter.tables
+        self._take(self._parameters.pull({}, state=True).result())
+        tables.source = _Reader(self._parameters)
+        try:
+            yield
+        finally:
+            tables.source = tables
+            self._adapter.set_buffers(own)
+
+    def keep(self, epoch: int) -> None:
+        self._ready()
+        generation = self._servers.generation
+        folder = self._folder / f"{cuts.BEST}{epoch:06d}-{generation:04d}"
+        self._servers.ask(say.Cut(generation, str(folder), wait=True), say.CutTaken, CUT_SECS)
+        for name in self._kept()[:-KEPT]:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def weights(self, epoch: int) -> Weights:
+        with self.scoring():
+            if not epoch:
+                return exported(self._adapter, self._parameters, self._servers)
+            of_epoch = [name for name in self._kept() if name.startswith(f"{cuts.BEST}{epoch:06d}-")]
+            return self._adapter.get_weights() | cuts.read_weights(self._folder / of_epoch[-1])
+
+    def _kept(self) -> list[str]:
+        """Cuts of best epochs, the oldest first."""
+        found = self._folder.glob(f"{cuts.BEST}*/{cuts.MANIFEST}")
+        return [path.parent.name for path in sorted(found, key=lambda path: path.stat().st_mtime_ns)]
+
+    # Steps --------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> None:
+        """Find the servers, at first and when they went back, and go on from what they have."""
+        if self._servers.connected:
+            return
+        self._forget()
+        self.step = 0
+        self._parameters.join()
+        pulled = self._parameters.pull({}, state=True).result()
+        self._take(pulled)
+        self._pushed_state = None
+        if pulled.private:
+            self._adapter.set_random(pulled.private)
+        elif not pulled.step:
+            self._adapter.set_random(self._random)
+
+    def _take(self, pulled: Pulled) -> None:
+        """Let the model have what was pulled."""
+        self._learn(pulled)
+        self._adapter.set_trainable(pulled.dense)
+        if pulled.state is not None:
+            self._adapter.set_buffers(pulled.state)
+
+    def _learn(self, pulled: Pulled) -> None:
+        self.step = max(self.step, pulled.step)
+
+    def _gradients(self, pulled: Pulled, need: Need, rows: Minibatches) -> Gradients:
+        self._take(pulled)
+        fetched = Fetched(need.ids, pulled.blocks, need.places)
+        return self._adapter.gradients(rows.features, rows.labels, rows.weights, fetched)
+
+    def _rate(self, step: int, rates: Rates | None) -> float:
+        """Of the step that follows `step` others, whoever took them."""
+        return float(rates(step, 1)[0]) if rates is not None else self._adapter.learning_rate(step)
+
+    def _state(self) -> Floats | None:
+        """The model's buffers, where they moved since they were pushed."""
+        state = self._parameters.state.flat(self._adapter.get_buffers())
+        if not state.size or (self._pushed_state is not None and np.array_equal(state, self._pushed_state)):
+            return None
+        self._pushed_state = state
+        return state
+
+
+class _Reader:
+    """Rows as the servers have them."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
+        return self._parameters.pull(ids, dense=False).result().blocks
+
+
+def after(done: Report, rows: Minibatches, loss: float) -> Report:
+    """What is done of a task after a minibatch with this mean loss."""
+    count = len(rows.labels)
+    weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
+    return Report(
+        done.task, done.rows + count, done.steps + 1, done.loss + loss * count, done.weight + weight
+    )
+
+
+def progress(done: Report) -> say.Progress:
+    return say.Progress(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -1,0 +1,159 @@
+"""Synchronous training: a step is the mean of `grads_to_wait` gradients that were computed on the same parameters.
+
+    pull ─▶ compute ─▶ ticket ─▶ push everywhere ─▶ land ─▶ pull the next version
+
+A gradient that comes too late for its round is computed again, with the random numbers and the buffers of before. Who
+has landed one waits a little for the others to complete the round, about as long as it would take to compute another
+one, and adds another one when they do not come: nothing waits for somebody who left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+
+from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
+from edl.nn.rows.tables import Need
+from edl.ps import messages as say
+from edl.tasks.task import Report
+from edl.worker.parameter_server import OnServers, after, progress
+from edl.worker.parameters import Parameters, Pulled, Push
+from edl.worker.rates import Rates
+from edl.worker.servers import CALL_SECS, ParameterServers
+from edl.worker.strategy import VoidError
+
+WAIT_SECS = 2.0  # of a call that waits for others, before it is made again
+
+
+class Synchronous(OnServers):
+    """size: gradients of a round. alone: no other worker completes it."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        parameters: Parameters,
+        servers: ParameterServers,
+        folder: Path,
+        size: int,
+        *,
+        alone: bool,
+    ) -> None:
+        super().__init__(adapter, parameters, servers, folder)
+        self._size = size
+        self._alone = alone
+        self._mark = 0
+        self._landed: deque[tuple[int, int]] = (
+            deque()
+        )  # marks, with the step that their gradients were computed on
+        self._own = 0  # gradients of ours in the round that is open
+        self._took = 0.0  # seconds of the last gradient
+
+    def mark(self) -> int:
+        return self._mark
+
+    def settled(self, mark: int) -> bool:
+        while self._landed and self._landed[0][1] < self.step:
+            self._landed.popleft()
+        return not self._landed or self._landed[0][0] > mark
+
+    def flush(self) -> None:
+        while not self.settled(self._mark):
+            self._ready()
+            header = say.Flush(self._servers.generation, WAIT_SECS)
+            answer = self._servers.ask(header, say.Landed, CALL_SECS + WAIT_SECS)
+            self._heard(answer.version)
+
+    def _forget(self) -> None:
+        self._landed.clear()
+        self._own = 0
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        self._ready()
+        tables = self._adapter.tables
+        keys = tables.keys(rows.features)
+        losses = []
+        for number in range(rows.steps):
+            start = number * rows.size
+            need, some = tables.need(keys, start, start + rows.size), rows.minibatch(number)
+            found, done = self._step(need, some, done, rates)
+            losses.append(found.loss)
+        return np.array(losses, np.float32)
+
+    def _step(
+        self, need: Need, rows: Minibatches, done: Report, rates: Rates | None
+    ) -> tuple[Gradients, Report]:
+        """Have the minibatch's gradient land, however often it is computed for it."""
+        before = self._adapter.get_buffers(), self._adapter.get_random()
+        while True:
+            pulled = self._pull(need)
+            began = time.monotonic()
+            found = self._gradients(pulled, need, rows)
+            self._took = time.monotonic() - began
+            now = after(done, rows, found.loss)
+            if self._land(found, pulled, len(rows.labels), now, rates):
+                return found, now
+            self._adapter.set_buffers(before[0])
+            self._adapter.set_random(before[1])
+            self._pushed_state = None
+
+    def _pull(self, need: Need) -> Pulled:
+        """The rows, on parameters that a gradient of ours may still move."""
+        patience = 0.0 if self._alone or not self._own else self._took
+        while True:
+            full = self._own >= self._size
+            wanted = self.step + 1 if full or patience else self.step
+            pulled = self._parameters.pull(
+                need.ids, at_least=wanted, wait_secs=WAIT_SECS if full else patience
+            ).result()
+            self._learn(pulled)
+            if self._own < self._size:
+                return pulled
+
+    def _land(self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None) -> bool:
+        """Push the gradient with a ticket; False: its round is over, and it has to be computed again."""
+        ticket = self._ticket(done.task.attempt, pulled.least)
+        if not ticket:
+            return False
+        push = Push(
+            found.values,
+            self._rate(pulled.least.step, rates),
+            rows,
+            progress(done),
+            self._state(),
+            ticket,
+            self._adapter.get_random() if self._size == 1 else b"",
+        )
+        self._parameters.push(push).result()
+        landed = self._servers.ask(say.Land(self._servers.generation, ticket), say.Landed)
+        if landed.stale:
+            self._heard(landed.version)
+            return False
+        self._mark += 1
+        self._landed.append((self._mark, pulled.least.step))
+        self._own += 1
+        self._heard(landed.version)
+        return True
+
+    def _ticket(self, lease: int, version: say.Version) -> int:
+        """0: the version is not the present one. VoidError: the lease is void."""
+        while True:
+            answer = self._parameters.ticket(lease, version, WAIT_SECS)
+            if answer.outcome == "granted":
+                return answer.ticket
+            if answer.outcome == "revoked":
+                raise VoidError
+            if answer.outcome == "stale":
+                self._heard(answer.version)
+                return 0
+
+    def _learn(self, pulled: Pulled) -> None:
+        self._heard(pulled.least)
+
+    def _heard(self, version: say.Version) -> None:
+        """Some version of the parameters was committed."""
+        if version.step > self.step:
+            self.step = version.step
+            self._own = 0
