@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import compiling, elastic, embeddings, flights, predicting, rows, serving, training
+from benchmarks import compiling, elastic, embeddings, flights, predicting, rows, servers, serving, training
 from benchmarks.table import Row, show
 
 CASES = {
@@ -25,6 +25,7 @@ CASES = {
     "startup": compiling.startup,
     "serving": serving.measure,
     "elastic": elastic.measure,
+    "servers": servers.measure,
     "flights": flights.measure,
 }
 

@@ -55,9 +55,17 @@ class FlatParameters:
             whole = self._data.reshape(1, -1)
             self._mover.move(whole, len(self), _ONLY, gradient[None], rate, self.steps)
 
-    def copied(self) -> FlatCopy:
+    def room(self) -> FlatCopy:
+        """An array for a copy, written to: the system is slow to give memory at first."""
+        room = FlatCopy(np.empty_like(self._data), 0)
+        room.data.fill(0)
+        return room
+
+    def copied(self, room: FlatCopy) -> FlatCopy:
+        """A copy of everything, in the array of `room`."""
         with self._lock:
-            return FlatCopy(self._data.copy(), self.steps)
+            np.copyto(room.data, self._data)
+            return FlatCopy(room.data, self.steps)
 
     def adopt(self, copied: FlatCopy) -> None:
         """Take over what `copied` gave; the array is ours from now on."""

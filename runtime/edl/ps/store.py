@@ -85,8 +85,14 @@ class Store:
         for name, (ids, values) in gradients.tables.items():
             self.tables[name].update(ids, values, gradients.rate, distinct=True)
 
-    def copied(self) -> StoreCopy:
-        return StoreCopy(self.flat.copied(), tuple(table.copied() for table in self.tables.values()))
+    def room(self) -> StoreCopy:
+        """Memory for a copy."""
+        return StoreCopy(self.flat.room(), tuple(table.room() for table in self.tables.values()))
+
+    def copied(self, room: StoreCopy) -> StoreCopy:
+        """A copy of everything, as quick as memory is."""
+        tables = zip(self.tables.values(), room.tables, strict=True)
+        return StoreCopy(self.flat.copied(room.flat), tuple(table.copied(own) for table, own in tables))
 
     def adopt(self, copied: StoreCopy) -> None:
         """Take over what `copied` gave; the arrays are the store's from now on."""

@@ -212,10 +212,12 @@ class Term:
     def copied(self) -> TermCopy:
         """Everything between two pushes."""
         store = self.trained()
+        room = store.room()  # not while everybody waits
         with self.gate.alone():
+            copied = store.copied(room)
             page, states = self.book.cut()
             return TermCopy(
-                self.arranged, self.version, store.definition, store.copied(), page, self.book.first, states
+                self.arranged, self.version, store.definition, copied, page, self.book.first, states
             )
 
     @property

@@ -83,7 +83,7 @@ def test_a_copy_goes_on_as_the_parameters_would_have(optimizer: Optimizer) -> No
     one, other = FlatParameters(start(), optimizer), FlatParameters(np.zeros(SIZE, np.float32), optimizer)
     gradient = next(gradients())
     one.update(gradient, RATE)
-    copied = one.copied()
+    copied = one.copied(one.room())
     before = copied.data.copy()
     one.update(gradient, RATE)
     np.testing.assert_array_equal(copied.data, before)
@@ -94,7 +94,7 @@ def test_a_copy_goes_on_as_the_parameters_would_have(optimizer: Optimizer) -> No
 
 def test_parameters_of_another_size_are_not_taken() -> None:
     with pytest.raises(ValueError, match="not the flat parameters"):
-        FlatParameters(start(), SGD).adopt(FlatParameters(start(), ADAM).copied())
+        FlatParameters(start(), SGD).adopt(FlatParameters(start(), ADAM).room())
 
 
 def test_a_server_without_parameters_takes_no_step_and_fails_at_none() -> None:

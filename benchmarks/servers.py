@@ -1,0 +1,249 @@
+"""Parameter servers by themselves: rows pulled and pushed a second, what a checkpoint blocks, how soon one is back.
+
+Servers and clients are processes; ids come as often as words do (Zipf, 1.05, of a million), each once in a call. Rows
+are 16 numbers, moved by Adagrad. A client's next call begins when the one before was answered by all servers, so its
+own work (decoding, splitting ids, putting rows together) is in the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.table import Row
+from edl.nn.rows import Optimizer, TableSpec
+from edl.ps import messages as say
+from edl.ps import place
+from edl.ps.channel import ServerChannel
+from edl.ps.server import Server
+from edl.ps.service import serve
+from edl.ps.store import warm_up
+
+TABLE, DIM, SECONDS = 1_000_000, 16, 60.0
+TOKEN = "benchmark"  # noqa: S105 - of servers that live for seconds
+SIZES = (1_000, 10_000, 40_000)
+AIMS = {"pull": 5e6, "push": 3e6}  # rows/s of 40,000 a call
+MODEL = say.Definition(
+    Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": 1e-7}),
+    dense=(say.Dense("kernel", (1000, 100)),),
+    tables=(TableSpec("t", DIM),),
+)
+Ids = npt.NDArray[np.int64]
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    table: list[Row] = []
+    calls = max(rows // 10_000, 5)
+    for servers in (1, 2):
+        for clients in (1, 2):
+            found: dict[tuple[str, int], list[float]] = {}
+            with running(servers) as addresses:
+                fill(addresses)
+                for _ in range(rounds):
+                    for what, size, rate in measured(addresses, clients, calls):
+                        found.setdefault((what, size), []).append(rate)
+            for (what, size), rates in found.items():
+                table.append(_rate(what, size, servers, clients, rates))
+    return table + _checkpoint(folder, rounds) + _back(folder, rounds)
+
+
+def _rate(what: str, size: int, servers: int, clients: int, rates: Sequence[float]) -> Row:
+    name = f"servers: {what} {size:,} rows, {servers} servers, {clients} clients"
+    rate = float(np.median(rates))
+    aimed = (size, servers, clients) == (SIZES[-1], 1, 1)
+    return Row(name, f"{rate:,.0f} rows/s", value=rate, least=AIMS[what] if aimed else None)
+
+
+def _checkpoint(folder: Path, rounds: int) -> list[Row]:
+    """The longest that a pull waits while 128 MB of rows and slots are copied; pulls otherwise take a millisecond."""
+    blocked, usual, size = [], [], 0
+    with running(1) as addresses, connected(addresses) as (channel,):
+        fill(addresses)
+        ids = np.arange(100)
+        for number in range(rounds):
+            waits, cut = [], threading.Event()
+
+            def take(number: int = number, cut: threading.Event = cut) -> None:
+                order = say.Cut(0, str(folder / f"cut-{number}"))
+                channel.call(order, (), say.CutTaken, SECONDS)
+                cut.set()
+
+            usual.append(_seconds(channel, ids))
+            thread = threading.Thread(target=take)
+            thread.start()
+            while not cut.is_set() or len(waits) < 10:
+                waits.append(_seconds(channel, ids))
+            thread.join()
+            blocked.append(max(waits))
+            channel.call(say.Cut(0, str(folder / f"cut-{number}"), wait=True), (), say.CutTaken, SECONDS)
+        size = channel.call(say.Status(), (), say.Figures, SECONDS)[0].bytes
+    worst = float(np.median(blocked))
+    name = f"servers: a checkpoint of {size >> 20} MB blocks"
+    return [
+        Row(name, f"{worst:.3f} s", value=worst, most=0.2),
+        Row("… a pull without one", f"{np.median(usual):.4f} s"),
+    ]
+
+
+def _back(folder: Path, rounds: int) -> list[Row]:
+    """From the start of a process to its first answer with rows of the cut; machine code is compiled already."""
+    took = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        with running(1, restore=str(folder / "cut-0")) as addresses, connected(addresses) as (channel,):
+            _seconds(channel, np.arange(100))
+            took.append(time.perf_counter() - began)
+    seconds = float(np.median(took))
+    return [
+        Row(
+            "servers: from start to the first answer of a replacement",
+            f"{seconds:.2f} s",
+            value=seconds,
+            most=3,
+        )
+    ]
+
+
+def _seconds(channel: ServerChannel, ids: Ids) -> float:
+    began = time.perf_counter()
+    channel.call(say.Pull(0, ("t",)), [ids], say.Pulled, SECONDS)
+    return time.perf_counter() - began
+
+
+# Servers and clients ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def running(count: int, restore: str = "") -> Iterator[list[str]]:
+    """Servers in processes, arranged and open; their addresses."""
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_process("serve")) for _ in range(count)]
+        addresses = [_line(process) for process in processes]
+        with connected(addresses) as channels:
+            for index, channel in enumerate(channels):
+                order = say.Arrange(index, 0, 0, tuple(addresses), say.Mode(), restore)
+                channel.call(order, (), say.Arranged, SECONDS)
+                flat = np.zeros(place.Placement(MODEL.dense, count).sizes[index], np.float32)
+                channel.call(say.Define(0, MODEL), [flat], say.Defined, SECONDS)
+                channel.call(say.Open(0), (), say.Done, SECONDS)
+        yield addresses
+
+
+def fill(addresses: Sequence[str]) -> None:
+    """Have all rows of the table made."""
+    with connected(addresses) as channels:
+        for sequence, ids in enumerate(np.array_split(np.arange(TABLE), 10), start=1):
+            _push(channels, ids, np.zeros((len(ids), DIM), np.float32), "filler", sequence)
+
+
+@contextmanager
+def connected(addresses: Sequence[str]) -> Iterator[list[ServerChannel]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(ServerChannel(address, TOKEN)) for address in addresses]
+
+
+def measured(addresses: Sequence[str], clients: int, calls: int) -> Iterator[tuple[str, int, float]]:
+    """What clients side by side get together: what, rows a call, rows a second."""
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(_process("client", f"client-{i}", str(calls), *addresses))
+            for i in range(clients)
+        ]
+        for process in processes:
+            _line(process)  # it is ready
+        for what in AIMS:
+            for size in SIZES:
+                for process in processes:
+                    _say(process, json.dumps([what, size]))
+                yield what, size, sum(float(_line(process)) for process in processes)
+
+
+def _process(*arguments: str) -> subprocess.Popen[str]:
+    """It ends with its standard input."""
+    command = [sys.executable, "-m", "benchmarks.servers", *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def _say(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def _serve() -> None:
+    threading.Thread(target=warm_up, daemon=True).start()
+    _, port = serve(Server(TOKEN), "127.0.0.1:0", TOKEN)
+    print(f"127.0.0.1:{port}", flush=True)
+    sys.stdin.read()
+
+
+def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
+    """For each order of standard input, (what, rows a call), the rows a second."""
+    rng = np.random.default_rng(len(name) + int(name[-1]))
+    sequence = 0
+    with connected(addresses) as channels:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            what, size = json.loads(line)
+            minibatches = [_zipf(rng, size) for _ in range(8)]
+            gradients = rng.normal(size=(size, DIM)).astype(np.float32)
+            count = max(5, min(calls * SIZES[-1] // size, 20 * calls))
+            for number in range(-2, count):  # the first two are not counted
+                if number == 0:
+                    began = time.perf_counter()
+                ids = minibatches[number % len(minibatches)]
+                if what == "pull":
+                    _pull(channels, ids)
+                else:
+                    sequence += 1
+                    _push(channels, ids, gradients, name, sequence)
+            print(count * size / (time.perf_counter() - began), flush=True)
+
+
+def _pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32]:
+    parts = place.split(ids, len(channels))
+    pending = [
+        channel.begin(say.Pull(0, ("t",)), [part.ids], SECONDS)
+        for channel, part in zip(channels, parts, strict=True)
+    ]
+    return place.joined(parts, [one.result(say.Pulled)[1][0] for one in pending])
+
+
+def _push(
+    channels: Sequence[ServerChannel], ids: Ids, gradients: npt.NDArray[np.float32], name: str, sequence: int
+) -> None:
+    push = say.Push(0, name, 0, sequence, 0.01, len(ids), ("t",))
+    none = np.empty(0, np.float32)
+    pending = [
+        channel.begin(push, [none, part.ids, part.of(gradients)], SECONDS)
+        for channel, part in zip(channels, place.split(ids, len(channels)), strict=True)
+    ]
+    for one in pending:
+        one.result(say.Pushed)
+
+
+def _zipf(rng: np.random.Generator, size: int) -> Ids:
+    """Distinct ids of a million, likely by their rank."""
+    keys = rng.gumbel(size=TABLE) - 1.05 * np.log(np.arange(1, TABLE + 1))
+    return np.ascontiguousarray(rng.permutation(np.argpartition(-keys, size)[:size]))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        _serve()
+    else:
+        _client(sys.argv[2], int(sys.argv[3]), sys.argv[4:])
