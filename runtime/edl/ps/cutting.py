@@ -11,6 +11,7 @@ from typing import NamedTuple
 from edl.ps import shards
 from edl.ps.messages import Progress, Shard, Version
 from edl.ps.term import Term, TermCopy
+from edl.rpc.channel import AwayError
 
 _REMEMBERED = 8  # cuts
 
@@ -21,6 +22,13 @@ class Taken(NamedTuple):
     version: Version
     progress: tuple[Progress, ...]
     shard: Future[Shard]
+
+    def written(self, seconds: float) -> Shard:
+        """Wait for the file. AwayError: it takes longer."""
+        try:
+            return self.shard.result(seconds)
+        except TimeoutError:
+            raise AwayError("the checkpoint is still being written") from None
 
 
 class Cutter:

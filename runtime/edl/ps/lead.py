@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from edl.errors import ClusterError
+from edl.errors import SQLFlowError
 from edl.ps import messages as say
 from edl.ps.channel import GenerationError
 from edl.ps.peers import Peers
@@ -123,12 +123,15 @@ class Lead:
 
     def _commit(self, commit: say.Commit) -> None:
         """On every server, however often it takes, unless the term ends: a lost server ends it."""
+        said = ""
         while not self._closed.is_set():
             try:
                 self._peers().ask(commit, say.Done, _SECONDS)
                 self._term.commit(commit.step, commit.tickets)
-            except ClusterError as error:
-                print(f"round {commit.step}: {error.message}", file=sys.stderr, flush=True)
+            except SQLFlowError as error:
+                if error.message != said:
+                    said = error.message
+                    print(f"round {commit.step} waits: {said}", file=sys.stderr, flush=True)
                 self._closed.wait(_PAUSE)
                 continue
             with self._changed:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,14 @@ Answer = tuple[msgspec.Struct, Sequence[Array]]
 _CUT_SECONDS = 60.0  # that copying, or writing, may take another server
 
 
+class Running(NamedTuple):
+    """A term, and who works for it. lead: of server 0 in sync alone."""
+
+    term: Term
+    cutter: Cutter
+    lead: Lead | None
+
+
 class Server:
     """token: of the job, for calls to the others."""
 
@@ -36,9 +44,7 @@ class Server:
         self._token = token
         self._counters = Counters()
         self._arranging = threading.Lock()
-        self._term: Term | None = None
-        self._cutter: Cutter
-        self._lead: Lead | None = None
+        self._running: Running | None = None
         self._peers = Peers((), token)
         self.calls: dict[type[msgspec.Struct], Callable[[Any, Sequence[Array]], Answer]] = {
             say.Arrange: self._arrange,
@@ -71,22 +77,23 @@ class Server:
 
     def _arrange(self, asked: say.Arrange, arrays: Sequence[Array]) -> Answer:
         with self._arranging:
-            term = self._term
+            term = self._running.term if self._running else None
             now = (term.arranged.generation, term.arranged.life) if term else (-1, -1)
             if (asked.generation, asked.life) < now:
                 raise GenerationError(f"server {asked.index} was arranged for a later generation")
             if term is None or (asked.generation, asked.life) > now:
                 self._end()
-                term = self._begin(asked)
+                self._running = self._begin(asked)
+                term = self._running.term
             elif asked.addresses != term.arranged.addresses:
                 term.arranged = msgspec.structs.replace(term.arranged, addresses=asked.addresses)
                 self._meet(asked)
             return say.Arranged(term.version, term.store is not None, term.open), ()
 
     def _status(self, asked: say.Status, arrays: Sequence[Array]) -> Answer:
-        term = self._term
-        if term is None:
+        if self._running is None:
             return self._counters.figures(), ()
+        term, cutter, lead = self._running
         store = term.store
         figures = msgspec.structs.replace(
             self._counters.figures(),
@@ -97,29 +104,30 @@ class Server:
             open=term.open,
             rows={name: len(table) for name, table in store.tables.items()} if store else {},
             bytes=store.nbytes if store else 0,
-            stale=self._lead.stale if self._lead else 0,
-            written=self._cutter.written(),
+            stale=lead.stale if lead else 0,
+            written=cutter.written(),
         )
         return figures, ()
 
     def _revoke(self, asked: say.Revoke, arrays: Sequence[Array]) -> Answer:
-        term = self._of(asked.generation)
-        return say.Revoked((self._lead or term).revoke(asked.leases)), ()
+        term, _, lead = self._at(asked.generation)
+        return say.Revoked((lead or term).revoke(asked.leases)), ()
 
     def _cut(self, asked: say.Cut, arrays: Sequence[Array]) -> Answer:
-        term, cutter, peers = self._of(asked.generation), self._cutter, self._peers
+        term, cutter, lead = self._at(asked.generation)
+        peers = self._peers
         alone = asked.alone or term.arranged.index != 0
         others: list[say.CutTaken] = []
-        with self._lead.paused() if self._lead and not alone else nullcontext():
+        with lead.paused() if lead and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
             taken = cutter.take(asked.folder)
             others = [each.result(say.CutTaken)[0] for each in pending]
-        if self._lead and any(other.version.step != taken.version.step for other in others):
+        if lead and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was begun at another version")
         if not asked.wait:
             return say.CutTaken(taken.version, taken.progress), ()
-        shards = [taken.shard.result(_CUT_SECONDS)]
+        shards = [taken.written(_CUT_SECONDS)]
         if not alone:
             order = msgspec.structs.replace(asked, alone=True)
             shards += [
@@ -185,22 +193,24 @@ class Server:
 
     # Terms -------------------------------------------------------------------------------------------------
 
-    def _of(self, generation: int) -> Term:
-        """The term, of that generation."""
-        term = self._term
-        if term is None:
+    def _at(self, generation: int) -> Running:
+        """The term, of that generation, and who works for it."""
+        running = self._running
+        if running is None:
             raise NotReadyError("the server is not arranged yet")
-        term.check(generation)
-        return term
+        running.term.check(generation)
+        return running
+
+    def _of(self, generation: int) -> Term:
+        return self._at(generation).term
 
     def _leading(self, generation: int) -> Lead:
-        self._of(generation)
-        lead = self._lead
+        lead = self._at(generation).lead
         if lead is None:
             raise JobError("rounds are kept by server 0 of a synchronous job")
         return lead
 
-    def _begin(self, asked: say.Arrange) -> Term:
+    def _begin(self, asked: say.Arrange) -> Running:
         start = None
         if asked.restore:
             same = (
@@ -209,21 +219,17 @@ class Server:
             start = cuts.restore(Path(asked.restore), asked.index, len(asked.addresses), same_leases=same)
         self._meet(asked)
         term = Term(asked, start)
-        self._cutter = Cutter(term)
-        if asked.index == 0 and asked.mode.kind == "sync":
-            self._lead = Lead(term, lambda: self._peers)
-        self._term = term
-        return term
+        leads = asked.index == 0 and asked.mode.kind == "sync"
+        return Running(term, Cutter(term), Lead(term, lambda: self._peers) if leads else None)
 
     def _end(self) -> None:
         """Of the present term; its calls are refused from here on."""
-        term, self._term = self._term, None
-        if term is not None:
-            term.close()
-            self._cutter.close()
-        if self._lead is not None:
-            self._lead.close()
-            self._lead = None
+        running, self._running = self._running, None
+        if running is not None:
+            running.term.close()
+            running.cutter.close()
+            if running.lead is not None:
+                running.lead.close()
 
     def _meet(self, asked: say.Arrange) -> None:
         self._peers.close()

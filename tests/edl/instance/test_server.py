@@ -25,7 +25,7 @@ from edl.ps import messages as say
 from edl.ps.channel import ServerChannel
 from edl.rpc import control_pb2 as pb
 from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
-from tests.edl.ps.serving import SECONDS, definition
+from tests.edl.ps.serving import ADAM, SECONDS, definition
 
 INSTANCE = Instance("ps-0", "ps", 3)
 
@@ -83,6 +83,41 @@ def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) 
             assert not defined.open
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == exit_codes.OK
+
+
+def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Master, tmp_path: Path) -> None:
+    """A6: parameters, slots and what was pushed are back; the version does not go back."""
+    model, folder = definition(ADAM), str(tmp_path / "checkpoints" / "one")
+    gradients, ids = np.ones(16, np.float32), np.arange(7)
+    push = say.Push(0, "worker-0", 0, 1, 0.1, 10, ("users",))
+    rows = [gradients, ids, np.ones((7, 2), np.float32)]
+
+    def arranged(life: int, restore: str) -> ServerChannel:
+        address = master.heard.get(timeout=SECONDS).address
+        channel = ServerChannel(address, ClusterFolder(tmp_path).token())
+        channel.call(say.Arrange(0, 0, life, (address,), say.Mode(), restore), (), say.Arranged, SECONDS)
+        return channel
+
+    def pulled(channel: ServerChannel) -> tuple[say.Pulled, list[np.ndarray]]:
+        return channel.call(say.Pull(0, ("users",), dense=True), [ids], say.Pulled, SECONDS)
+
+    with running(tmp_path) as process, arranged(0, "") as channel:
+        values = [np.ones(16, np.float32), np.ones(2, np.float32)]
+        channel.call(say.Define(0, model), values, say.Defined, SECONDS)
+        channel.call(say.Open(0), (), say.Done, SECONDS)
+        channel.call(push, rows, say.Pushed, SECONDS)
+        channel.call(say.Cut(0, folder, wait=True), (), say.CutTaken, SECONDS)
+        before, expected = pulled(channel)
+        process.kill()
+        process.wait(SECONDS)
+    with running(tmp_path), arranged(1, folder) as channel:
+        channel.call(push, rows, say.Pushed, SECONDS)  # its answer was lost
+        after, found = pulled(channel)
+        assert after.version > before.version
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        channel.call(msgspec.structs.replace(push, sequence=2), rows, say.Pushed, SECONDS)
+        assert pulled(channel)[0].version.step == 2
 
 
 def test_a_master_that_is_away_is_told_later(master: Master, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_worker_that_dies_between_its_pushes_is_in_no_round() -> None:
     """A9: what it pushed to one server is dropped everywhere, and another one's gradient takes its place."""
     with trained(2, MODEL, TWO) as servers:
         dead, other = ask(servers, "a", 1, 0).ticket, ask(servers, "b", 2, 0).ticket
-        flat = np.full(servers.servers[0]._term.store.layout.size, 100, np.float32)  # type: ignore[union-attr]
+        flat = np.full(servers.servers[0]._of(0).trained().layout.size, 100, np.float32)
         header = say.Push(0, "a", 0, 1, 1.0, 10, ticket=dead, progress=progress(1, 10))
         servers.call(0, header, say.Pushed, [flat])
         push(servers, "b", other, 1.0, progress=progress(2, 10))
