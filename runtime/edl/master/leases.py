@@ -8,6 +8,9 @@ A pure state machine around `edl.tasks.job.Job`, with the clock handed in as sec
   task that *raises* is tried three times, then the job fails and names it.
 * A *trainer* (`stateful`) holds the model's weights itself. When it is lost, what it has done since its last cut is
   lost with it: the job goes back to that cut and begins a new generation.
+* With parameter servers (`served`), what a worker did of a task before it was lost is in the parameters. So server 0
+  revokes the lease, and says how much of it that is; only then the rest is given back. And a lease is written down
+  before it is told, and never adopted: nobody's gradients come unknown.
 * A worker names what it holds with every request. A lease that it does not name never reached it: it is given back.
 * After a restart leases that were written down stay valid. One that was not is void, but a report on it counts as
   long as nobody else has the task: it was computed on the same rows.
@@ -20,78 +23,27 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from edl.cluster import Role
+from edl.master.kept import Cut, Failure, Kept, Lease, Member
 from edl.metrics import merge_states
+from edl.ps.messages import Progress
 from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
 from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, Told
 from edl.tasks.failed import Failed
 from edl.tasks.job import Job, JobState, Plan
 from edl.tasks.pool import States
-from edl.tasks.task import ASIDE, Task, TaskType
+from edl.tasks.task import ASIDE, Report, Task, TaskType
 
 ATTEMPTS = 3  # of a task that raises
 _COUNTER = 40  # lower bits of a lease's number
 
 
-class Lease(msgspec.Struct, array_like=True):
-    """A task in a worker's hands. rows, loss: of it that are done, as the last heartbeat said."""
-
-    type: TaskType
-    number: int
-    id: int
-    skip: int
-    instance: str
-    rows: int = 0
-    steps: int = 0
-    loss: float = 0.0
-
-
-class Member(msgspec.Struct, array_like=True):
-    """An instance that registered. seen: the second of its last word. upto: its reports that are counted."""
-
-    incarnation: int
-    seen: float
-    upto: int = 0
-    gone: bool = False
-
-
-class Failure(msgspec.Struct, array_like=True):
-    """How often a task raised, and its last error."""
-
-    times: int
-    error: Failed
-
-
-class Cut(msgspec.Struct):
-    """A point that a trainer can go on from: its folder, and the course of the job then."""
-
-    folder: str
-    job: JobState
-
-
-class Kept(msgspec.Struct):
-    """What is written down. seconds: since the job began."""
-
-    epoch: int = 0  # of the master
-    counter: int = 0
-    generation: int = 1
-    seconds: float = 0.0
-    job: JobState | None = None
-    leases: dict[int, Lease] = {}
-    members: dict[str, Member] = {}
-    failures: dict[str, Failure] = {}
-    done: dict[TaskType, int] = {}
-    cut: Cut | None = None
-    cutting: list[Cut] = []  # that are not written yet
-    failed: Failed | None = None
-    cancelled: str = ""
-    metric_kinds: dict[str, str] = {}
-
-
 class Leases:
     """The state of a job with workers. `kept`: what was written down before a restart; its epoch is the one before.
 
-    stateful: one worker trains, and holds the weights. note: told in words what goes wrong.
+    stateful: one worker trains, and holds the weights; served: parameter servers hold them. note: told in words what
+    goes wrong.
     """
 
     def __init__(
@@ -100,11 +52,13 @@ class Leases:
         kept: Kept | None = None,
         *,
         stateful: bool = False,
+        served: bool = False,
         lease_secs: float = 10.0,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.plan = plan
         self.stateful = stateful and plan.kind == "train"
+        self.served = served and plan.kind == "train"
         self.lease_secs = lease_secs
         self.kept = kept or Kept()
         self.kept.epoch += 1
@@ -118,13 +72,15 @@ class Leases:
         for number, lease in self.kept.leases.items():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
             self._held[lease.instance][number] = None
+        for lease in self.kept.revoking.values():
+            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
         self._durable = {
             name: (member.incarnation, member.upto) for name, member in self.kept.members.items()
         }
         self.servers: Servers | None = None  # where they are, in a job that has them
         self.told = 0  # reports that were counted and are not written down
         self.news: list[EpochEnd] = []  # that was not told of
-        self._note = note
+        self.note = note
         self._ticked = self.kept.seconds
 
     # Instances ------------------------------------------------------------------------------------------------
@@ -176,9 +132,9 @@ class Leases:
         for number in reversed(held):
             self._give_back(number)
         if why and (held or self.stateful):
-            self._note(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
+            self.note(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
         if self.stateful and not self.job.finished:
-            self._go_back()
+            self.go_back()
 
     def silence(self, instance: str, incarnation: int, now: float) -> float:
         """Seconds since the last word of an instance that was given up; 0 of one that was not, or is not known."""
@@ -187,10 +143,10 @@ class Leases:
             return 0.0
         return now - member.seen
 
-    @property
-    def gained(self) -> int:
-        """Grows with what is done for good: tasks, or the steps of the cut that a trainer's successor goes on from."""
-        if self.stateful:
+    def gained(self, role: Role) -> int:
+        """Grows with what stays when an instance of that role is lost: tasks, or, where the job goes back with it, the
+        steps of the last cut."""
+        if self.stateful or role == "ps":
             return self.kept.cut.job.step if self.kept.cut else 0
         return sum(self.kept.done.values())
 
@@ -289,7 +245,7 @@ class Leases:
             flags |= Flag.PENDING
         if job.stopped:
             flags |= Flag.STOPPED
-        if self.servers and not job.waits("train"):
+        if self.served and not job.waits("train"):
             flags |= Flag.DRY
         if job.over("train"):
             flags |= Flag.TRAIN_OVER
@@ -315,22 +271,26 @@ class Leases:
             return  # void: somebody else has it, or it is done
         if task.attempt not in self._held[instance]:
             return
-        self._end(task.attempt)
         if told.kind == "done":
-            self.kept.failures.pop(_key(task), None)
-            self.kept.done[task.type] = self.kept.done.get(task.type, 0) + 1
-            self.news += self.job.done(told.report, now)
+            self._end(task.attempt)
+            self._done(told.report, now)
         elif told.kind == "given back":
-            self.job.give_back(task, told.report if told.report.rows else None)
+            self._give_back(task.attempt, told.report if told.report.rows else None)
         elif told.error:
-            self.job.give_back(task)
+            self._give_back(task.attempt)
             self._count_failure(task, told.error, instance, now)
+
+    def _done(self, report: Report, now: float) -> None:
+        kind = report.task.type
+        self.kept.failures.pop(_key(report.task), None)
+        self.kept.done[kind] = self.kept.done.get(kind, 0) + 1
+        self.news += self.job.done(report, now)
 
     def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
         earlier = self.kept.failures.get(_key(task))
         times = earlier.times + 1 if earlier else 1
         self.kept.failures[_key(task)] = Failure(times, error)
-        self._note(f"{_named(task)} failed on {instance}: {error.message}")
+        self.note(f"{_named(task)} failed on {instance}: {error.message}")
         if times >= ATTEMPTS:
             message = f"{_named(task)} failed {times} times, the last time: {error.message}"
             self.fail(Failed(error.code, message, error.hint))
@@ -353,7 +313,7 @@ class Leases:
         """Remember the course of the job at the cut: what was told before it, and the part of its open task."""
         if not self.stateful:
             return
-        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
+        copy = self.copy()
         part = told.report
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
@@ -366,16 +326,41 @@ class Leases:
                 self.kept.cut = cut
         self.kept.cutting = [cut for cut in self.kept.cutting if cut.folder != told.folder]
 
-    def _go_back(self) -> None:
+    def go_back(self) -> None:
         """The weights since the last cut are lost, and so is what was done since."""
         cut = self.kept.cut
         self.kept.generation += 1
         self.kept.cutting = []
         self.kept.leases.clear()
+        self.kept.revoking.clear()
         self._held.clear()
         self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
         step = self.job.state.step
-        self._note(f"training goes on from step {step:,}" if cut else "training begins anew")
+        self.note(f"training goes on from step {step:,}" if cut else "training begins anew")
+
+    # Parameter servers ----------------------------------------------------------------------------------------
+
+    def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
+        """Server 0 takes no gradients of these leases any more; what of them is in the parameters for good."""
+        found = {each.task.attempt: each for each in progress}
+        for number in sorted(numbers, reverse=True):  # each goes to the head of the queue
+            lease = self.kept.revoking.pop(number, None)
+            if lease is None:
+                continue
+            task = _task(number, lease)
+            part = found.get(number) or lease.pushed
+            if part is not None and part.rows >= part.task.rows:
+                self._done(report_of(part), self.kept.seconds)
+            else:
+                self.job.give_back(task, report_of(part) if part is not None and part.rows else None)
+
+    def copy(self) -> Job:
+        """The course of the job at this moment; what is in hands is to do. See `edl.master.cuts`."""
+        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
+        for number, lease in {**self.kept.leases, **self.kept.revoking}.items():
+            if lease.pushed and copy.claim(_task(number, lease), number):
+                copy.done(report_of(lease.pushed), self.kept.seconds)
+        return copy
 
     # Leases ---------------------------------------------------------------------------------------------------
 
@@ -384,7 +369,7 @@ class Leases:
 
         What was written down may be an earlier lease of the same task to the same instance; the later one counts.
         """
-        if task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
+        if self.served or task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
             return False
         for number in [number for number in self._held[instance] if number < task.attempt]:
             lease = self.kept.leases[number]
@@ -404,9 +389,12 @@ class Leases:
         del self._held[lease.instance][number]
         return lease
 
-    def _give_back(self, number: int) -> None:
+    def _give_back(self, number: int, part: Report | None = None) -> None:
         lease = self._end(number)
-        self.job.give_back(Task(lease.id, lease.type, number=lease.number, attempt=number))
+        if self.served and lease.type == "train":
+            self.kept.revoking[number] = lease
+        else:
+            self.job.give_back(_task(number, lease), part)
 
     def _next_number(self) -> int:
         self.kept.counter += 1
@@ -423,6 +411,16 @@ class Leases:
     def written(self, marks: dict[str, tuple[int, int]]) -> None:
         """What `to_keep` gave survives this master."""
         self._durable = marks
+
+
+def _task(number: int, lease: Lease) -> Task:
+    """As far as the job wants to know it."""
+    return Task(lease.id, lease.type, number=lease.number, skip=lease.skip, attempt=number)
+
+
+def report_of(part: Progress) -> Report:
+    """What is in the parameters of a task, as its worker would tell it."""
+    return Report(part.task, part.rows, part.steps, part.loss, part.weight)
 
 
 def _key(task: Task) -> str:

@@ -20,13 +20,20 @@ from edl.cluster import Change, Cluster
 from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.processes import ProcessCluster
+from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
-from edl.master.crew import GRACE, Crew, Order
-from edl.master.leases import Kept, Leases
+from edl.master.crew import Crew, Order
+from edl.master.cuts import Cuts
+from edl.master.kept import Kept
+from edl.master.leases import Leases
 from edl.master.ledger import FileLedger, Ledger
 from edl.master.office import Office
+from edl.master.servers import Servers
 from edl.master.service import Service, serve
+from edl.master.serving import Serving
 from edl.master.telling import Teller
+from edl.ps.messages import Mode
+from edl.spec import Cluster as ClusterSpec
 from edl.spec import JobSpec, from_json
 from edl.tasks import encoding
 from edl.tasks.failed import to_failed
@@ -65,8 +72,9 @@ def _run(
 ) -> int:
     data = ledger.read()
     kept = encoding.decode(data, Kept) if data is not None else None
+    served = spec.cluster.parameter_servers > 0
     leases = Leases(
-        plan(spec), kept, stateful=spec.kind == "train", lease_secs=options.lease_secs, note=_note
+        plan(spec), kept, stateful=not served, served=served, lease_secs=options.lease_secs, note=_note
     )
     master = Master(spec, folder, leases, ledger, cluster, events)
     try:
@@ -98,9 +106,17 @@ class Master:
         self._folder = folder
         self._leases = leases
         self._cluster = cluster
-        self._crew = Crew(leases, spec.cluster.workers, log=lambda name: str(folder.log(name)))
+        mode = mode_of(spec.cluster)
+        checkpoints = JobFolder(folder.job).checkpoints
+        self._servers = _servers(spec, leases, mode, checkpoints) if leases.served else None
+        self._crew = Crew(leases, spec.cluster.workers, self._servers, log=lambda name: str(folder.log(name)))
         self._teller = Teller(spec, folder, leases, self._crew, events)
-        self._office = Office(leases, ledger, on_tick=self._on_tick)
+        self._office = Office(leases, ledger, self._servers, on_tick=self._on_tick)
+        self._serving = (
+            Serving(self._servers, self._office, mode, checkpoints, folder.token())
+            if self._servers is not None
+            else None
+        )
         self._orders: asyncio.Queue[Order] = asyncio.Queue()
 
     async def run(self, address: str) -> int:
@@ -114,9 +130,13 @@ class Master:
         self._crew.found(await asyncio.to_thread(self._cluster.list), self._office.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
         ordering = asyncio.create_task(self._carry_out())
+        if self._serving is not None:
+            await self._serving.start()
         self._on_tick(self._office.now())
         await self._office.run()
         self._teller.tell(self._office.now())
+        if self._serving is not None:
+            await self._serving.close()
         await self._let_go()
         ordering.cancel()
         end = self._teller.end()
@@ -126,6 +146,8 @@ class Master:
     def _on_tick(self, now: float) -> None:
         for order in self._crew.orders(now):
             self._orders.put_nowait(order)
+        if self._serving is not None:
+            self._serving.tick(now)
         self._teller.tell(now)
 
     async def _carry_out(self) -> None:
@@ -135,7 +157,9 @@ class Master:
             instance = order.instance
             try:
                 if order.stop:
-                    await asyncio.to_thread(self._cluster.stop, instance.name, instance.incarnation, GRACE)
+                    await asyncio.to_thread(
+                        self._cluster.stop, instance.name, instance.incarnation, order.grace
+                    )
                 else:
                     await asyncio.to_thread(self._cluster.start, instance)
             except ClusterError as error:
@@ -174,10 +198,23 @@ class Master:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECS if not self._leases.kept.cancelled else 2.0):
                 while any(
-                    change.state == "running" and name not in self._office.left
+                    change.state == "running"
+                    and change.instance.role == "worker"
+                    and name not in self._office.left
                     for name, (change, _) in self._crew.posts.items()
                 ):
                     await asyncio.sleep(0.02)
+
+
+def mode_of(cluster: ClusterSpec) -> Mode:
+    """How pushes become steps."""
+    return Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait)
+
+
+def _servers(spec: JobSpec, leases: Leases, mode: Mode, checkpoints: Path) -> Servers:
+    local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
+    cuts = Cuts(leases, spec.checkpoints, spec.cluster.parameter_servers, steps_per_version=local_steps)
+    return Servers(leases, mode, spec.cluster.parameter_servers, cuts, checkpoints)
 
 
 def _note(text: str) -> None:

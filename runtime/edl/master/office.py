@@ -2,7 +2,7 @@
 
 Everything happens in one event loop, so the state machines need no locks. Only the ledger's disk and the cluster are
 waited for in threads. An answer never tells more than what may be lost: the master's epoch and a registration are
-written down before they are told, the end of the job too.
+written down before they are told, the end of the job too, and with parameter servers each lease.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from edl.errors import SQLFlowError
 from edl.master.leases import Leases
 from edl.master.ledger import Ledger
+from edl.master.servers import Servers
 from edl.tasks import encoding
 from edl.tasks.exchange import Answer, Flag, Joined, Request
 from edl.tasks.failed import to_failed
@@ -28,10 +29,16 @@ class Office:
     """Answers workers, and writes down what they tell. on_tick: called with the second, ten times a second."""
 
     def __init__(
-        self, leases: Leases, ledger: Ledger, *, on_tick: Callable[[float], None] = lambda now: None
+        self,
+        leases: Leases,
+        ledger: Ledger,
+        servers: Servers | None = None,
+        *,
+        on_tick: Callable[[float], None] = lambda now: None,
     ) -> None:
         self.leases = leases
         self._ledger = ledger
+        self._servers = servers
         self._on_tick = on_tick
         self._offset = leases.kept.seconds - time.monotonic()
         self._bell = asyncio.Event()
@@ -52,6 +59,15 @@ class Office:
         self.ring()
         return joined
 
+    async def seat(self, instance: str, incarnation: int, address: str) -> Joined | None:
+        """A parameter server registers. None: nobody waits for it."""
+        if self._servers is None:
+            return None
+        joined = self._servers.register(instance, incarnation, address, self.now())
+        await self.write()
+        self.ring()
+        return joined
+
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
         """Take what is told, and answer as soon as there is something to say that is not known."""
         answer = self._masked(self.leases.exchange(request, self.now()))
@@ -66,6 +82,10 @@ class Office:
             answer = self._masked(self.leases.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
+        if (
+            answer.tasks and self.leases.served
+        ):  # their gradients may be in the parameters before their reports come
+            await self.write()
         return answer
 
     def ring(self) -> None:

@@ -29,8 +29,10 @@ class Service(MasterServicer):
         self._scale = scale
 
     async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
-        kinds = dict(request.metric_kinds)
-        return codec.joined_to(await self._office.join(request.instance, request.incarnation, kinds))
+        instance, incarnation = request.instance, request.incarnation
+        if request.role == "ps":
+            return codec.joined_to(await self._office.seat(instance, incarnation, request.address))
+        return codec.joined_to(await self._office.join(instance, incarnation, dict(request.metric_kinds)))
 
     async def Exchange(self, request: pb.ExchangeRequest, context: Any) -> pb.ExchangeResponse:  # noqa: N802
         try:

@@ -11,7 +11,7 @@ raises says what to do:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -68,6 +68,10 @@ class Pending:
             pass
         return True
 
+    def then(self, call: Callable[[], object]) -> None:
+        """Have `call` called when there is an answer, or none any more; from a thread of gRPC's."""
+        self._future.add_done_callback(lambda _: call())
+
     def cancel(self) -> None:
         self._future.cancel()
 
@@ -76,6 +80,7 @@ class ServerChannel:
     """A connection to one server, for any number of calls at once. Close it, or use it as a context."""
 
     def __init__(self, address: str, token: str) -> None:
+        self.address = address
         sizes = dict(SIZES)
         others = [option for option in OPTIONS if option[0] not in sizes]
         self._channel = grpc.insecure_channel(address, options=(*others, *SIZES))

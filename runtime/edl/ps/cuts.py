@@ -9,8 +9,7 @@ A cut is read by any number of servers: each takes its share of all files.
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -82,15 +81,6 @@ def complete(checkpoints: Path) -> list[str]:
         if not path.parent.name.startswith(BEST)
     ]
     return [name for _, name in sorted(found)]
-
-
-def keep_last(checkpoints: Path, keep: int, others: Collection[str] = ()) -> None:
-    """Remove all but the last `keep` complete cuts (0: but all of them), the best weights, and `others`."""
-    names = complete(checkpoints)
-    kept = {*names[-keep:], *others}
-    for path in checkpoints.iterdir() if checkpoints.is_dir() else ():
-        if path.name not in kept and not path.name.startswith(BEST):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 # Reading -----------------------------------------------------------------------------------------------------

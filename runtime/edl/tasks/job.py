@@ -120,8 +120,12 @@ class Job:
         return None
 
     def claim(self, task: Task, attempt: int) -> Task | None:
-        """The task, handed out anew, if it is to do; None when it is done, or somebody else does it."""
-        if task.type == "train" and task.number == self.state.epoch + 1 and self._may_begin_epoch():
+        """The task, handed out anew, if it is to do; None when it is done, or somebody else does it.
+
+        With a task of the next epoch, that begins: it was handed out when nothing else of the last one was to do.
+        """
+        begins = task.type == "train" and task.number == self.state.epoch + 1 and not self.stopped
+        if begins and self._more_epochs():
             self._begin_epoch()
         pool = next((pool for pool in self._ready(task.type) if pool.state.number == task.number), None)
         return (

@@ -144,8 +144,8 @@ class Worker:
             report = do()
         except JobCancelledError:
             raise
-        except VoidError:
-            return
+        except VoidError:  # of it only what its servers know is done
+            self.source.give_back(Report(task))
         except _DrainedError as drained:
             if self._flush():
                 self.source.give_back(drained.part)

@@ -6,11 +6,13 @@ from edl.cluster import Change, Instance, Reason
 from edl.errors import ClusterError
 from edl.master.crew import SILENT_LEASES, Crew
 from edl.master.leases import Leases
+from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report, Task
 from edl.worker.mailbox import Mailbox
+from tests.edl.master.stage import Stage
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -108,6 +110,47 @@ def test_fewer_workers_are_stopped_and_more_are_started() -> None:
     assert job.started(0.0) == [("worker-1", 1)]
 
 
+def served(*, patience: int = 0) -> tuple[Stage, Crew]:
+    stage = Stage(Mode("async"))
+    return stage, Crew(stage.leases, 2, stage.servers, patience=patience)
+
+
+def test_servers_are_started_before_workers_and_scaling_is_about_workers() -> None:
+    _, crew = served()
+    started = [order.instance for order in crew.orders(0.0)]
+    assert [(each.name, each.role) for each in started] == [
+        ("ps-0", "ps"),
+        ("ps-1", "ps"),
+        ("worker-0", "worker"),
+        ("worker-1", "worker"),
+    ]
+    assert [order.instance.name for order in crew.scale(0)] == ["worker-0", "worker-1"]
+    assert crew.orders(0.0) == []
+
+
+def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_workers_do() -> None:
+    stage, crew = served(patience=3)
+    crew.orders(0.0)
+    for incarnation in range(3):
+        assert not stage.leases.finished
+        stage.leases.kept.done["train"] = incarnation
+        crew.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="out of memory"), 0.0)
+        crew.orders(100.0)
+    assert stage.leases.kept.failed is not None
+    assert stage.leases.kept.failed.message == (
+        "3 parameter servers in a row ended with nothing done for good; the last, ps-1, out of memory"
+    )
+
+
+def test_a_server_that_ends_is_replaced_by_the_next_of_its_name() -> None:
+    stage, crew = served()
+    crew.orders(0.0)
+    stage.open()
+    crew.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
+    assert stage.leases.kept.servers[1].address == ""
+    assert [order.instance for order in crew.orders(0.0)] == [Instance("ps-1", "ps", 1)]
+
+
 def test_a_cluster_that_refuses_is_asked_again() -> None:
     job = Job(1)
     [order] = job.crew.orders(0.0)
@@ -125,7 +168,7 @@ def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:
     assert not job.leases.kept.members["worker-0"].gone
 
 
-class Stage:
+class Trainers:
     """A crew, its leases, and workers that do what they are told."""
 
     def __init__(self, plan: Plan) -> None:
@@ -162,7 +205,7 @@ class Stage:
 
 def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> None:
     """Each does tasks, and each loss takes them back."""
-    stage = Stage(TRAIN)
+    stage = Trainers(TRAIN)
     for _ in range(6):
         instance, box = stage.start()
         stage.do_a_task(box)
@@ -172,7 +215,7 @@ def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> N
 
 
 def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
-    stage = Stage(TRAIN)
+    stage = Trainers(TRAIN)
     for _ in range(20):
         instance, box = stage.start()
         stage.do_a_task(box)
@@ -182,7 +225,7 @@ def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
 
 
 def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:
-    stage = Stage(PREDICT)
+    stage = Trainers(PREDICT)
     for _ in range(20):
         instance, box = stage.start()
         stage.do_a_task(box)
@@ -191,7 +234,7 @@ def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:
 
 
 def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:
-    stage = Stage(PREDICT)
+    stage = Trainers(PREDICT)
     instance, _ = stage.start()
     orders = []
     for _ in range(5 * SILENT_LEASES * int(LEASE)):
@@ -205,7 +248,7 @@ def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:
 
 
 def test_a_worker_that_speaks_again_soon_is_left_in_its_place() -> None:
-    stage = Stage(PREDICT)
+    stage = Trainers(PREDICT)
     _, box = stage.start()
     for _ in range(int(2 * LEASE)):
         stage.now += 1.0

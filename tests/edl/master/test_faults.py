@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from edl.errors import JobError
-from edl.master.leases import ATTEMPTS, Kept, Leases
+from edl.master.kept import Kept
+from edl.master.leases import ATTEMPTS, Leases
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag
@@ -259,3 +261,18 @@ def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> No
     assert [task.start for task in lost.tasks] == [
         task.start for task in iter(lambda: box.take("train"), None)
     ]
+
+
+def test_a_ledger_that_was_written_before_there_were_servers_is_read() -> None:
+    job = Job(PREDICT)
+    task = job.call(job.worker())
+    assert task is not None
+    kept = msgspec.msgpack.decode(encoding.encode(job.master.to_keep()[0]))
+    del kept["revoking"], kept["servers"]
+    kept["leases"] = {number: lease[:8] for number, lease in kept["leases"].items()}
+    job.master = job._master(encoding.decode(msgspec.msgpack.encode(kept), Kept))
+    assert list(job.master.kept.leases) == [task.attempt]
+    job.work(job.worker("worker-1"))
+    job.master.lost("worker-0", 0, job.now)
+    job.work(job.worker("worker-1"))
+    assert job.master.job.finished

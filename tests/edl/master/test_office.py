@@ -10,13 +10,17 @@ from typing import Any, TypeVar
 import pytest
 
 from edl.errors import JobError
-from edl.master.leases import Kept, Leases
+from edl.master.kept import Kept
+from edl.master.leases import Leases
 from edl.master.office import Office
+from edl.ps.messages import Mode
+from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag, Request, Told
 from edl.tasks.job import Plan
-from edl.tasks.ranges import STREAMED_ROWS
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report
+from tests.edl.master.stage import Stage
 
 T = TypeVar("T")
 
@@ -67,6 +71,30 @@ def test_a_registration_is_written_down_before_it_is_answered() -> None:
         ledger.open.set()
         assert await joining is not None
         assert "worker-0" in ledger.written[-1].members
+
+    run(work())
+
+
+def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> None:
+    async def work() -> None:
+        ledger = MemoryLedger()
+        plan = Plan("train", LEAST_ROWS, 0, Training(batch_size=512))
+        subject = Office(Leases(plan, served=True), ledger)
+        await subject.join("worker-0", 0, {})
+        answer = await subject.exchange(Request("worker-0", 0, 1, want={"train": 1}), 0.0, Flag.NONE)
+        assert [task.attempt for task in answer.tasks] == list(ledger.written[-1].leases)
+
+    run(work())
+
+
+def test_a_server_is_written_down_before_it_is_answered_and_wanted_only_where_there_are_some() -> None:
+    async def work() -> None:
+        subject, ledger = office()
+        assert await subject.seat("ps-0", 0, "a:1") is None
+        stage = Stage(Mode("async"))
+        subject = Office(stage.leases, ledger, stage.servers)
+        assert await subject.seat("ps-1", 0, "a:1") is not None
+        assert [place.address for place in ledger.written[-1].servers] == ["", "a:1"]
 
     run(work())
 

@@ -11,7 +11,8 @@ from functools import partial
 
 import pytest
 
-from edl.master.leases import Kept, Leases
+from edl.master.kept import Kept
+from edl.master.leases import Leases
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag

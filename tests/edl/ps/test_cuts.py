@@ -244,7 +244,7 @@ def test_a_server_that_cannot_restore_says_why(made: Path) -> None:
         running.arrange()
 
 
-# Retention --------------------------------------------------------------------------------------------------
+# Listing ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -265,16 +265,3 @@ def _made(folder: Path) -> Path:
 def test_complete_cuts_are_listed_the_oldest_first(checkpoints: Path) -> None:
     assert cuts.complete(checkpoints) == ["0", "1", "2", "3", "4"]
     assert cuts.complete(checkpoints / "nowhere") == []
-
-
-@pytest.mark.parametrize(
-    ("keep", "left"), [(0, "01234"), (1, "4"), (3, "234"), (9, "01234")]
-)  # fmt: skip
-def test_the_last_cuts_are_kept_and_the_best(checkpoints: Path, keep: int, left: str) -> None:
-    cuts.keep_last(checkpoints, keep)
-    assert sorted(path.name for path in checkpoints.iterdir()) == [*left, "best-1"]
-
-
-def test_a_cut_that_is_being_written_is_kept(checkpoints: Path) -> None:
-    cuts.keep_last(checkpoints, 1, ["half"])
-    assert sorted(path.name for path in checkpoints.iterdir()) == ["4", "best-1", "half"]

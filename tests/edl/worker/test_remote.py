@@ -13,7 +13,8 @@ import pytest
 from grpc import aio
 
 from edl.errors import ClusterError
-from edl.master.leases import Kept, Leases
+from edl.master.kept import Kept
+from edl.master.leases import Leases
 from edl.master.ledger import FileLedger
 from edl.master.office import Office
 from edl.master.service import Service, serve
@@ -37,10 +38,10 @@ SECONDS = 30.0  # until a wait of these tests has failed
 class Master:
     """A master in a thread; it may be stopped, and another one started at the same address."""
 
-    def __init__(self, folder: Path, plan: Plan, *, lease_secs: float = 10.0, stateful: bool = False) -> None:
+    def __init__(self, folder: Path, plan: Plan, *, lease_secs: float = 10.0, **how: bool) -> None:
         self._folder = folder
         self._plan = plan
-        self._how: dict[str, Any] = {"lease_secs": lease_secs, "stateful": stateful}
+        self._how: dict[str, Any] = {"lease_secs": lease_secs, **how}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -228,11 +229,10 @@ def test_who_asks_for_servers_waits_until_all_are_ready(master: Master, tasks: R
     assert tasks.servers == third
 
 
-@pytest.mark.parametrize("master", [TRAIN], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"served": True}], indirect=True)
 def test_who_holds_tasks_turns_to_their_gradients_when_there_are_no_others(
     master: Master, tasks: RemoteTasks
 ) -> None:
-    master.with_leases(lambda leases: setattr(leases, "servers", Servers(1, 1, ("a:1",), ready=True)))
     held = [tasks.next("train") for _ in range(3)]
     assert all(task is not None and tasks.valid(task) for task in held)
     assert tasks.next("train") is None  # and it does not wait

@@ -1,0 +1,152 @@
+"""When the parameter servers write down where they are, and what the job's course is at such a cut.
+
+A pure state machine. A cut is
+
+    due        by steps or seconds, the first as soon as the servers are open
+    taken      each server has copied what it has; server 0 has said how far which task was then
+    written    every shard is on disk
+    complete   its manifest is there, and the ledger says so: from now on the job goes back to it
+
+What comes to nothing on the way is forgotten, and its folder is removed one day: that of an earlier master, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from edl.master.kept import Cut
+from edl.master.leases import Leases, report_of
+from edl.ps.messages import CutTaken, Progress, Shard, Version
+from edl.spec import Checkpoints
+from edl.tasks.job import Job, JobState
+
+AGAIN_SECS = 5.0  # after which a cut that came to nothing is tried again
+
+
+class Taking(msgspec.Struct):
+    """A cut under way. course: of the job when it was begun; job: at the cut. steps: of each server, about then."""
+
+    name: str
+    course: Job
+    steps: tuple[int, ...]
+    job: JobState | None = None
+    version: Version = Version()
+    shards: dict[int, Shard] = {}
+    completing: bool = False
+
+
+class Cuts:
+    """Of one job. servers: how many write a shard. steps_per_version: optimizer steps that a version of theirs is."""
+
+    def __init__(
+        self, leases: Leases, when: Checkpoints, servers: int, *, steps_per_version: int = 1
+    ) -> None:
+        self._leases = leases
+        self._when = when
+        self._servers = servers
+        self._every = when.steps // steps_per_version or 1 if when.steps else 0
+        self._taking: Taking | None = None
+        self._counter = 0
+        self._not_before = 0.0
+        self._at: tuple[float, int] | None = None  # second and step of the last one
+        self.steps: tuple[int, ...] = ()  # of each server at the last complete one, if that was in our time
+
+    @property
+    def under_way(self) -> bool:
+        return self._taking is not None
+
+    def due(self, step: int, now: float) -> bool:
+        """step: of the parameters."""
+        if self._taking is not None or now < self._not_before:
+            return False
+        if self._leases.kept.cut is None:
+            return True
+        if self._at is None or step < self._at[1]:  # of this master, or since the job went back
+            self._at = (now, step)
+        second, before = self._at
+        if step == before:
+            return False
+        return bool(
+            (self._every and step - before >= self._every)
+            or (self._when.secs and now - second >= self._when.secs)
+        )
+
+    def begin(self, steps: tuple[int, ...], now: float) -> str:
+        """Its name; names sort by time. steps: of each server."""
+        self._counter += 1
+        name = f"{self._leases.kept.epoch:06d}-{self._counter:06d}"
+        self._taking = Taking(name, self._leases.copy(), steps)
+        self._at = (now, steps[0])
+        return name
+
+    def taken(self, name: str, answer: CutTaken) -> None:
+        """Server 0 has taken it."""
+        taking = self._taking
+        if taking is None or taking.name != name:
+            return
+        taking.job = state_at_cut(self._leases, taking.course, answer.progress)
+        taking.version = answer.version
+
+    def written(self, index: int, name: str, shard: Shard) -> str:
+        """A shard is on disk, or could not be written: then why the cut comes to nothing."""
+        taking = self._taking
+        if taking is None or taking.name != name or index in taking.shards:
+            return ""
+        taking.shards[index] = shard
+        return shard.error
+
+    def to_complete(self) -> Taking | None:
+        """A cut whose shards are all on disk, once: its manifest is to be written."""
+        taking = self._taking
+        if taking is None or taking.job is None or taking.completing or len(taking.shards) < self._servers:
+            return None
+        taking.completing = True
+        return taking
+
+    def completed(self, taking: Taking) -> bool:
+        """Its manifest is there: the job goes back to it from now on. False: it was dropped meanwhile."""
+        if self._taking is not taking or taking.job is None:
+            return False
+        self._leases.kept.cut = Cut(taking.name, taking.job)
+        self.steps = taking.steps
+        self._taking = None
+        return True
+
+    def drop(self, now: float) -> None:
+        """The cut under way comes to nothing."""
+        if self._taking is not None:
+            self._taking = None
+            self._not_before = now + AGAIN_SECS
+
+    def kept(self, complete: Iterable[str]) -> set[str]:
+        """Which folders are to stay. complete: those of cuts that have a manifest."""
+        last = self._leases.kept.cut
+        known = sorted(name for name in complete if last is not None and name <= last.folder)
+        keep = known[-self._when.keep :] if self._when.keep else known
+        return {*keep, *([self._taking.name] if self._taking else [])}
+
+
+def state_at_cut(leases: Leases, course: Job, progress: Iterable[Progress]) -> JobState:
+    """The course of the job at a cut that was taken after the copy `course`. progress: of each lease, at the cut.
+
+    A task may be there with two leases: one that was revoked, and the one after it.
+    """
+    for part in sorted(progress, key=lambda part: part.task.attempt):
+        number = part.task.attempt
+        whole = part.rows >= part.task.rows
+        if whole and number in leases.kept.leases:
+            leases.kept.leases[number].pushed = part
+        task = course.claim(part.task, number)
+        if task is None:
+            continue
+        if (
+            task.skip != part.task.skip
+        ):  # the part of an earlier lease, which was counted when that was revoked
+            course.give_back(task)
+        elif whole:
+            course.done(report_of(part), leases.kept.seconds)
+        else:
+            course.give_back(task, report_of(part) if part.rows else None)
+    return course.kept()

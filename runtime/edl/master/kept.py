@@ -1,0 +1,87 @@
+"""What a master writes down of its job: the content of the ledger.
+
+Fields are only added, behind the others and with a default, so that the ledger of a job that runs stays readable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.ps.messages import Progress
+from edl.tasks.failed import Failed
+from edl.tasks.job import JobState
+from edl.tasks.task import TaskType
+
+
+class Lease(msgspec.Struct, array_like=True):
+    """A task in a worker's hands. rows, steps, loss: of it that are done, as the last heartbeat said.
+
+    pushed: all of it was in the parameters at the last cut, though its worker has not reported it.
+    """
+
+    type: TaskType
+    number: int
+    id: int
+    skip: int
+    instance: str
+    rows: int = 0
+    steps: int = 0
+    loss: float = 0.0
+    pushed: Progress | None = None
+
+
+class Member(msgspec.Struct, array_like=True):
+    """An instance that registered. seen: the second of its last word. upto: its reports that are counted."""
+
+    incarnation: int
+    seen: float
+    upto: int = 0
+    gone: bool = False
+
+
+class Failure(msgspec.Struct, array_like=True):
+    """How often a task raised, and its last error."""
+
+    times: int
+    error: Failed
+
+
+class Cut(msgspec.Struct):
+    """A point that training can go on from: its folder, and the course of the job then."""
+
+    folder: str
+    job: JobState
+
+
+class Place(msgspec.Struct, array_like=True):
+    """Who is the parameter server of an index. address: host:port; empty: it is gone, or has not registered yet.
+
+    life: counts those who had the place, from 0; -1: nobody had it.
+    """
+
+    instance: str = ""
+    incarnation: int = -1
+    address: str = ""
+    life: int = -1
+
+
+class Kept(msgspec.Struct):
+    """What is written down. seconds: since the job began. revoking: leases of training tasks whose workers are gone;
+    how far they are, server 0 is to say. servers: by index."""
+
+    epoch: int = 0  # of the master
+    counter: int = 0
+    generation: int = 1
+    seconds: float = 0.0
+    job: JobState | None = None
+    leases: dict[int, Lease] = {}
+    members: dict[str, Member] = {}
+    failures: dict[str, Failure] = {}
+    done: dict[TaskType, int] = {}
+    cut: Cut | None = None
+    cutting: list[Cut] = []  # that are not written yet
+    failed: Failed | None = None
+    cancelled: str = ""
+    metric_kinds: dict[str, str] = {}
+    revoking: dict[int, Lease] = {}
+    servers: list[Place] = []

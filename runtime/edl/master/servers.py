@@ -1,0 +1,315 @@
+"""The parameter servers of a job: who has which place, what is to be said to them, and what follows from a loss.
+
+A pure state machine: `calls` are made by who asks for them (`edl.master.serving`), and their answers handed in.
+
+    started by the crew ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
+
+A place is found by its index; its `life` counts the processes that had it. Workers are told where the servers are once
+every one of them is arranged with the addresses of all.
+
+One that is lost in `async` is replaced alone, from the last complete cut. In `sync`, when all are lost at once, or when
+there is no cut yet, parameters and tasks go back together (`Leases.go_back`), and every server is arranged anew, of the
+next generation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from edl.errors import SQLFlowError
+from edl.master.cuts import Cuts
+from edl.master.kept import Place
+from edl.master.leases import Leases
+from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.messages import Arrange, Arranged, Cut, CutTaken, Figures, Mode, Revoke, Revoked, Status
+from edl.rpc.channel import AwayError
+from edl.tasks import exchange
+from edl.tasks.exchange import Joined
+from edl.tasks.failed import to_failed
+
+STATUS_SECS = 1.0  # between two looks at a server
+HASTY_SECS = 0.2  # while something waits for what it says
+RETRY_SECS = 0.2  # until a call is made again that was not answered
+LONG_SECS = 600.0  # that a server has to restore, or to come to a cut; whether it lives, its status tells
+_NUMBER = 20  # lower bits of the number of a list of servers; above them is the epoch of the master
+
+Header = Arrange | Status | Revoke | Cut
+Answer = Arranged | Figures | Revoked | CutTaken
+
+
+class Call(msgspec.Struct, frozen=True):
+    """What to ask of the server at an address, and the seconds that it has. life: which of those of its place it is."""
+
+    index: int
+    life: int
+    address: str
+    header: Header
+    secs: float
+
+
+@dataclass
+class _Seat:
+    """What is not written down of the server that has a place.
+
+    holds: it may hold parameters of this generation. arranged: as what, as far as it has answered. heard: the second of
+    its last word. asked: of the last look at it. under_way: calls by name. not_before: the second of the next call that
+    is not a look.
+    """
+
+    heard: float
+    holds: bool = False
+    arranged: Arrange | None = None
+    figures: Figures = field(default_factory=Figures)
+    asked: float = -math.inf
+    under_way: set[str] = field(default_factory=set)
+    not_before: float = 0.0
+
+
+class Servers:
+    """Of one job. checkpoints: the folder of its cuts."""
+
+    def __init__(self, leases: Leases, mode: Mode, count: int, cuts: Cuts, checkpoints: Path) -> None:
+        self._leases = leases
+        self._mode = mode
+        self.cuts = cuts
+        self._checkpoints = checkpoints
+        kept = leases.kept
+        kept.servers = kept.servers or [Place() for _ in range(count)]
+        self._seats = [_Seat(kept.seconds, holds=bool(place.address)) for place in kept.servers]
+        self._number = kept.epoch << _NUMBER
+        self._ticked = kept.seconds
+        self._publish()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all are arranged."""
+        return all(map(self._is_arranged, range(len(self))))
+
+    def figures(self, instance: str) -> tuple[Place, Figures] | None:
+        """Of an instance that has a place: what is known of it."""
+        for place, seat in zip(self._places, self._seats, strict=True):
+            if place.instance == instance and place.address:
+                return place, seat.figures
+        return None
+
+    # Instances ------------------------------------------------------------------------------------------------
+
+    def register(self, instance: str, incarnation: int, address: str, now: float) -> Joined | None:
+        """A server is there. None: it is to leave, because a later start of its name has registered."""
+        index = self._index(instance)
+        if index is None:
+            return None
+        place = self._places[index]
+        if place.instance == instance and place.incarnation > incarnation:
+            return None
+        if (place.instance, place.incarnation, place.address) != (instance, incarnation, address):
+            self.lost(place.instance, place.incarnation, now)
+            self._places[index] = Place(instance, incarnation, address, place.life + 1)
+            self._seats[index] = _Seat(now)
+            self._publish()
+        leases = self._leases
+        return Joined(leases.kept.epoch, leases.kept.generation, leases.lease_secs, leases.lease_secs / 3)
+
+    def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
+        """The instance is gone. Nothing when it has no place, or not any more."""
+        index = self._index(instance)
+        if index is None or self._leases.finished:
+            return
+        place, seat = self._places[index], self._seats[index]
+        if (place.instance, place.incarnation) != (instance, incarnation) or not place.address:
+            return
+        place.address = ""
+        self._seats[index] = _Seat(now)
+        self.cuts.drop(now)
+        if seat.holds:
+            self._replace(index, seat, f"{instance} {why or 'is gone'}")
+        self._publish()
+
+    def silence(self, instance: str, incarnation: int, now: float) -> float:
+        """Seconds since the last word of a server; 0 of an instance that is none."""
+        for place, seat in zip(self._places, self._seats, strict=True):
+            if (place.instance, place.incarnation) == (instance, incarnation) and place.address:
+                return now - seat.heard
+        return 0.0
+
+    def tick(self, now: float) -> None:
+        """Time has passed."""
+        if (
+            now - self._ticked > self._leases.lease_secs / 2
+        ):  # we slept ourselves: nobody could have been heard
+            for seat in self._seats:
+                seat.heard += now - self._ticked
+        self._ticked = now
+
+    # Calls ----------------------------------------------------------------------------------------------------
+
+    def calls(self, now: float) -> list[Call]:
+        """What to ask now; what is given out is under way until it is `answered` or `unanswered`."""
+        if self._leases.finished:
+            return []
+        found = [
+            Call(index, place.life, place.address, header, secs)
+            for index, place in enumerate(self._places)
+            if place.address
+            for header, secs in self._headers(index, now)
+        ]
+        for call in found:
+            self._seats[call.index].under_way.add(_name(call))
+        return found
+
+    def answered(self, call: Call, answer: Answer, now: float) -> None:
+        seat = self._done(call)
+        if seat is None:
+            return
+        seat.heard = now
+        if isinstance(call.header, Arrange):
+            seat.arranged = call.header
+            self._publish()
+        elif isinstance(answer, Figures):
+            self._look(call.index, seat, answer, now)
+        elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
+            if call.header.generation == self._leases.kept.generation:
+                self._leases.revoked(call.header.leases, answer.progress)
+        elif isinstance(call.header, Cut) and isinstance(answer, CutTaken):
+            self.cuts.taken(Path(call.header.folder).name, answer)
+
+    def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
+        """The call has failed. What a server cannot restore, another could not either: the job has failed."""
+        seat = self._done(call)
+        if seat is None:
+            return
+        seat.not_before = now + RETRY_SECS
+        if isinstance(call.header, Cut):
+            self.cuts.drop(now)
+        if isinstance(error, AwayError | NotReadyError | GenerationError):
+            return
+        self._leases.note(f"parameter server {call.index}: {error.message}")
+        if isinstance(call.header, Arrange):
+            self._leases.fail(to_failed(error, ""))
+
+    def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
+        """What to ask of one server."""
+        seat = self._seats[index]
+        found: list[tuple[Header, float]] = []
+        if (
+            now - seat.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
+            and "Status" not in seat.under_way
+        ):
+            seat.asked = now
+            found.append((Status(), self._leases.lease_secs))
+        if now < seat.not_before:
+            return found
+        if not self._is_arranged(index):
+            if "Arrange" not in seat.under_way and all(place.address for place in self._places):
+                seat.holds = True
+                found.append((self._wanted(index), LONG_SECS))
+        elif index == 0 and self.ready:
+            found += self._of_server_0(seat, now)
+        return found
+
+    def _of_server_0(self, seat: _Seat, now: float) -> list[tuple[Header, float]]:
+        kept = self._leases.kept
+        found: list[tuple[Header, float]] = []
+        if kept.revoking and "Revoke" not in seat.under_way:
+            found.append((Revoke(kept.generation, tuple(kept.revoking)), self._leases.lease_secs))
+        if self.open and "Cut" not in seat.under_way:
+            steps = tuple(seat.figures.version.step for seat in self._seats)
+            if self.cuts.due(steps[0], now):
+                folder = self._checkpoints / self.cuts.begin(steps, now)
+                found.append((Cut(kept.generation, str(folder)), LONG_SECS))
+        return found
+
+    @property
+    def open(self) -> bool:
+        """Whether pulls and pushes are answered by all, as far as they have said."""
+        generation = self._leases.kept.generation
+        return all(seat.figures.open and seat.figures.generation == generation for seat in self._seats)
+
+    @property
+    def _waits(self) -> bool:
+        return self.cuts.under_way or not (self.ready and self.open)
+
+    def _done(self, call: Call) -> _Seat | None:
+        """Whom a call was made to; None when that is not there any more."""
+        place, seat = self._places[call.index], self._seats[call.index]
+        if (place.life, place.address) != (call.life, call.address):
+            return None
+        seat.under_way.discard(_name(call))
+        return seat
+
+    def _look(self, index: int, seat: _Seat, figures: Figures, now: float) -> None:
+        seat.figures = figures
+        for folder, shard in figures.written.items():
+            if error := self.cuts.written(index, Path(folder).name, shard):
+                self._leases.note(f"a checkpoint cannot be written: {error}")
+                self.cuts.drop(now)
+
+    # Places -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _places(self) -> list[Place]:
+        return self._leases.kept.servers
+
+    def _index(self, instance: str) -> int | None:
+        role, _, number = instance.rpartition("-")
+        return int(number) if role == "ps" and int(number) < len(self) else None
+
+    def _wanted(self, index: int) -> Arrange:
+        kept = self._leases.kept
+        return Arrange(
+            index,
+            kept.generation,
+            self._places[index].life,
+            tuple(place.address for place in self._places),
+            self._mode,
+            str(self._checkpoints / kept.cut.folder) if kept.cut else "",
+        )
+
+    def _is_arranged(self, index: int) -> bool:
+        """What it would restore does not matter any more."""
+        arranged = self._seats[index].arranged
+        return arranged is not None and _same(arranged, self._wanted(index))
+
+    def _replace(self, index: int, seat: _Seat, what: str) -> None:
+        """A server is lost with the parameters that it held: it goes back alone, or all do."""
+        cut = self._leases.kept.cut
+        others = any(seat.holds for seat in self._seats)
+        if self._mode.kind == "async" and cut is not None and others:
+            steps = self.cuts.steps
+            updates = f"{max(0, seat.figures.version.step - steps[index]):,} updates" if steps else "updates"
+            self._leases.note(
+                f"{what}; it goes on from the checkpoint {cut.folder}: {updates} of it are lost"
+            )
+            return
+        self._leases.note(what)
+        self._leases.go_back()
+        for other in self._seats:
+            other.holds, other.arranged = False, None
+
+    def _publish(self) -> None:
+        """Have workers told where the servers are, if that has changed."""
+        kept = self._leases.kept
+        addresses = tuple(place.address for place in self._places)
+        before = self._leases.servers
+        if before is None or (kept.generation, addresses, self.ready) != (
+            before.generation,
+            before.addresses,
+            before.ready,
+        ):
+            self._number += 1
+            self._leases.servers = exchange.Servers(self._number, kept.generation, addresses, self.ready)
+
+
+def _name(call: Call) -> str:
+    return type(call.header).__name__
+
+
+def _same(one: Arrange, other: Arrange) -> bool:
+    return (one.generation, one.life, one.addresses) == (other.generation, other.life, other.addresses)

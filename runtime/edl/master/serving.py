@@ -1,0 +1,129 @@
+"""The master's calls to the parameter servers, and its part of their cuts: the manifest, and what is removed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from edl.errors import SQLFlowError
+from edl.master.cuts import Taking
+from edl.master.office import Office
+from edl.master.servers import Answer, Call, Servers
+from edl.ps import cuts
+from edl.ps.channel import ServerChannel
+from edl.ps.messages import Arrange, Arranged, Cut, CutTaken, Figures, Mode, Revoke, Revoked, Status
+
+_ANSWERS: dict[type, type[Answer]] = {
+    Arrange: Arranged,
+    Status: Figures,
+    Revoke: Revoked,
+    Cut: CutTaken,
+}
+
+
+class Serving:
+    """Does what `servers` wants done. Everything happens in the event loop of the office, but for disks."""
+
+    def __init__(self, servers: Servers, office: Office, mode: Mode, checkpoints: Path, token: str) -> None:
+        self._servers = servers
+        self._office = office
+        self._mode = mode
+        self._checkpoints = checkpoints
+        self._token = token
+        self._channels: dict[int, ServerChannel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Remove what earlier masters left that no ledger knows."""
+        await self._remove_others()
+
+    def tick(self, now: float) -> None:
+        """Begin what is to be done now."""
+        self._servers.tick(now)
+        for call in self._servers.calls(now):
+            self._spawn(self._call(call))
+        if taking := self._servers.cuts.to_complete():
+            self._spawn(self._complete(taking))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for channel in self._channels.values():
+            channel.close()
+
+    # Calls ----------------------------------------------------------------------------------------------------
+
+    async def _call(self, call: Call) -> None:
+        try:
+            if isinstance(call.header, Arrange):  # its generation and life must outlive us
+                await self._office.write()
+            answer = await self._ask(call)
+        except SQLFlowError as error:
+            self._servers.unanswered(call, error, self._office.now())
+        else:
+            self._servers.answered(call, answer, self._office.now())
+        self._office.ring()
+        self.tick(self._office.now())
+
+    async def _ask(self, call: Call) -> Answer:
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+        pending = self._channel(call).begin(call.header, (), call.secs)
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
+        pending.then(wake)
+        try:
+            await done.wait()
+        finally:
+            pending.cancel()
+        return pending.result(_ANSWERS[type(call.header)])[0]
+
+    def _channel(self, call: Call) -> ServerChannel:
+        """To the server of an index; that of one that had its place before is closed."""
+        found = self._channels.get(call.index)
+        if found is None or found.address != call.address:
+            if found is not None:
+                found.close()
+            found = self._channels[call.index] = ServerChannel(call.address, self._token)
+        return found
+
+    # Cuts -----------------------------------------------------------------------------------------------------
+
+    async def _complete(self, taking: Taking) -> None:
+        """Make the files a cut, have the job go back to it from now on, and remove those that are too many."""
+        folder = self._checkpoints / taking.name
+        shards = [*taking.shards.values()]
+        try:
+            await asyncio.to_thread(cuts.write_manifest, folder, taking.version, self._mode, shards)
+        except (OSError, SQLFlowError) as error:
+            self._office.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
+            self._servers.cuts.drop(self._office.now())
+            return
+        if self._servers.cuts.completed(taking):
+            await self._office.write()
+            await self._remove_others()
+
+    async def _remove_others(self) -> None:
+        """Listed before it is asked what stays: a cut that is begun meanwhile is on no list."""
+        found, complete = await asyncio.to_thread(_listed, self._checkpoints)
+        for name in found - self._servers.cuts.kept(complete):
+            await asyncio.to_thread(shutil.rmtree, self._checkpoints / name, ignore_errors=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _listed(checkpoints: Path) -> tuple[set[str], list[str]]:
+    """The names of cuts to go on from, complete or not; the complete ones."""
+    paths = checkpoints.iterdir() if checkpoints.is_dir() else ()
+    return {path.name for path in paths if not path.name.startswith(cuts.BEST)}, cuts.complete(checkpoints)

@@ -1,0 +1,408 @@
+"""One job with parameter servers under one random schedule: everybody may die, and every call may be lost.
+
+The master's state machines are the real ones. A server is what `edl.ps` promises: it holds of each task the rows whose
+gradients it took, says how far each lease is, and takes nothing of a lease that was revoked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from edl.master.cuts import Cuts
+from edl.master.kept import Kept
+from edl.master.leases import Leases
+from edl.master.servers import Answer, Call, Servers
+from edl.ps.messages import (
+    Arrange,
+    Arranged,
+    Cut,
+    CutTaken,
+    Figures,
+    Mode,
+    Progress,
+    Revoke,
+    Revoked,
+    Shard,
+    Version,
+)
+from edl.rpc.channel import AwayError
+from edl.spec import Checkpoints
+from edl.tasks import encoding
+from edl.tasks.failed import to_failed
+from edl.tasks.job import Plan
+from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.worker.mailbox import Mailbox
+from tests.edl.master.test_schedules import finished
+
+LEASE = 10.0
+PIECE = 4096  # rows of a push
+WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2}
+FOLDER = Path("checkpoints")
+
+Rows = Counter[tuple[int, int, int]]  # epoch, task, the first row of a piece: how often it is in
+
+
+class Server:
+    """One process. rows, progress, void: as `edl.ps` keeps them; server 0 alone has the last two."""
+
+    def __init__(self, index: int, incarnation: int) -> None:
+        self.name = f"ps-{index}"
+        self.incarnation = incarnation
+        self.address = f"{self.name}:{incarnation}"
+        self.alive = True
+        self.registered = False
+        self.arranged: Arrange | None = None
+        self.open = False
+        self.step = 0
+        self.rows: Rows = Counter()
+        self.progress: dict[int, Progress] = {}
+        self.void: set[int] = set()
+        self.written: dict[str, Shard] = {}
+
+    @property
+    def at(self) -> tuple[int, int]:
+        return (self.arranged.generation, self.arranged.life) if self.arranged else (-1, -1)
+
+
+class Saved:
+    """A cut on disk, or on its way there."""
+
+    def __init__(self, servers: list[Server]) -> None:
+        self.rows = [Counter(server.rows) for server in servers]
+        self.step = servers[0].step
+        self.writing = list(servers)
+        self.complete = False
+
+
+class Worker:
+    """Does what a worker does, a step at a time."""
+
+    def __init__(self, name: str, incarnation: int) -> None:
+        self.mailbox = Mailbox(name, incarnation)
+        self.task: Task | None = None
+        self.done = 0  # rows of it that are pushed
+
+
+class World:
+    """A job of two epochs. deaths: of servers, too."""
+
+    def __init__(
+        self, seed: int, plan: Plan, mode: Mode, *, servers: int, workers: int, deaths: bool
+    ) -> None:
+        self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
+        self.plan = plan
+        self.mode = mode
+        self.deaths = deaths
+        self.keep = self.random.choice([0, 1, 3])
+        self.now = 0.0
+        self.durable = b""
+        self.notes: list[str] = []
+        self.cuts: dict[str, Saved] = {}
+        self.machines = [Server(index, 0) for index in range(servers)]
+        self.workers = [Worker(f"worker-{number}", 0) for number in range(workers)]
+        self.calls: list[Call] = []
+        self.answers: list[tuple[Call, Answer]] = []
+        self.exports = 0
+        self.start(None)
+
+    # The master -------------------------------------------------------------------------------------------
+
+    def start(self, kept: Kept | None) -> None:
+        self.master = Leases(self.plan, kept, served=True, lease_secs=LEASE, note=self.notes.append)
+        when = Checkpoints(steps=self.random.choice([0, 5]), secs=20.0, keep=self.keep)
+        count = len(self.machines)
+        self.servers = Servers(self.master, self.mode, count, Cuts(self.master, when, count), FOLDER)
+        self.write()
+        for machine in self.machines:  # as the cluster lists them
+            if not machine.alive:
+                self.servers.lost(machine.name, machine.incarnation, self.now)
+            place = self.master.kept.servers[int(machine.name[3:])]
+            if place.instance and place.incarnation < machine.incarnation:
+                self.servers.lost(place.instance, place.incarnation, self.now)
+        self.remove_others()
+
+    def write(self) -> None:
+        kept, marks = self.master.to_keep()
+        self.durable = encoding.encode(kept)
+        self.master.written(marks)
+
+    def restart(self) -> None:
+        """The master dies, and is back with what it had written down; calls of it may still be on their way."""
+        for call in self.calls:
+            if self.random.random() < 0.5:
+                self.execute(call)
+        self.calls.clear()
+        self.answers.clear()
+        kept = encoding.decode(self.durable, Kept)
+        self.now = max(self.now, kept.seconds)
+        self.start(kept)
+
+    def tick(self) -> None:
+        self.master.tick(self.now)
+        self.servers.tick(self.now)
+        for call in self.servers.calls(self.now):
+            if isinstance(call.header, Arrange):
+                self.write()
+            self.calls.append(call)
+        if taking := self.servers.cuts.to_complete():
+            self.cuts[taking.name].complete = True
+            if self.random.random() < 0.1:
+                self.restart()
+            elif self.servers.cuts.completed(taking):
+                self.write()
+                if self.random.random() < 0.1:
+                    self.restart()
+                self.remove_others()
+
+    def remove_others(self) -> None:
+        complete = [name for name, cut in self.cuts.items() if cut.complete]
+        stay = self.servers.cuts.kept(complete)
+        self.cuts = {name: cut for name, cut in self.cuts.items() if name in stay}
+        assert not self.keep or sum(cut.complete for cut in self.cuts.values()) <= self.keep
+
+    # Calls to servers ---------------------------------------------------------------------------------------
+
+    def deliver(self, *, lose_request: bool = False, lose_answer: bool = False) -> None:
+        """A call comes to its server, or an answer to the master, in any order."""
+        if self.answers and self.random.random() < 0.5:
+            call, answer = self.answers.pop(self.random.randrange(len(self.answers)))
+            if lose_answer:
+                self.servers.unanswered(call, AwayError("lost"), self.now)
+            else:
+                self.servers.answered(call, answer, self.now)
+        elif self.calls:
+            call = self.calls.pop(self.random.randrange(len(self.calls)))
+            answer_ = None if lose_request else self.execute(call)
+            if answer_ is None:
+                self.servers.unanswered(call, AwayError("lost"), self.now)
+            else:
+                self.answers.append((call, answer_))
+
+    def execute(self, call: Call) -> Answer | None:
+        machine = self.machines[call.index]
+        if not machine.alive or machine.address != call.address:
+            return None
+        header = call.header
+        if isinstance(header, Arrange):
+            return self.arrange(machine, header)
+        if isinstance(header, Revoke):
+            if machine.at[0] != header.generation:
+                return None
+            machine.void.update(header.leases)
+            return Revoked(tuple(machine.progress[n] for n in header.leases if n in machine.progress))
+        if isinstance(header, Cut):
+            return self.cut(machine, header)
+        version = Version(*machine.at, machine.step)
+        return Figures(call.index, machine.at[0], version, open=machine.open, written=dict(machine.written))
+
+    def arrange(self, machine: Server, header: Arrange) -> Answer | None:
+        if (header.generation, header.life) < machine.at:
+            return None
+        if (header.generation, header.life) > machine.at:
+            index = header.index
+            machine.rows, machine.progress, machine.void = Counter(), {}, set()
+            machine.open = bool(header.restore)
+            machine.step = 0
+            if header.restore:
+                saved = self.cuts[Path(header.restore).name]  # it is there
+                assert saved.complete
+                machine.rows, machine.step = Counter(saved.rows[index]), saved.step
+        machine.arranged = header
+        return Arranged(Version(*machine.at, machine.step), machine.open, machine.open)
+
+    def cut(self, machine: Server, header: Cut) -> Answer | None:
+        if not self.together or machine.at[0] != header.generation or not machine.open:
+            return None
+        self.cuts[Path(header.folder).name] = Saved(self.machines)
+        return CutTaken(Version(*machine.at, machine.step), tuple(machine.progress.values()))
+
+    @property
+    def together(self) -> bool:
+        """Whether all servers are there, and know one another."""
+        first = self.machines[0].arranged
+        addresses = tuple(machine.address for machine in self.machines)
+        return all(
+            machine.alive
+            and machine.arranged is not None
+            and first is not None
+            and machine.arranged.generation == first.generation
+            and machine.arranged.addresses == addresses
+            for machine in self.machines
+        )
+
+    def write_shard(self) -> None:
+        for name, saved in self.cuts.items():
+            for machine in list(saved.writing):
+                if machine.alive and self.random.random() < 0.5:
+                    saved.writing.remove(machine)
+                    index = int(machine.name[3:])
+                    machine.written[str(FOLDER / name)] = Shard(index, f"server-{index}.safetensors")
+
+    # Workers ------------------------------------------------------------------------------------------------
+
+    def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
+        box = worker.mailbox
+        if lose_request:
+            return
+        if box.rejoin:
+            joined = self.master.join(box.instance, box.incarnation, self.now)
+            self.write()
+            if joined is None:
+                self.replace(worker)
+            elif not lose_answer:
+                box.joined(joined)
+            return
+        answer = self.master.exchange(box.request(WANT), self.now)
+        if answer.tasks:
+            self.write()  # a lease is written down before it is told
+        if not lose_answer:
+            box.answered(answer)
+
+    def do(self, worker: Worker) -> None:
+        """Push a piece of the task in hands, or finish it, or begin another."""
+        task = worker.task
+        if task is None:
+            worker.task, worker.done = worker.mailbox.take(*ASIDE, "train"), 0
+        elif not worker.mailbox.valid(task):
+            worker.task = None
+        elif task.type != "train" or worker.done == task.rows:
+            self.exports += task.type == "export"
+            worker.mailbox.tell("done", finished(task))
+            worker.task = None
+        else:
+            self.push(worker, task)
+
+    def push(self, worker: Worker, task: Task) -> None:
+        servers, first = worker.mailbox.servers, self.machines[0]
+        here = tuple(machine.address for machine in self.machines)
+        if (
+            servers is None
+            or not self.together
+            or (servers.generation, servers.addresses) != (first.at[0], here)
+        ):
+            return
+        for machine in self.machines:
+            machine.open = True
+        if task.attempt in first.void:
+            worker.mailbox.tell("given back", Report(task))
+            worker.task = None
+            return
+        start = task.start + task.skip + worker.done
+        rows = min(PIECE, task.rows - worker.done)
+        worker.done += rows
+        steps = -(-worker.done // 512)
+        progress = Progress(task, worker.done, steps, 2.0 * worker.done, float(worker.done))
+        first.progress[task.attempt] = progress
+        for machine in self.machines:
+            machine.step += 1
+            machine.rows[task.number, task.id, start] += 1
+
+    def replace(self, worker: Worker) -> None:
+        new = Worker(worker.mailbox.instance, worker.mailbox.incarnation + 1)
+        self.workers[self.workers.index(worker)] = new
+
+    def kill_worker(self, worker: Worker) -> None:
+        self.replace(worker)
+        if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
+            self.master.lost(worker.mailbox.instance, worker.mailbox.incarnation, self.now)
+
+    def drain(self, worker: Worker) -> None:
+        if worker.task is not None and worker.mailbox.valid(worker.task):
+            worker.mailbox.tell("given back", Report(worker.task, worker.done))
+            worker.task = None
+            worker.mailbox.give_back_received()
+
+    def raise_error(self, worker: Worker) -> None:
+        """A task fails in its middle, with a part of it pushed; once in a job."""
+        if worker.task is not None and worker.task.type == "train" and not self.master.kept.failures:
+            worker.mailbox.tell("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
+            worker.task = None
+
+    # Instances ----------------------------------------------------------------------------------------------
+
+    def kill_server(self) -> None:
+        if self.deaths:
+            machine = self.random.choice(self.machines)
+            if machine.alive:
+                machine.alive = False
+                self.see(machine)
+
+    def see(self, machine: Server) -> None:
+        """The cluster tells of its end, now or later."""
+        if self.random.random() < 0.7:
+            self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
+
+    def start_server(self, machine: Server | None = None) -> None:
+        """A server registers; one that died is replaced first."""
+        machine = machine or self.random.choice(self.machines)
+        index = self.machines.index(machine)
+        if not machine.alive:
+            self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
+            machine = self.machines[index] = Server(index, machine.incarnation + 1)
+        place = self.master.kept.servers[index]
+        if (place.incarnation, place.address) != (machine.incarnation, machine.address):
+            assert self.servers.register(machine.name, machine.incarnation, machine.address, self.now)
+            self.write()
+
+    # Schedules ----------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        worker = self.random.choice(self.workers)
+        actions: dict[Callable[[], object], int] = {
+            partial(self.call, worker): 30,
+            partial(self.do, worker): 60,
+            partial(self.call, worker, lose_request=True): 4,
+            partial(self.call, worker, lose_answer=True): 4,
+            self.deliver: 40,
+            partial(self.deliver, lose_request=True): 3,
+            partial(self.deliver, lose_answer=True): 3,
+            self.write_shard: 10,
+            self.tick: 30,
+            self.pass_time: 6,
+            self.write: 3,
+            self.start_server: 12,
+            partial(self.kill_worker, worker): 2,
+            self.kill_server: 2,
+            self.restart: 2,
+            partial(self.drain, worker): 2,
+            partial(self.raise_error, worker): 1,
+        }
+        (action,) = self.random.choices(list(actions), list(actions.values()))
+        action()
+
+    def pass_time(self) -> None:
+        self.now += self.random.random() * LEASE / 2
+        self.tick()
+
+    def finish(self) -> None:
+        """From now on nothing goes wrong."""
+        for _ in range(5_000):
+            if self.master.finished:
+                return
+            for machine in list(self.machines):
+                self.start_server(machine)
+            self.tick()
+            while self.calls or self.answers:
+                self.deliver()
+            self.write_shard()
+            for worker in list(self.workers):
+                self.call(worker)
+                self.do(worker)
+            self.now += 0.3
+        raise AssertionError("the job does not end")
+
+
+def run(
+    seed: int, plan: Plan, mode: Mode, *, servers: int = 2, workers: int = 3, deaths: bool = True
+) -> World:
+    world = World(seed, plan, mode, servers=servers, workers=workers, deaths=deaths)
+    for _ in range(600):
+        if world.master.finished:
+            break
+        world.step()
+    world.finish()
+    return world

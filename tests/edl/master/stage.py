@@ -1,0 +1,160 @@
+"""A master of a job with parameter servers, with a clock in the test's hands, and servers that answer as it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edl.errors import SQLFlowError
+from edl.master.crew import Crew
+from edl.master.cuts import Cuts
+from edl.master.kept import Kept
+from edl.master.leases import Leases
+from edl.master.servers import Answer, Call, Servers
+from edl.ps.messages import (
+    Arrange,
+    Arranged,
+    Cut,
+    CutTaken,
+    Figures,
+    Mode,
+    Progress,
+    Revoke,
+    Revoked,
+    Shard,
+    Status,
+    Version,
+)
+from edl.spec import Checkpoints, Training
+from edl.tasks import encoding
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import Task, TaskType
+from edl.worker.mailbox import Mailbox
+
+LEASE = 10.0
+FOLDER = Path("checkpoints")
+PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(epochs=1, batch_size=512))
+WANT: dict[TaskType, int] = {"train": 1}
+
+
+class Stage:
+    """servers: of the job; all of them are there and open after `open`."""
+
+    def __init__(
+        self,
+        mode: Mode,
+        servers: int = 2,
+        when: Checkpoints | None = None,
+        *,
+        steps_per_version: int = 1,
+    ) -> None:
+        self.mode = mode
+        self.when = when or Checkpoints(secs=30.0, keep=3)
+        self.steps_per_version = steps_per_version
+        self.full = False  # the disk
+        self.count = servers
+        self.now = 0.0
+        self.notes: list[str] = []
+        self.progress: dict[int, Progress] = {}  # what server 0 knows of leases
+        self.asked: list[Call] = []
+        self.step = 0
+        self.is_open = False
+        self.mute: set[int | type] = set()  # servers that answer nothing, and calls that are not answered
+        self._start(None)
+
+    def _start(self, kept: Kept | None) -> None:
+        self.leases = Leases(PLAN, kept, served=True, lease_secs=LEASE, note=self.notes.append)
+        self.cuts = Cuts(self.leases, self.when, self.count, steps_per_version=self.steps_per_version)
+        self.servers = Servers(self.leases, self.mode, self.count, self.cuts, FOLDER)
+        self.crew = Crew(self.leases, 1, self.servers)
+
+    def restart(self) -> None:
+        """The master dies and comes back with all that it knew."""
+        self._start(encoding.decode(encoding.encode(self.leases.to_keep()[0]), Kept))
+
+    # Servers ------------------------------------------------------------------------------------------------
+
+    def register(self, index: int, incarnation: int = 0) -> None:
+        name = f"ps-{index}"
+        assert self.servers.register(name, incarnation, f"{name}:{incarnation}", self.now)
+
+    def lose(self, index: int, incarnation: int = 0) -> None:
+        self.servers.lost(f"ps-{index}", incarnation, self.now, "was killed")
+
+    def talk(self, seconds: float = 0.0) -> None:
+        """Calls are made and answered, for so long."""
+        end = self.now + seconds
+        while True:
+            self.servers.tick(self.now)
+            while calls := self.servers.calls(self.now):
+                self.asked += calls
+                for call in calls:
+                    if not {call.index, type(call.header)} & self.mute:
+                        self.servers.answered(call, self.answer(call), self.now)
+            if self.now >= end:
+                return
+            self.now = min(end, self.now + 0.25)
+
+    def answer(self, call: Call) -> Answer:
+        header = call.header
+        version = Version(self.leases.kept.generation, call.life, self.step)
+        if isinstance(header, Arrange):
+            return Arranged(version, self.is_open, self.is_open)
+        if isinstance(header, Revoke):
+            return Revoked(tuple(self.progress[lease] for lease in header.leases if lease in self.progress))
+        if isinstance(header, Cut):
+            return CutTaken(version, tuple(self.progress.values()))
+        written = {
+            str(one.header.folder): Shard(
+                call.index, f"server-{call.index}.safetensors", error="it is full" if self.full else ""
+            )
+            for one in self.asked
+            if isinstance(one.header, Cut)
+        }
+        return Figures(call.index, version.generation, version, open=self.is_open, written=written)
+
+    def refuse(self, error: SQLFlowError) -> None:
+        """The next calls fail, but looks."""
+        for call in self.servers.calls(self.now):
+            if not isinstance(call.header, Status):
+                self.servers.unanswered(call, error, self.now)
+
+    def open(self) -> None:
+        """All servers are there, and a worker has opened them."""
+        for index in range(self.count):
+            self.register(index)
+        self.talk()
+        self.is_open = True
+        self.talk(0.5)
+
+    def complete(self) -> str:
+        """The cut under way becomes complete; its name."""
+        self.talk(0.5)
+        taking = self.cuts.to_complete()
+        assert taking is not None
+        assert self.cuts.completed(taking)
+        return taking.name
+
+    def said(self, kind: type) -> list[Call]:
+        """Calls of that kind that were made since the last time."""
+        found = [call for call in self.asked if isinstance(call.header, kind)]
+        self.asked = [call for call in self.asked if isinstance(call.header, Cut) and call not in found]
+        return found
+
+    # Workers ------------------------------------------------------------------------------------------------
+
+    def worker(self, name: str = "worker-0", incarnation: int = 0) -> Mailbox:
+        box = Mailbox(name, incarnation)
+        joined = self.leases.join(name, incarnation, self.now)
+        assert joined is not None
+        box.joined(joined)
+        return box
+
+    def take(self, box: Mailbox) -> Task | None:
+        box.answered(self.leases.exchange(box.request(WANT), self.now))
+        return box.take("train")
+
+    def push(self, task: Task, rows: int) -> None:
+        """So many rows of the task are in the parameters."""
+        self.progress[task.attempt] = Progress(task, rows, rows // 512, float(rows), float(rows))
+        self.step += 1

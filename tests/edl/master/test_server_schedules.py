@@ -1,0 +1,73 @@
+"""Thousands of random schedules of jobs with parameter servers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from edl.ps.messages import Mode
+from edl.spec import Training
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from tests.edl.master.server_world import PIECE, World, run
+
+ROWS = 5 * LEAST_ROWS + 77
+PLAN = Plan("train", ROWS, STREAMED_ROWS + 3, Training(epochs=2, batch_size=512))
+
+
+def every_piece_once() -> Counter[tuple[int, int]]:
+    """Epoch, and first row of each push; every task begins with a new one."""
+    starts = [
+        start
+        for first in range(0, ROWS, LEAST_ROWS)
+        for start in range(first, min(first + LEAST_ROWS, ROWS), PIECE)
+    ]
+    return Counter({(epoch, start): 1 for epoch in (1, 2) for start in starts})
+
+
+def pieces(world: World, server: int) -> Counter[tuple[int, int]]:
+    found: Counter[tuple[int, int]] = Counter()
+    for (epoch, _, start), times in world.machines[server].rows.items():
+        found[epoch, start] += times
+    return found
+
+
+def check_the_job(world: World) -> None:
+    state = world.master.job.state
+    assert world.master.kept.failed is None
+    assert state.rows == 2 * ROWS
+    assert [(row.epoch, row.loss) for row in state.curve if row.final] == [(1, 2.0), (2, 2.0)]
+    assert world.master.kept.done["export"] == 1
+    assert not world.master.kept.leases
+    assert not world.master.kept.revoking
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        world = run(seed, PLAN, Mode("sync"))
+        check_the_job(world)
+        assert pieces(world, 0) == pieces(world, 1) == every_piece_once()
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_in_async_workers_and_masters_that_die_cost_no_gradient(block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        world = run(seed, PLAN, Mode("async"), deaths=False)
+        check_the_job(world)
+        assert pieces(world, 0) == every_piece_once()
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_in_async_a_server_that_dies_costs_no_task(block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        check_the_job(run(seed, PLAN, Mode("async"), servers=3))
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        world = run(seed, PLAN, Mode("async"), servers=1, workers=1)
+        check_the_job(world)
+        assert pieces(world, 0) == every_piece_once()

@@ -1,0 +1,272 @@
+"""Who is a parameter server, what is said to it, and what follows when it is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.cluster import Change, Instance
+from edl.errors import SpecError
+from edl.master.crew import SILENT_LEASES
+from edl.ps.messages import Arrange, Cut, Mode, Revoke
+from edl.rpc.channel import AwayError
+from edl.tasks.exchange import Flag
+from edl.tasks.task import Report
+from tests.edl.master.stage import FOLDER, LEASE, Stage
+
+ASYNC, SYNC = Mode("async"), Mode("sync")
+
+
+def ready(stage: Stage) -> bool:
+    return stage.leases.servers is not None and stage.leases.servers.ready
+
+
+def test_workers_are_told_where_the_servers_are_when_each_is_arranged_with_all_addresses() -> None:
+    stage = Stage(ASYNC)
+    stage.register(0)
+    stage.talk()
+    assert not stage.said(Arrange)
+    assert not ready(stage)
+    stage.register(1)
+    stage.talk()
+    orders = [call.header for call in stage.said(Arrange)]
+    assert orders == [Arrange(index, 1, 0, ("ps-0:0", "ps-1:0"), ASYNC) for index in (0, 1)]
+    box = stage.worker()
+    assert box.servers is not None
+    assert (box.servers.addresses, box.servers.ready) == (("ps-0:0", "ps-1:0"), True)
+
+
+def test_a_worker_that_waits_is_told_of_every_change_with_a_greater_number() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    stage.complete()
+    box = stage.worker()
+    numbers = [box.servers.number if box.servers else 0]
+    for happens in (lambda: stage.lose(1), lambda: stage.register(1, 1), stage.talk):
+        happens()
+        box.answered(stage.leases.exchange(box.request({}), stage.now))
+        assert box.servers is not None
+        numbers.append(box.servers.number)
+    assert numbers == sorted(set(numbers))
+    assert box.servers is not None
+    assert (box.servers.addresses, box.servers.ready) == (("ps-0:0", "ps-1:1"), True)
+
+
+def test_a_server_that_registers_again_keeps_its_place_and_an_earlier_start_of_it_has_none() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    stage.register(0)
+    assert stage.leases.kept.generation == 1
+    assert stage.leases.kept.servers[0].life == 0
+    stage.register(0, 1)
+    assert stage.leases.kept.servers[0].life == 1
+    assert stage.servers.register("ps-0", 0, "ps-0:0", stage.now) is None
+    assert stage.servers.register("ps-7", 0, "ps-7:0", stage.now) is None
+
+
+def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    cut = stage.complete()
+    task = stage.take(stage.worker())
+    assert task is not None
+    stage.push(task, 512)
+    stage.talk(1.0)
+    stage.said(Arrange)
+    stage.lose(0)
+    assert list(stage.leases.kept.leases) == [task.attempt]
+    stage.register(0, 1)
+    stage.talk()
+    orders = [call.header for call in stage.said(Arrange)]
+    addresses = ("ps-0:1", "ps-1:0")
+    assert orders == [
+        Arrange(0, 1, 1, addresses, ASYNC, str(FOLDER / cut)),
+        Arrange(1, 1, 0, addresses, ASYNC, str(FOLDER / cut)),
+    ]
+    assert stage.notes == [f"ps-0 was killed; it goes on from the checkpoint {cut}: 1 updates of it are lost"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "servers", "killed"),
+    [(SYNC, 2, [1]), (ASYNC, 2, [0, 1]), (ASYNC, 1, [0])],
+    ids=["sync", "all", "the only one"],
+)
+def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, killed: list[int]) -> None:
+    stage = Stage(mode, servers)
+    stage.open()
+    stage.complete()
+    box = stage.worker()
+    done = stage.take(box)
+    assert done is not None
+    stage.push(done, done.rows)
+    box.tell("done", Report(done, done.rows, 16, 1.0, 1.0))
+    stage.take(box)
+    stage.talk(31.0)
+    cut = stage.complete()
+    stage.said(Arrange)
+    stage.take(box)
+    for index in killed:
+        stage.lose(index)
+        stage.register(index, 1)
+    stage.take(box)
+    assert box.rejoin
+    assert (stage.leases.kept.leases, stage.leases.job.state.rows) == ({}, done.rows)
+    stage.talk()
+    generations = {call.header.generation for call in stage.said(Arrange) if isinstance(call.header, Arrange)}
+    assert generations == {2}
+    assert stage.leases.servers is not None
+    assert (stage.leases.servers.generation, stage.leases.servers.ready) == (2, True)
+    wanted = [stage.servers._wanted(index).restore for index in range(servers)]
+    assert wanted == [str(FOLDER / cut)] * servers
+
+
+def test_without_a_cut_training_begins_anew() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    stage.lose(1)
+    stage.register(1, 1)
+    stage.talk()
+    assert [call.header.restore for call in stage.said(Arrange)][-2:] == ["", ""]  # type: ignore[union-attr]
+    assert stage.leases.kept.generation == 2
+    assert stage.notes == ["ps-1 was killed", "training begins anew"]
+
+
+def test_a_server_that_held_nothing_yet_is_only_replaced() -> None:
+    stage = Stage(SYNC)
+    stage.register(0)
+    stage.lose(0)
+    stage.register(0, 1)
+    stage.register(1)
+    stage.talk()
+    assert stage.leases.kept.generation == 1
+    assert ready(stage)
+
+
+def test_what_cannot_be_restored_fails_the_job_and_who_is_away_is_asked_again() -> None:
+    stage = Stage(ASYNC)
+    for index in (0, 1):
+        stage.register(index)
+    stage.refuse(AwayError("a parameter server does not answer"))
+    assert not stage.leases.finished
+    stage.now += 1.0
+    stage.refuse(SpecError("the checkpoint is damaged"))
+    assert stage.leases.kept.failed is not None
+    assert stage.leases.kept.failed.message == "the checkpoint is damaged"
+
+
+def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours() -> None:
+    stage = Stage(ASYNC)
+    for order in stage.crew.orders(0.0):
+        stage.crew.changed(Change(order.instance, "running"), 0.0)
+    stage.open()
+    stage.mute = {1}
+    stage.talk(SILENT_LEASES * LEASE - 1.0)
+    assert stage.crew.orders(stage.now) == []
+    stage.now += 1000.0  # we slept ourselves
+    stage.talk()
+    assert stage.crew.orders(stage.now) == []
+    stage.talk(2.0)
+    [order] = stage.crew.orders(stage.now)
+    assert (order.instance.name, order.stop, order.grace) == ("ps-1", True, 0.0)
+
+
+# The lease of a lost worker ----------------------------------------------------------------------------------
+
+
+def test_a9_the_tasks_of_a_lost_worker_wait_until_server_0_says_how_far_they_are() -> None:
+    stage = Stage(SYNC)
+    stage.open()
+    box = stage.worker()
+    begun, untouched, whole = (stage.take(box) for _ in range(3))
+    assert begun and untouched and whole
+    stage.push(begun, 1024)
+    stage.push(whole, whole.rows)
+    stage.leases.lost("worker-0", 0, stage.now, "was killed")
+    other = stage.worker("worker-1")
+    assert stage.leases.job.pools[0].todo == 3
+    stage.talk()
+    [call] = stage.said(Revoke)
+    assert call.header == Revoke(1, (whole.attempt, untouched.attempt, begun.attempt))
+    assert stage.leases.job.state.rows == whole.rows + 1024
+    tasks = [stage.take(other) for _ in range(2)]
+    assert [(task.id, task.skip) for task in tasks if task] == [(begun.id, 1024), (untouched.id, 0)]
+
+
+def test_a_revocation_that_is_not_answered_is_asked_for_again_by_the_next_master_too() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    task = stage.take(stage.worker())
+    assert task is not None
+    stage.push(task, 512)
+    stage.leases.lost("worker-0", 0, stage.now)
+    stage.refuse(AwayError("lost"))
+    stage.restart()
+    stage.talk(1.0)
+    assert not stage.leases.kept.revoking
+    again = stage.take(stage.worker("worker-1"))
+    assert again is not None
+    assert (again.id, again.skip) == (task.id, 512)
+
+
+def test_a_drained_worker_and_a_task_that_raised_go_the_same_way() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    box = stage.worker()
+    task = stage.take(box)
+    assert task is not None
+    stage.push(task, 512)
+    box.tell("given back", Report(task))  # server 0 knows better
+    assert stage.take(box) is not None
+    stage.talk()
+    assert stage.leases.job.state.rows == 512
+
+
+def test_a_worker_learns_that_no_training_task_is_left_to_hand_out() -> None:
+    stage = Stage(ASYNC)
+    box = stage.worker()
+    for _ in range(6):
+        assert not box.flags & Flag.DRY
+        assert stage.take(box)
+    assert box.flags & Flag.DRY
+
+
+# Masters that die --------------------------------------------------------------------------------------------
+
+
+def test_a_new_master_finds_the_servers_and_arranges_them_as_they_are() -> None:
+    stage = Stage(SYNC)
+    stage.open()
+    before = stage.leases.servers
+    stage.said(Arrange)
+    stage.restart()
+    running = [Change(Instance(f"ps-{index}", "ps", 0), "running") for index in (0, 1)]
+    stage.crew.found(running, stage.now)
+    stage.talk()
+    assert {(call.header.generation, call.life) for call in stage.said(Arrange)} == {(1, 0)}  # type: ignore[union-attr]
+    after = stage.leases.servers
+    assert before is not None
+    assert after is not None
+    assert (after.addresses, after.ready, after.number > before.number) == (before.addresses, True, True)
+
+
+def test_a_new_master_misses_a_server_that_is_gone() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    stage.complete()
+    stage.restart()
+    stage.crew.found([Change(Instance("ps-0", "ps", 0), "running")], stage.now)
+    assert [place.address for place in stage.leases.kept.servers] == ["ps-0:0", ""]
+    assert "ps-1" in [order.instance.name for order in stage.crew.orders(stage.now)]
+    assert stage.leases.kept.generation == 1
+
+
+def test_a15_a_cut_that_an_earlier_master_began_is_forgotten() -> None:
+    stage = Stage(SYNC)
+    stage.open()
+    complete = stage.complete()
+    stage.push(stage.take(stage.worker()), 512)  # type: ignore[arg-type]
+    stage.talk(31.0)
+    assert len(stage.said(Cut)) == 2
+    assert stage.cuts.under_way
+    stage.restart()
+    assert not stage.cuts.under_way
+    assert stage.cuts.kept([complete, "000001-000002"]) == {complete}

@@ -1,0 +1,159 @@
+"""The master's calls to real parameter servers, in threads of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edl.master.cuts import Cuts
+from edl.master.leases import Leases
+from edl.master.office import Office
+from edl.master.servers import Servers
+from edl.master.serving import Serving
+from edl.ps import cuts
+from edl.ps.messages import Mode
+from edl.spec import Checkpoints, Training
+from edl.tasks.exchange import Flag, Request
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS
+from tests.edl.master.test_office import MemoryLedger, run
+from tests.edl.ps import serving
+from tests.edl.ps.serving import TOKEN, definition, first_values, progress
+
+PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(batch_size=512))
+ASYNC = Mode("async")
+MODEL = definition()
+
+
+@pytest.fixture
+def machines() -> Iterator[serving.Servers]:
+    with serving.servers(2) as running:
+        running.generation = 1
+        yield running
+
+
+class Master:
+    """An office that runs, with servers that have registered."""
+
+    def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
+        self.notes: list[str] = []
+        self.ledger = MemoryLedger()
+        self.leases = Leases(PLAN, served=True, note=self.notes.append)
+        self.servers = Servers(self.leases, ASYNC, 2, Cuts(self.leases, when, 2), checkpoints)
+        self.office = Office(
+            self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)
+        )
+        self.serving = Serving(self.servers, self.office, ASYNC, checkpoints, TOKEN)
+
+    async def until(self, done: Callable[[], object]) -> None:
+        while not done():
+            await asyncio.sleep(0.02)
+
+    async def seat(self, machines: serving.Servers) -> None:
+        for index, address in enumerate(machines.addresses):
+            incarnation = self.leases.kept.servers[index].incarnation
+            if self.leases.kept.servers[index].address != address:
+                await self.office.seat(f"ps-{index}", incarnation + 1, address)
+        await self.until(lambda: self.servers.ready)
+
+
+@contextlib.asynccontextmanager
+async def master(folder: Path, when: Checkpoints | None = None) -> AsyncIterator[Master]:
+    made = Master(folder, when or Checkpoints(secs=0.0, keep=2))
+    await made.serving.start()
+    running = asyncio.create_task(made.office.run())
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await made.serving.close()
+
+
+def train(machines: serving.Servers, lease: int, rows: int) -> None:
+    gradients = {name: np.ones_like(value) for name, value in first_values().items()}
+    machines.push(MODEL, gradients, {}, progress=progress(lease, rows, of=LEAST_ROWS))
+
+
+def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_ledger_says_so(
+    machines: serving.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: any(kept.cut for kept in subject.ledger.written))
+            assert cuts.complete(tmp_path) == ["000001-000001"]
+            [*_, kept] = subject.ledger.written
+            assert kept.cut is not None
+            assert kept.cut.folder == "000001-000001"
+
+    run(work())
+
+
+def test_a13_the_last_cuts_are_kept(machines: serving.Servers, tmp_path: Path) -> None:
+    (tmp_path / "000009-000009").mkdir(parents=True)  # an earlier master had begun it
+    (tmp_path / "best-1").mkdir()
+
+    async def work() -> None:
+        async with master(tmp_path, Checkpoints(steps=1, secs=0.0, keep=2)) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            for number in range(1, 5):
+                name = f"000001-00000{number}"
+                await subject.until(lambda name=name: name in cuts.complete(tmp_path))
+                await asyncio.to_thread(train, machines, 100, number)
+            await subject.until(lambda: len(list(tmp_path.iterdir())) <= 4)
+            stay = {path.name for path in tmp_path.iterdir()}
+            assert {"best-1", "000001-000004"} <= stay
+            assert not stay & {"000009-000009", "000001-000001", "000001-000002"}
+
+    run(work())
+
+
+def test_a6_a_replaced_server_is_restored_from_the_last_cut(
+    machines: serving.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: subject.leases.kept.cut)
+            before = await asyncio.to_thread(machines.pull, MODEL, {})
+            await asyncio.to_thread(train, machines, 100, 1)
+            await asyncio.to_thread(machines.replace, 1)
+            await subject.seat(machines)
+            after = await asyncio.to_thread(machines.pull, MODEL, {})
+        assert subject.leases.kept.generation == 1
+        moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
+        assert moved == {"kernel"}  # which server 0 has
+
+    run(work())
+
+
+def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_another(
+    machines: serving.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            for name in ("worker-0", "worker-1"):
+                await subject.office.join(name, 0, {})
+            want = Request("worker-0", 0, 1, want={"train": 1})
+            [task] = (await subject.office.exchange(want, 0.0, Flag.NONE)).tasks
+            await asyncio.to_thread(train, machines, task.attempt, 512)
+            subject.leases.lost("worker-0", 0, subject.office.now())
+            await subject.until(lambda: not subject.leases.kept.revoking)
+            other = Request("worker-1", 0, 1, want={"train": 1})
+            [again] = (await subject.office.exchange(other, 0.0, Flag.NONE)).tasks
+            assert (again.id, again.skip) == (task.id, 512)
+
+    run(work())
