@@ -88,19 +88,21 @@ class Book:
 
     # Cuts --------------------------------------------------------------------------------------------------
 
-    def cut(self) -> tuple[Page, dict[str, Floats]]:
+    def cut(self, *, told: bool) -> tuple[Page, dict[str, Floats]]:
         """Everything for a cut; the states are not written to any more.
 
-        Leases that it tells as finished are told once more, in case that it comes to nothing, and then forgotten.
+        told: the master hears of its progress. Leases that are finished then are told once more, in case that the cut
+        comes to nothing, and forgotten.
         """
         with self._lock:
             workers = {name: msgspec.structs.replace(worker) for name, worker in self._workers.items()}
             page = Page(workers, tuple(self._progress.values()), tuple(sorted(self._void)))
-            for lease in self._finished:
-                del self._progress[lease]
-            self._finished = {
-                lease for lease, progress in self._progress.items() if progress.rows >= progress.task.rows
-            }
+            if told:
+                for lease in self._finished:
+                    del self._progress[lease]
+                self._finished = {
+                    lease for lease, progress in self._progress.items() if progress.rows >= progress.task.rows
+                }
             return page, dict(self._states)
 
     def restore(self, page: Page, states: dict[str, Floats], *, same_leases: bool) -> None:

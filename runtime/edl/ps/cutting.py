@@ -40,11 +40,11 @@ class Cutter:
         self._writer = ThreadPoolExecutor(1, "edl-cut")
         self._taken: dict[str, Taken] = {}
 
-    def take(self, folder: str) -> Taken:
-        """Copy everything now, and have it written; the same when it was taken already."""
+    def take(self, folder: str, *, told: bool = True) -> Taken:
+        """Copy everything now, and have it written; the same when it was taken already. told: see `Book.cut`."""
         with self._lock:
             if folder not in self._taken:
-                copied = self._term.copied()
+                copied = self._term.copied(told=told)
                 shard = self._writer.submit(_write, Path(folder), copied)
                 self._taken[folder] = Taken(copied.version, copied.page.progress, shard)
                 while len(self._taken) > _REMEMBERED:

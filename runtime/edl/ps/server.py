@@ -121,7 +121,7 @@ class Server:
         with lead.paused() if lead and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
-            taken = cutter.take(asked.folder)
+            taken = cutter.take(asked.folder, told=not asked.wait)  # a worker waits, the master does not
             others = [each.result(say.CutTaken)[0] for each in pending]
         if lead and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was begun at another version")
@@ -150,12 +150,7 @@ class Server:
         return say.Done(), ()
 
     def _pull(self, asked: say.Pull, arrays: Sequence[Array]) -> Answer:
-        term = self._of(asked.generation)
-        if asked.at_least > term.version.step:
-            term.trained()
-            term.wait(asked.at_least, asked.wait_secs)
-        with self._counters.pull(arrays):
-            return term.pull(asked, arrays)
+        return self._pulled(asked, arrays)
 
     def _push(self, asked: say.Push, arrays: Sequence[Array]) -> Answer:
         term = self._of(asked.generation)
@@ -165,8 +160,16 @@ class Server:
             taken = term.push(asked, mine)
         if asked.pull is None or not taken:
             return say.Pushed(term.version, revoked=not taken), ()
-        pulled, found = self._pull(asked.pull, ids)
-        return say.Pushed(term.version, pulled=pulled), found  # type: ignore[arg-type]
+        pulled, found = self._pulled(asked.pull, ids)
+        return say.Pushed(term.version, pulled=pulled), found
+
+    def _pulled(self, asked: say.Pull, ids: Sequence[Array]) -> tuple[say.Pulled, Sequence[Array]]:
+        term = self._of(asked.generation)
+        if asked.at_least > term.version.step:
+            term.trained()
+            term.wait(asked.at_least, asked.wait_secs)
+        with self._counters.pull(ids):
+            return term.pull(asked, ids)
 
     def _ticket(self, asked: say.Ticket, arrays: Sequence[Array]) -> Answer:
         return self._leading(asked.generation).ticket(asked), ()

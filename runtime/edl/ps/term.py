@@ -209,13 +209,13 @@ class Term:
         with self.gate.alone():
             return self.book.revoke(leases)
 
-    def copied(self) -> TermCopy:
-        """Everything between two pushes."""
+    def copied(self, *, told: bool = True) -> TermCopy:
+        """Everything between two pushes. told: see `Book.cut`."""
         store = self.trained()
         room = store.room()  # not while everybody waits
         with self.gate.alone():
             copied = store.copied(room)
-            page, states = self.book.cut()
+            page, states = self.book.cut(told=told)
             return TermCopy(
                 self.arranged, self.version, store.definition, copied, page, self.book.first, states
             )

@@ -82,8 +82,16 @@ def test_a_cut_tells_of_a_finished_lease_twice_and_of_an_open_one_always() -> No
     book = Book(FIRST)
     book.note(push("a", 1, lease=1, done=100), None)
     book.note(push("a", 2, lease=2, done=40), None)
-    told = [[each.task.attempt for each in book.cut()[0].progress] for _ in range(4)]
+    told = [[each.task.attempt for each in book.cut(told=True)[0].progress] for _ in range(4)]
     assert told == [[1, 2], [1, 2], [2], [2]]
+
+
+def test_a_cut_that_the_master_does_not_hear_of_tells_nothing() -> None:
+    book = Book(FIRST)
+    book.note(push("a", 1, lease=1, done=100), None)
+    for _ in range(3):
+        book.cut(told=False)
+    assert [len(book.cut(told=True)[0].progress) for _ in range(3)] == [1, 1, 0]
 
 
 def restored(*, same_leases: bool) -> Book:
@@ -91,7 +99,7 @@ def restored(*, same_leases: bool) -> Book:
     book.note(push("a", 5, rows=30, lease=3, done=20), state(1))
     book.note(push("b", 5, rows=10, lease=4, done=20), state(5))
     book.revoke([4])
-    page, states = book.cut()
+    page, states = book.cut(told=True)
     other = Book(FIRST)
     other.restore(msgspec.json.decode(msgspec.json.encode(page), type=Page), states, same_leases=same_leases)
     return other
