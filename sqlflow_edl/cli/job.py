@@ -11,7 +11,7 @@ from edl.data import jobs
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.output import write_rows
 from sqlflow_edl.cli.reported import reported
-from sqlflow_edl.reports.jobs import INSTANCES, facts, instance_rows, report
+from sqlflow_edl.reports.jobs import INSTANCES, SERVERS, facts, instance_rows, report, server_rows
 
 
 @reported
@@ -25,4 +25,7 @@ def job(options: argparse.Namespace) -> int:
     print()
     columns = ((name, kind is int) for name, kind in INSTANCES.items())
     write_rows(columns, instance_rows(found), sys.stdout)
+    if servers := server_rows(found):
+        print()
+        write_rows(((name, number > 0) for number, name in enumerate(SERVERS)), servers, sys.stdout)
     return exit_codes.OK

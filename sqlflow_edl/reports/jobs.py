@@ -20,7 +20,8 @@ STATEMENT = 60  # characters of a statement in the list of jobs
 class JobReport(msgspec.Struct, frozen=True):
     """What is known of a job. Times are UTC in ISO 8601; seconds: from its start to its end, or to now.
 
-    tasks: by kind. instances: its processes or pods, the ones that watch over the others first. logs: their names.
+    tasks: by kind. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch
+    over the others first. logs: their names.
     """
 
     id: str
@@ -36,6 +37,7 @@ class JobReport(msgspec.Struct, frozen=True):
     epochs: int
     rows: int
     generation: int
+    cut: str
     instances: tuple[Row, ...]
     logs: tuple[str, ...]
 
@@ -61,6 +63,7 @@ def report(job: JobFolder) -> JobReport:
         epochs=snapshot.epochs,
         rows=snapshot.rows,
         generation=snapshot.generation,
+        cut=snapshot.cut,
         instances=instances,
         logs=logs(job),
     )
@@ -110,6 +113,10 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
     if found.rows:
         rows.append(("rows", f"{found.rows:,}"))
+    if found.generation > 1:
+        rows.append(("generation", f"{found.generation}"))
+    if found.cut:
+        rows.append(("checkpoint", found.cut))
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
     rows += [
         (name, value) for name, value in (("error", found.error), ("statement", found.statement)) if value
@@ -126,12 +133,32 @@ INSTANCES = {
     "incarnation": int,
     "relaunches": int,
     "task": str,
+    "note": str,
 }
 
 
 def instance_rows(found: JobReport) -> list[tuple[Any, ...]]:
     """A row of `INSTANCES` for each."""
     return [tuple(getattr(row, name) for name in INSTANCES) for row in found.instances]
+
+
+SERVERS = ("parameter server", "rows", "MB", "pulled rows/s", "pushed rows/s", "busy")
+
+
+def server_rows(found: JobReport) -> list[tuple[str, ...]]:
+    """A row of `SERVERS` for each parameter server that has told what it does."""
+    return [
+        (
+            row.name,
+            f"{row.load.rows:,}",
+            f"{row.load.bytes / 1e6:,.1f}",
+            f"{row.load.pulled:,.0f}",
+            f"{row.load.pushed:,.0f}",
+            f"{row.load.busy:.0%}",
+        )
+        for row in found.instances
+        if row.load is not None
+    ]
 
 
 def tasks(counts: Counts) -> str:

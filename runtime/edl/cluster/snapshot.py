@@ -17,11 +17,24 @@ class Counts(msgspec.Struct, frozen=True):
     done: int = 0
 
 
+class Load(msgspec.Struct, frozen=True):
+    """What a parameter server has and does. rows, bytes: that it holds. pulled, pushed: rows a second, of the last
+    seconds. busy: the share of its time that it spent in calls; above 1 where it answered several at once.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    pulled: float = 0.0
+    pushed: float = 0.0
+    busy: float = 0.0
+
+
 class Row(msgspec.Struct, frozen=True):
     """An instance. state: that of `edl.cluster.Change`, or what the master knows better, such as `draining`.
 
     address: where its own server listens, for those that have one. relaunches: starts of its name after the first.
-    task: in words, what it does.
+    task: in words, what it does. rate: rows a second that a worker did of late. load: of a parameter server. note:
+    `hot`, of a server with more to do than the others; `straggling`, slower than the others at the same.
     """
 
     name: str
@@ -32,12 +45,16 @@ class Row(msgspec.Struct, frozen=True):
     address: str = ""
     relaunches: int = 0
     task: str = ""
+    rate: float = 0.0
+    load: Load | None = None
+    note: str = ""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """What the master knows. Times are UTC in ISO 8601. rows: done, in this epoch. epoch: counted from 1, 0 without.
 
-    tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger.
+    tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger; it grows when
+    the job goes back to a checkpoint. cut: the last checkpoint that is complete.
     """
 
     started: str
@@ -49,6 +66,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     instances: tuple[Row, ...] = ()
     generation: int = 0
     master_relaunches: int = 0
+    cut: str = ""
 
     def write(self, path: Path) -> None:
         """Replace the file in one step."""

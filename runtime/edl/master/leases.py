@@ -18,7 +18,7 @@ A pure state machine around `edl.tasks.job.Job`, with the clock handed in as sec
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -78,6 +78,7 @@ class Leases:
             name: (member.incarnation, member.upto) for name, member in self.kept.members.items()
         }
         self.servers: Servers | None = None  # where they are, in a job that has them
+        self._rows: Counter[str] = Counter()  # of tasks that were done, by instance
         self.told = 0  # reports that were counted and are not written down
         self.news: list[EpochEnd] = []  # that was not told of
         self.note = note
@@ -142,6 +143,10 @@ class Leases:
         if member is None or member.incarnation != incarnation or not member.gone:
             return 0.0
         return now - member.seen
+
+    def rows_of(self, instance: str) -> int:
+        """That an instance did since this master began, those of its open tasks included."""
+        return self._rows[instance] + sum(self.kept.leases[number].rows for number in self._held[instance])
 
     def gained(self, role: Role) -> int:
         """Grows with what stays when an instance of that role is lost: tasks, or, where the job goes back with it, the
@@ -273,6 +278,7 @@ class Leases:
             return
         if told.kind == "done":
             self._end(task.attempt)
+            self._rows[instance] += told.report.rows
             self._done(told.report, now)
         elif told.kind == "given back":
             self._give_back(task.attempt, told.report if told.report.rows else None)

@@ -110,7 +110,7 @@ class Master:
         checkpoints = JobFolder(folder.job).checkpoints
         self._servers = _servers(spec, leases, mode, checkpoints) if leases.served else None
         self._crew = Crew(leases, spec.cluster.workers, self._servers, log=lambda name: str(folder.log(name)))
-        self._teller = Teller(spec, folder, leases, self._crew, events)
+        self._teller = Teller(spec, folder, leases, self._crew, events, self._servers)
         self._office = Office(leases, ledger, self._servers, on_tick=self._on_tick)
         self._serving = (
             Serving(self._servers, self._office, mode, checkpoints, folder.token())

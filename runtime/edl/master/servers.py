@@ -63,7 +63,7 @@ class _Seat:
     heard: float
     holds: bool = False
     arranged: Arrange | None = None
-    figures: Figures = field(default_factory=Figures)
+    figures: Figures | None = None
     asked: float = -math.inf
     under_way: set[str] = field(default_factory=set)
     not_before: float = 0.0
@@ -92,12 +92,16 @@ class Servers:
         """Whether all are arranged."""
         return all(map(self._is_arranged, range(len(self))))
 
-    def figures(self, instance: str) -> tuple[Place, Figures] | None:
-        """Of an instance that has a place: what is known of it."""
+    def figures(self, instance: str) -> Figures | None:
+        """What a server said last; None of one that has said nothing yet, or is none."""
         for place, seat in zip(self._places, self._seats, strict=True):
             if place.instance == instance and place.address:
-                return place, seat.figures
+                return seat.figures
         return None
+
+    def address(self, instance: str) -> str:
+        """Where a server listens; empty: it is not there, or is none."""
+        return next((place.address for place in self._places if place.instance == instance), "")
 
     # Instances ------------------------------------------------------------------------------------------------
 
@@ -220,7 +224,7 @@ class Servers:
         if kept.revoking and "Revoke" not in seat.under_way:
             found.append((Revoke(kept.generation, tuple(kept.revoking)), self._leases.lease_secs))
         if self.open and "Cut" not in seat.under_way:
-            steps = tuple(seat.figures.version.step for seat in self._seats)
+            steps = tuple(_step(seat) for seat in self._seats)
             if self.cuts.due(steps[0], now):
                 folder = self._checkpoints / self.cuts.begin(steps, now)
                 found.append((Cut(kept.generation, str(folder)), LONG_SECS))
@@ -230,7 +234,8 @@ class Servers:
     def open(self) -> bool:
         """Whether pulls and pushes are answered by all, as far as they have said."""
         generation = self._leases.kept.generation
-        return all(seat.figures.open and seat.figures.generation == generation for seat in self._seats)
+        figures = [seat.figures for seat in self._seats]
+        return all(each is not None and each.open and each.generation == generation for each in figures)
 
     @property
     def _waits(self) -> bool:
@@ -283,7 +288,7 @@ class Servers:
         others = any(seat.holds for seat in self._seats)
         if self._mode.kind == "async" and cut is not None and others:
             steps = self.cuts.steps
-            updates = f"{max(0, seat.figures.version.step - steps[index]):,} updates" if steps else "updates"
+            updates = f"{max(0, _step(seat) - steps[index]):,} updates" if steps else "updates"
             self._leases.note(
                 f"{what}; it goes on from the checkpoint {cut.folder}: {updates} of it are lost"
             )
@@ -309,6 +314,11 @@ class Servers:
 
 def _name(call: Call) -> str:
     return type(call.header).__name__
+
+
+def _step(seat: _Seat) -> int:
+    """Of its parameters, as it said last."""
+    return seat.figures.version.step if seat.figures else 0
 
 
 def _same(one: Arrange, other: Arrange) -> bool:

@@ -13,6 +13,8 @@ from edl.cluster.snapshot import Counts, Row, Snapshot
 from edl.errors import JobError
 from edl.master.crew import Crew
 from edl.master.leases import Leases
+from edl.master.load import Loads
+from edl.master.servers import Servers
 from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd, Phase, Progress, Tally, finite
 from edl.tasks.failed import Failed
@@ -29,13 +31,21 @@ class Teller:
     """Tells of one job, as its state and its crew stand."""
 
     def __init__(
-        self, spec: JobSpec, folder: ClusterFolder, leases: Leases, crew: Crew, events: EventLog
+        self,
+        spec: JobSpec,
+        folder: ClusterFolder,
+        leases: Leases,
+        crew: Crew,
+        events: EventLog,
+        servers: Servers | None = None,
     ) -> None:
         self._spec = spec
         self._folder = folder
         self._leases = leases
         self._crew = crew
         self._events = events
+        self._servers = servers
+        self._loads = Loads(leases, servers)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._told_at = self._written_at = -1.0
         self._tally: Tally | None = None
@@ -56,6 +66,7 @@ class Teller:
         self._tell_progress(now)
         if now - self._written_at >= SNAPSHOT_SECS:
             self._written_at = now
+            self._loads.look(now)
             self.snapshot().write(self._folder.snapshot)
 
     def end(self) -> int:
@@ -87,6 +98,7 @@ class Teller:
             instances=tuple(self._row(name) for name in sorted(self._crew.posts)),
             generation=leases.kept.generation,
             master_relaunches=leases.kept.epoch - 1,
+            cut=leases.kept.cut.folder if leases.kept.cut else "",
         )
 
     # Parts --------------------------------------------------------------------------------------------------
@@ -178,8 +190,12 @@ class Teller:
             instance.incarnation,
             change.state,
             change.place,
-            relaunches=relaunches,
-            task=task if change.state != "ended" else "",
+            self._servers.address(name) if self._servers else "",
+            relaunches,
+            task if change.state != "ended" else "",
+            self._loads.rate(name),
+            self._loads.load(name),
+            self._loads.note(name),
         )
 
     def _outcome(self) -> Outcome:

@@ -7,9 +7,18 @@ import os
 import msgspec
 
 from edl.cluster.folder import ClusterFolder, Process
-from edl.cluster.snapshot import Counts, Row, Snapshot
+from edl.cluster.snapshot import Counts, Load, Row, Snapshot
 from edl.data import jobs
-from sqlflow_edl.reports.jobs import INSTANCES, JOBS, facts, instance_rows, list_rows, report
+from sqlflow_edl.reports.jobs import (
+    INSTANCES,
+    JOBS,
+    SERVERS,
+    facts,
+    instance_rows,
+    list_rows,
+    report,
+    server_rows,
+)
 
 SNAPSHOT = Snapshot(
     "2026-01-01T00:00:00.000+00:00",
@@ -54,14 +63,36 @@ def test_a_running_job_has_its_tasks_and_every_process() -> None:
         "incarnation": 2,
         "relaunches": 2,
         "task": "train 0:8192",
+        "note": "",
     }
+
+
+def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
+    server = Row("ps-0", "ps", 0, "running", "pid 8", "127.0.0.1:4712", note="hot")
+    loaded = msgspec.structs.replace(server, load=Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876))
+    rows = (*SNAPSHOT.instances, loaded, msgspec.structs.replace(server, name="ps-1"))
+    snapshot = msgspec.structs.replace(SNAPSHOT, instances=rows, generation=3, cut="000002-000007")
+    found = report(supervised(snapshot))
+    assert [dict(zip(SERVERS, row, strict=True)) for row in server_rows(found)] == [
+        {
+            "parameter server": "ps-0",
+            "rows": "1,200,000",
+            "MB": "153.6",
+            "pulled rows/s": "5,000,000",
+            "pushed rows/s": "31,000",
+            "busy": "88%",
+        }
+    ]
+    assert instance_rows(found)[3][list(INSTANCES).index("note")] == "hot"
+    known = dict(facts(found))
+    assert (known["generation"], known["checkpoint"]) == ("3", "000002-000007")
 
 
 def test_the_facts_are_those_that_there_are() -> None:
     known = dict(facts(report(supervised())))
     assert known["train tasks"] == "1,200 to do, 2 in work, 1 done"
     assert (known["epoch"], known["rows"]) == ("2 of 9", "81,920")
-    assert "error" not in known
+    assert not {"error", "generation", "checkpoint"} & known.keys()
     job = supervised(None)
     job.end("failed", "there is no table t")
     known = dict(facts(report(job)))

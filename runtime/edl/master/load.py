@@ -1,0 +1,103 @@
+"""How much each instance does, over the last seconds, and which do less than the others, or have more to do."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from statistics import fmean, median
+
+from edl.cluster.snapshot import Load
+from edl.master.leases import Leases
+from edl.master.servers import Servers
+
+WINDOW = 10.0  # seconds
+HOT = 1.5  # times the mean busy time of all servers
+SLOW = 0.5  # of the median speed of all instances of a role
+_BUSY = 0.02  # share of the time below which no server is hot
+
+
+class Window:
+    """Counts that grow, over the last seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, tuple[float, ...]]] = deque()
+
+    def add(self, now: float, *counts: float) -> None:
+        self._seen.append((now, counts))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Of each count, a second; empty: not known yet."""
+        (began, first), (ended, last) = self._seen[0], self._seen[-1]
+        seconds = ended - began
+        return tuple(max(0.0, b - a) / seconds for a, b in zip(first, last, strict=True)) if seconds else ()
+
+
+class Loads:
+    """Of the instances of one job."""
+
+    def __init__(self, leases: Leases, servers: Servers | None) -> None:
+        self._leases = leases
+        self._servers = servers
+        self._workers: defaultdict[tuple[str, int], Window] = defaultdict(Window)
+        self._calls: defaultdict[tuple[str, int], Window] = defaultdict(Window)
+        self._notes: dict[str, str] = {}
+
+    def look(self, now: float) -> None:
+        """See how far everybody is; once in a while."""
+        members = self._leases.kept.members
+        workers = {(name, member.incarnation) for name, member in members.items() if not member.gone}
+        servers = {
+            (place.instance, place.incarnation) for place in self._leases.kept.servers if place.address
+        }
+        for windows, there in ((self._workers, workers), (self._calls, servers)):
+            for gone in windows.keys() - there:
+                del windows[gone]
+        for key in workers:
+            self._workers[key].add(now, self._leases.rows_of(key[0]))
+        for name, incarnation in servers:
+            found = self._servers.figures(name) if self._servers else None
+            if found is not None:
+                calls = found.pulls + found.pushes
+                window = self._calls[name, incarnation]
+                window.add(now, found.rows_pulled, found.rows_pushed, found.busy, calls)
+        self._notes = self._noted()
+
+    def rate(self, name: str) -> float:
+        """Rows a second that a worker does."""
+        return next((rates[0] for (worker, _), rates in _known(self._workers) if worker == name), 0.0)
+
+    def load(self, name: str) -> Load | None:
+        """What a server has and does; None of an instance that is none, or has not told yet."""
+        found = self._servers.figures(name) if self._servers else None
+        if found is None:
+            return None
+        rates = next((rates for (server, _), rates in _known(self._calls) if server == name), (0.0,) * 4)
+        return Load(sum(found.rows.values()), found.bytes, *rates[:3])
+
+    def note(self, name: str) -> str:
+        """`hot`: a server with more to do than the others. `straggling`: slower than the others at the same."""
+        return self._notes.get(name, "")
+
+    def _noted(self) -> dict[str, str]:
+        workers = {name: rates[0] for (name, _), rates in _known(self._workers)}
+        busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
+        speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
+        notes = dict.fromkeys(_hot(busy), "hot")
+        return notes | dict.fromkeys([*_slow(workers), *_slow(speeds)], "straggling")
+
+
+def _known(windows: Mapping[tuple[str, int], Window]) -> list[tuple[tuple[str, int], tuple[float, ...]]]:
+    return [(key, window.rates) for key, window in windows.items() if window.rates]
+
+
+def _hot(busy: Mapping[str, float]) -> list[str]:
+    mean = fmean(busy.values()) if busy else 0.0
+    return [name for name, share in busy.items() if mean > _BUSY and share > HOT * mean]
+
+
+def _slow(speeds: Mapping[str, float]) -> list[str]:
+    usual = median(speeds.values()) if speeds else 0.0
+    return [name for name, speed in speeds.items() if speed < SLOW * usual]
