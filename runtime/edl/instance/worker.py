@@ -20,6 +20,7 @@ from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
 from edl.instance import work
 from edl.metrics import merge_kind
+from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel
@@ -29,6 +30,8 @@ from edl.worker.checkpoints import keep_only, read_cut
 from edl.worker.inference import Measuring, scoring_worker
 from edl.worker.measuring import program_metrics
 from edl.worker.meter import Meter
+from edl.worker.modes import on_servers
+from edl.worker.parameter_server import OnServers
 from edl.worker.prediction import results
 from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.training import Trainer
@@ -51,14 +54,14 @@ def main(job: Path, instance: Instance) -> int:
             instance.name,
             instance.incarnation,
             ahead={"train": AHEAD} if trains else {},
-            trainer=trains,
+            trainer=trains and not spec.cluster.parameter_servers,
             log=log,
         ) as tasks,
     ):
         try:
             joined = tasks.join()
             with work.loaded(JobFolder(job).program, spec, threads=folder.spec().threads) as program:
-                _work(program, JobFolder(job), tasks, draining, joined.resume)
+                _work(program, folder, instance, tasks, draining, joined.resume)
         except RefusedError as error:
             print(f"leaving: {error}", file=sys.stderr)
             return exit_codes.PREEMPTED
@@ -72,14 +75,23 @@ def main(job: Path, instance: Instance) -> int:
 
 
 def _work(
-    program: Program, job: JobFolder, tasks: RemoteTasks, draining: threading.Event, resume: str
+    program: Program,
+    folder: ClusterFolder,
+    instance: Instance,
+    tasks: RemoteTasks,
+    draining: threading.Event,
+    resume: str,
 ) -> None:
+    job = JobFolder(folder.job)
     if program.spec.kind == "train":
-        _train(program, job, tasks, draining, resume)
+        if program.spec.cluster.parameter_servers:
+            _train_on_servers(program, folder, instance, tasks, draining)
+        else:
+            _train(program, job, tasks, draining, resume)
         return
     _, reader = work.rows_of(program, job)
     weights = work.trained_weights(_given(job))
-    folder = ResultFolder(job.results)
+    staged = ResultFolder(job.results)
     wanted = results(program) if program.spec.kind == "predict" else None
     worker = scoring_worker(
         program, reader, weights, program.spec.kind, tasks, _silent, threading.Event(), draining
@@ -87,9 +99,9 @@ def _work(
     tasks.describe({name: merge_kind(metric) for name, metric in worker.metrics.items()})
     meter = Meter(_silent, "prediction", reader.rows)
     if wanted:
-        worker.predict(wanted, folder, meter)
+        worker.predict(wanted, staged, meter)
     else:
-        worker.finish(Measuring(worker.metrics, folder), meter)
+        worker.finish(Measuring(worker.metrics, staged), meter)
 
 
 def _train(
@@ -106,6 +118,38 @@ def _train(
     if resume:
         trainer.resume(read_cut(job.checkpoints / resume))
     trainer.keep_cuts(job.checkpoints, begin=tasks.cut, written=tasks.cut_written)
+    trainer.worker.draining = draining
+    trainer.run()
+
+
+def _train_on_servers(
+    program: Program,
+    folder: ClusterFolder,
+    instance: Instance,
+    tasks: RemoteTasks,
+    draining: threading.Event,
+) -> None:
+    """The servers hold what is trained, and the master has them write it down."""
+    job = JobFolder(folder.job)
+    pinned, reader = work.rows_of(program, job)
+    rows, write = work.training(program, job, pinned, reader)
+    tasks.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
+
+    def strategy(adapter: Adapter) -> OnServers:
+        return on_servers(
+            program.spec.cluster,
+            adapter,
+            tasks,
+            folder.token(),
+            (instance.name, instance.incarnation),
+            start=lambda: _starting(program, job),
+            folder=job.checkpoints,
+            leaving=draining,
+        )
+
+    trainer = Trainer(
+        program, reader, rows, tasks, _silent, write, cancelled=threading.Event(), strategy=strategy
+    )
     trainer.worker.draining = draining
     trainer.run()
 

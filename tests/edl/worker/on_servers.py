@@ -77,8 +77,14 @@ def optimizer(parameters):
 }
 
 
-def subject(folder: Path, framework: str, append: str = "") -> Program:
-    return program(folder, framework, append=MODELS[framework] + append)
+def subject(
+    folder: Path, framework: str, append: str = "", replace: Mapping[str, str] | None = None
+) -> Program:
+    text = MODELS[framework]
+    for old, new in (replace or {}).items():
+        assert old in text
+        text = text.replace(old, new)
+    return program(folder, framework, append=text + append)
 
 
 def part(first: int, last: int) -> Minibatches:
