@@ -50,6 +50,7 @@ def write_manifest(folder: Path, at: Version, mode: Mode, shards: Sequence[Shard
     ordered = tuple(sorted(shards, key=lambda shard: shard.index))
     manifest = Manifest(at, mode, ordered, consistent=mode.kind == "sync")
     replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
+    _sync(folder / MANIFEST)
     _sync(folder)
 
 
@@ -78,9 +79,17 @@ def complete(checkpoints: Path) -> list[str]:
     found = [
         (path.stat().st_mtime_ns, path.parent.name)
         for path in checkpoints.glob(f"*/{MANIFEST}")
-        if not path.parent.name.startswith(BEST)
+        if not path.parent.name.startswith(BEST) and _readable(path.parent)
     ]
     return [name for _, name in sorted(found)]
+
+
+def _readable(folder: Path) -> bool:
+    try:
+        read_manifest(folder)
+    except SpecError:
+        return False
+    return True
 
 
 # Reading -----------------------------------------------------------------------------------------------------
@@ -170,8 +179,8 @@ def _book(file: ShardFile, *, same_leases: bool) -> Book:
     return book
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -223,6 +223,7 @@ def test_a_manifest_that_is_not_ours_is_named(made: Path, content: bytes, messag
     (made / cuts.MANIFEST).write_bytes(content)
     with pytest.raises(SpecError, match=message):
         cuts.read_manifest(made)
+    assert cuts.complete(made.parent) == []
 
 
 def test_files_of_different_models_are_no_cut(made: Path, tmp_path: Path) -> None:
