@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import compiling, elastic, embeddings, flights, predicting, rows, servers, serving, training
+from benchmarks import compiling, elastic, embeddings, flights, modes, predicting, rows, servers, serving, training
 from benchmarks.table import Row, show
 
 CASES = {
@@ -27,6 +27,7 @@ CASES = {
     "elastic": elastic.measure,
     "servers": servers.measure,
     "flights": flights.measure,
+    "modes": modes.measure,
 }
 
 

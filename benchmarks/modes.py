@@ -1,0 +1,63 @@
+"""What the modes of parameter servers make of a click log: DeepFM from SQL, by the AUC of some seeds on held-out rows.
+
+local is one process. The others train the same statement with two workers and two servers. An aim is the distance of a
+mode's mean from that of local, in standard deviations of local: at most 2.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from pathlib import Path
+
+import numpy as np
+
+import sqlflow_edl
+from benchmarks.table import Row
+from sqlflow_edl.click_log import ClickLog
+from sqlflow_edl.session import Session
+
+SEEDS = 5
+FIELDS, IDS = 8, 20_000
+MODES = {
+    "async": "num_workers = 2, num_ps = 2",
+    "async, local_steps = 4": "num_workers = 2, num_ps = 2, local_steps = 4",
+    "sync": "num_workers = 2, num_ps = 2, train.strategy = sync",
+}
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    """rounds: not heeded, the seeds are; rows: a fifth of them are in the log."""
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    seeds = SEEDS if rows >= 1_000_000 else 2
+    with sqlflow_edl.connect(f"duckdb:///{folder / 'clicks.duckdb'}", create=True) as session:
+        _clicks(session, rows // 5)
+        local = [_auc(session, seed, "") for seed in range(seeds)]
+        found = [Row("DeepFM on a click log, local", _figure(local))]
+        spread = statistics.stdev(local)
+        for name, how in MODES.items():
+            aucs = [_auc(session, seed, f"{how}, ") for seed in range(seeds)]
+            distance = abs(statistics.mean(aucs) - statistics.mean(local)) / spread
+            found.append(Row(f"… {name}: deviations from local", _figure(aucs), value=distance, most=2.0))
+    return found
+
+
+def _clicks(session: Session, rows: int) -> None:
+    log = ClickLog(FIELDS, IDS)
+    session.source.stage("clicks", "bench", 0, 0, log.batches(rows))
+    session.source.commit("clicks", "bench", 1)
+
+
+def _auc(session: Session, seed: int, how: str) -> float:
+    columns = ", ".join(f"CATEGORY_ID(c{field}, {IDS})" for field in range(FIELDS))
+    statement = (
+        f"SELECT * FROM clicks TO TRAIN DeepFM WITH {how}model.framework = torch, train.epoch = 2, "
+        f"train.batch_size = 256, train.seed = {seed}, train.keep = last, validation.metrics = [auc] "
+        f"COLUMN {columns} VALIDATE 0.2 LABEL label INTO m;"
+    )
+    [result] = session.run(statement)
+    return float((result.figures or {})["auc"] or np.nan)
+
+
+def _figure(aucs: list[float]) -> str:
+    return f"AUC {statistics.mean(aucs):.4f} ± {statistics.stdev(aucs):.4f}"

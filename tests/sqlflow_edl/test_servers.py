@@ -1,0 +1,74 @@
+"""TRAIN with parameter servers, from SQL to a model that predicts, in both frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sqlflow_edl
+from edl.models.archive import Archive, read_archive
+from sqlflow_edl.results import Result
+from sqlflow_edl.session import Session
+
+TABLE = """CREATE TABLE visits AS SELECT (i * 7919) % 211 AS who, i % 53 AS page,
+(i % 10)::DOUBLE AS seconds, (i * 7919) % 211 % 2 AS bought FROM range(3000) AS n(i)"""
+SYNC = "train.strategy = sync, num_ps = 2"
+
+
+def run(session: Session, text: str) -> list[Result]:
+    return list(session.run(text))
+
+
+def train(framework: str, more: str, into: str) -> str:
+    settings = (
+        "embedding_dim = 4, hidden_units = [8], epochs = 3, train.keep = best, batch_size = 64, lr = 0.01"
+    )
+    return (
+        f"SELECT * FROM visits TO TRAIN DeepFMClassifier WITH {settings}, {more} model.framework = {framework} "
+        f"COLUMN seconds, category_id(who, 100000), category_id(page, 100000) LABEL bought INTO {into}"
+    )
+
+
+def archive(session: Session, name: str, tmp_path: Path) -> Archive:
+    session.registry.load(name, tmp_path / f"{name}.zip")
+    return read_archive(tmp_path / f"{name}.zip")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        with sqlflow_edl.connect("duckdb:") as opened:
+            run(opened, TABLE)
+            yield opened
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
+    session: Session, framework: str, tmp_path: Path
+) -> None:
+    [alone] = run(session, train(framework, "", "alone"))
+    [served] = run(session, train(framework, f"{SYNC},", "served"))
+    here, there = (archive(session, name, tmp_path) for name in ("alone", "served"))
+    expected, found = here.weights(), there.weights()
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert [row["epoch"] for row in there.curve] == [row["epoch"] for row in here.curve]
+    assert served.figures == pytest.approx(alone.figures, rel=1e-3)
+    assert there.spec.cluster.parameter_servers == 2
+
+
+@pytest.mark.parametrize(
+    "how", ["", "local_steps = 3,", "train.strategy = sync,"], ids=["async", "local steps", "sync"]
+)
+def test_two_workers_learn_what_is_to_learn_and_their_model_predicts(session: Session, how: str) -> None:
+    [trained] = run(session, train("torch", f"num_workers = 2, {how}", "ours"))
+    assert trained.figures is not None
+    [predicted] = run(session, "SELECT who, page, seconds FROM visits TO PREDICT USING ours")
+    assert predicted.to_arrow().num_rows == 3000
+    [measured] = run(session, "SELECT * FROM visits TO EVALUATE ours")
+    assert measured.to_arrow().num_rows == 1
