@@ -13,7 +13,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import compiling, elastic, embeddings, flights, modes, predicting, rows, servers, serving, training
+from benchmarks import (
+    compiling,
+    elastic,
+    embeddings,
+    flights,
+    modes,
+    predicting,
+    rows,
+    servers,
+    serving,
+    training,
+)
 from benchmarks.table import Row, show
 
 CASES = {
