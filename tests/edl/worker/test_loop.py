@@ -73,8 +73,8 @@ class Source(LocalTasks):
         super().report(report)
 
     def give_back(self, part: Report) -> None:
+        """Somebody else does it."""
         self.told.append(("given back", part.task.id, len(self._strategy.trained)))
-        super().give_back(part)
 
 
 class Ends:
