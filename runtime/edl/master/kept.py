@@ -31,12 +31,14 @@ class Lease(msgspec.Struct, array_like=True):
 
 
 class Member(msgspec.Struct, array_like=True):
-    """An instance that registered. seen: the second of its last word. upto: its reports that are counted."""
+    """An instance that registered. seen: the second of its last word. upto: its reports that are counted. heard: the
+    number of its last request."""
 
     incarnation: int
     seen: float
     upto: int = 0
     gone: bool = False
+    heard: int = 0
 
 
 class Failure(msgspec.Struct, array_like=True):

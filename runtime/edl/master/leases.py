@@ -180,8 +180,10 @@ class Leases:
             return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
         self.kept.seconds = now
         member.seen = now
-        if request.seen_upto <= member.upto:
-            self._hear(request, member, now)
+        if request.number >= member.heard:
+            member.heard = request.number
+            if request.seen_upto <= member.upto:
+                self._hear(request, member, now)
         return self.answer(request)
 
     def answer(self, request: Request) -> Answer:
@@ -189,7 +191,10 @@ class Leases:
         member = self._known(request)
         if member is None:
             return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
-        if request.seen_upto > member.upto:  # an earlier master knew more: first it is to tell that again
+        overtaken = request.number < member.heard  # by a later one, on another connection
+        if (
+            overtaken or request.seen_upto > member.upto
+        ):  # an earlier master knew more: it is to tell that again
             return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
         revoked = [held.task.attempt for held in request.held if held.task.attempt not in self.kept.leases]
         tasks = tuple(self._grant(request)) if not self.finished else ()

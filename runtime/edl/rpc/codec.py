@@ -75,6 +75,7 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         wait_secs=wait_secs,
         seen_upto=request.seen_upto,
         servers=request.servers,
+        number=request.number,
     )
 
 
@@ -88,6 +89,7 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         {_NAMES[kind]: count for kind, count in message.want.items()},
         message.seen_upto,
         message.servers,
+        message.number,
     )
 
 

@@ -167,7 +167,7 @@ class Held(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
-    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers")
+    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number")
     class WantEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -185,6 +185,7 @@ class ExchangeRequest(_message.Message):
     WAIT_SECS_FIELD_NUMBER: _ClassVar[int]
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     instance: str
     incarnation: int
     generation: int
@@ -195,7 +196,8 @@ class ExchangeRequest(_message.Message):
     wait_secs: float
     seen_upto: int
     servers: int
-    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ...) -> None: ...
+    number: int
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
     __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers")

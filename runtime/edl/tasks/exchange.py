@@ -54,7 +54,7 @@ class Held(msgspec.Struct, frozen=True):
 
 class Request(msgspec.Struct, frozen=True):
     """want: how many tasks of which type. seen_upto: the reports that the last answer said are counted. servers: the
-    number of the servers' list that is known."""
+    number of the servers' list that is known. number: grows with every request of this start of the instance."""
 
     instance: str
     incarnation: int
@@ -64,6 +64,7 @@ class Request(msgspec.Struct, frozen=True):
     want: dict[TaskType, int] = {}
     seen_upto: int = 0
     servers: int = 0
+    number: int = 0
 
 
 class Servers(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ class Mailbox:
         self.informed = False  # whether `flags` are of an answer that came since we registered
         self.seen_upto = 0
         self.servers: Servers | None = None
-        self._sequence = 0
+        self._sequence = self._requests = 0
         self._told: deque[Told] = deque()
         self._held: dict[int, Held] = {}
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
@@ -92,6 +92,7 @@ class Mailbox:
         """The next request. want: more than was received."""
         told = tuple(told for told in self._told if told.sequence > self.seen_upto)
         missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
+        self._requests += 1
         return Request(
             self.instance,
             self.incarnation,
@@ -101,6 +102,7 @@ class Mailbox:
             {kind: count for kind, count in missing.items() if count > 0},
             self.seen_upto,
             self.servers.number if self.servers else 0,
+            self._requests,
         )
 
     def answered(self, answer: Answer) -> None:

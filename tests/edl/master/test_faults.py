@@ -272,7 +272,20 @@ def test_a_ledger_that_was_written_before_there_were_servers_is_read() -> None:
     kept["leases"] = {number: lease[:8] for number, lease in kept["leases"].items()}
     job.master = job._master(encoding.decode(msgspec.msgpack.encode(kept), Kept))
     assert list(job.master.kept.leases) == [task.attempt]
-    job.work(job.worker("worker-1"))
+    other = job.worker("worker-1")
+    job.work(other)
     job.master.lost("worker-0", 0, job.now)
-    job.work(job.worker("worker-1"))
+    job.work(other)
     assert job.master.job.finished
+
+
+def test_a_request_that_was_overtaken_by_a_later_one_changes_nothing() -> None:
+    job = Job(TRAIN)
+    box = job.worker()
+    late = box.request(ALL)
+    task = job.call(box)
+    assert task is not None
+    assert not job.master.exchange(late, job.now).tasks
+    box.tell("done", finished(task))
+    job.call(box, {})
+    assert job.master.job.state.rows == task.rows

@@ -76,7 +76,7 @@ def test_a_worker_at_a_tenth_of_the_others_speed_is_marked() -> None:
             assert task is not None
             speed = 10 if name == "worker-1" else 100
             held = (Held(task, speed * second),)
-            stage.leases.exchange(Request(name, 0, 1, held=held), stage.now)
+            stage.leases.exchange(Request(name, 0, 1, held=held, number=second + 9), stage.now)
         found.look(float(second))
     assert [found.note(name) for name in names] == ["", "straggling", ""]
     assert found.rate("worker-0") == 100.0
