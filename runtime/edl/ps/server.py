@@ -214,6 +214,8 @@ class Server:
         return lead
 
     def _begin(self, asked: say.Arrange) -> Running:
+        if asked.mode.kind == "sync" and asked.mode.grads_to_wait < 1:
+            raise JobError(f"a round cannot wait for {asked.mode.grads_to_wait} gradients")
         start = None
         if asked.restore:
             same = (

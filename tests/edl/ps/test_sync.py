@@ -15,6 +15,7 @@ from edl.ps import messages as say
 from edl.ps.channel import GenerationError, NotReadyError, Pending
 from edl.ps.peers import Peers
 from edl.rpc.channel import AwayError
+from tests.edl.ps import serving
 from tests.edl.ps.serving import ADAM, SECONDS, SYNC, Servers, definition, first_values, progress, trained
 
 MODEL = definition()
@@ -218,6 +219,11 @@ class Away(Peers):
     def ask(self, *_: object) -> list[Any]:
         self.asked.set()
         raise AwayError("lost")
+
+
+def test_a_round_of_no_gradients_is_refused() -> None:
+    with serving.servers(1) as servers, pytest.raises(JobError, match="cannot wait for 0 gradients"):
+        servers.arrange(say.Mode("sync", 0))
 
 
 def test_a_server_that_is_lost_ends_the_generation_and_nobody_waits_on() -> None:
