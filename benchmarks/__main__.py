@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
+    click_log,
     compiling,
     elastic,
     embeddings,
@@ -30,6 +31,7 @@ from benchmarks.table import Row, show
 CASES = {
     "training": training.measure,
     "embeddings": embeddings.measure,
+    "click_log": click_log.measure,
     "rows": rows.measure,
     "predict": predicting.measure,
     "compile": compiling.measure,
