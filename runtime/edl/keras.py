@@ -19,7 +19,7 @@ from edl.features import Entry, Features, Inputs
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
 from edl.nn.rows.combining import Combiner, check_combiner, divisor, needed
-from edl.nn.rows.placement import firsts, grouped, is_outside, is_table
+from edl.nn.rows.placement import combiner_of, firsts, grouped, is_outside, is_table
 from edl.nn.rows.reading import Listed, look_up
 from edl.spec import Embedding as EmbeddingFeature
 
@@ -151,6 +151,8 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
             weights = keras.layers.Embedding(total, units, embeddings_initializer="zeros")
             vectors = weights(keras.ops.stack(ids, axis=1) + keras.ops.convert_to_tensor(first, "int64"))
             parts.append(keras.ops.sum(vectors, axis=1))
+    lists = [entry for entry in features.entries if entry.kind == "list"]
+    parts += [_list_rows(each, units, f"{each.name}_weights", inputs[each.name], "zeros") for each in lists]
     return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
 
 
@@ -171,6 +173,8 @@ def _input(entry: Entry) -> Any:
 def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "dense":
         return tensor
+    if entry.kind == "list":
+        return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor)
     if isinstance(entry.feature, EmbeddingFeature):
         return _vectors(entry, tensor)
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
@@ -182,6 +186,11 @@ def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
     first, total = firsts(group)
     layer = Embedding(name, width, num_ids=total, first=first, name=name)
     return keras.layers.Reshape((len(group) * width,))(layer([inputs[entry.name] for entry in group]))
+
+
+def _list_rows(entry: Entry, width: int, name: str, ids: Any, initial: Initial = "uniform") -> Any:
+    """The vectors of lists of ids, combined."""
+    return Embedding(name, width, combiner_of(entry), initial=initial, num_ids=entry.num_ids, name=name)(ids)
 
 
 def _vectors(entry: Entry, ids: Any) -> Any:

@@ -17,7 +17,7 @@ from edl.features import Entry, Features
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
 from edl.nn.rows.combining import Combiner, check_combiner, divisor, needed
-from edl.nn.rows.placement import firsts, grouped, is_outside, is_table
+from edl.nn.rows.placement import combiner_of, firsts, grouped, is_outside, is_table
 from edl.nn.rows.reading import Listed, look_up
 from edl.spec import Embedding as EmbeddingFeature
 
@@ -165,13 +165,16 @@ class WeightedSum(nn.Module):
                 self.register_buffer("first", torch.tensor(first), persistent=False)
                 self.ids = nn.Embedding(total, units)
                 nn.init.zeros_(self.ids.weight)
+        lists = [entry for entry in features.entries if entry.kind == "list"]
+        self.lists = nn.ModuleList(_ListRows(each, units, "weights", "zeros") for each in lists)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         parts = [self.numbers(features[name]) for name in self.dense]
         if self.categories:
             ids = [features[name] for name in self.categories]
             parts.append(self.ids(*ids) if self.outside else self._summed(torch.stack(ids, dim=1)))
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        parts += [rows(features) for rows in self.lists]
+        return parts[0] if len(parts) == 1 else sum(parts[1:], start=parts[0])
 
     def _summed(self, ids: torch.Tensor) -> torch.Tensor:
         weights: torch.Tensor = self.ids(ids + self.first)
@@ -200,6 +203,22 @@ class _Rows(nn.Module):
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         vectors: torch.Tensor = self.rows(*[features[name] for name in self.entries])
         return vectors.flatten(1)
+
+
+class _ListRows(nn.Module):
+    """The vectors of lists of ids, combined."""
+
+    def __init__(
+        self, entry: Entry, width: int = 0, what: str = "embedding", initial: Initial = "uniform"
+    ) -> None:
+        super().__init__()
+        self.entry = entry.name
+        name, combiner = f"{entry.name}_{what}", combiner_of(entry)
+        self.rows = Embedding(name, width or entry.width, combiner, initial=initial, num_ids=entry.num_ids)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        vectors: torch.Tensor = self.rows(features[self.entry])
+        return vectors
 
 
 class _Vectors(nn.Embedding):
@@ -235,4 +254,6 @@ class _OneHot(nn.Module):
 def _kind(entry: Entry) -> type[nn.Module]:
     if entry.kind == "dense":
         return _Dense
+    if entry.kind == "list":
+        return _ListRows
     return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot

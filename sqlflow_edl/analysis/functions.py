@@ -15,6 +15,7 @@ from typing import Any, Literal
 from edl import spec
 from edl.errors import SemanticError, Span, did_you_mean
 from edl.features.calendar import TIME_PARTS
+from edl.spec.features import LIST_TYPES
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
@@ -274,6 +275,20 @@ def _category_id(bound: Bound) -> Draft:
     return Draft((column,), Want.MOMENTS, fit, bound.span, is_category=True)
 
 
+def _seq_category_id(bound: Bound) -> Draft:
+    """No statistics: ids that are not in the range are unseen, as in prediction."""
+    column, size, delimiter = bound["x"], bound["size"], bound["delimiter"] or ","
+    if not (bound.schema.type(column) is ColumnType.TEXT or bound.schema.is_list_of_integers(column)):
+        raise bound.fail(f"SEQ_CATEGORY_ID needs lists of whole numbers, or texts of them; {column} has none")
+    return Draft(
+        (column,),
+        Want.NONE,
+        lambda _: spec.CategoryIds(column, size, delimiter),
+        bound.span,
+        is_category=True,
+    )
+
+
 def _category_hash(bound: Bound) -> Draft:
     bound.schema.require_category(bound["x"], bound.span)
     return hashed(bound["x"], bound["size"], bound.span)
@@ -314,7 +329,14 @@ def _embedding(bound: Bound) -> Draft:
 
 def _one_hot(bound: Bound) -> Draft:
     inner: Draft = bound["category"]
-    return Draft(inner.columns, inner.wants, lambda s: spec.OneHot(inner.fit(s)), bound.span)  # type: ignore[arg-type]
+
+    def fit(statistics: Statistics) -> spec.OneHot:
+        category = inner.fit(statistics)
+        if isinstance(category, LIST_TYPES):
+            raise bound.fail("INDICATOR takes one id of each row, and this is a list", "write EMBEDDING(…)")
+        return spec.OneHot(category)  # type: ignore[arg-type]
+
+    return Draft(inner.columns, inner.wants, fit, bound.span)
 
 
 def embedding_dim(ids: int) -> int:
@@ -344,6 +366,10 @@ FUNCTIONS = (
               Parameter("boundaries", "numbers", required=False)), _bucketize),
     Function("CATEGORY_ID", "CATEGORY_ID(x, size)", (_X, Parameter("size", "whole", ("bucket_size", "num_buckets"))),
              _category_id, ("categorical_column_with_identity",)),
+    Function("SEQ_CATEGORY_ID", 'SEQ_CATEGORY_ID(x, size) or SEQ_CATEGORY_ID(x, size, delimiter="|")',
+             (_X, Parameter("size", "whole", ("bucket_size", "num_buckets")),
+              Parameter("delimiter", "text", required=False)), _seq_category_id,
+             ("sequence_categorical_column_with_identity",)),
     Function("CATEGORY_HASH", "CATEGORY_HASH(x, size)",
              (_X, Parameter("size", "whole", ("hash_bucket_size", "bucket_size"), required=False)), _category_hash,
              ("HASH", "HASH_BUCKET", "categorical_column_with_hash_bucket")),
@@ -360,6 +386,6 @@ FUNCTIONS = (
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _one_hot,
              ("ONE_HOT", "indicator_column")),
 )  # fmt: skip
-PLANNED = ("SPARSE", "SEQ_CATEGORY_ID", "WEIGHTED_CATEGORY", "CONCAT", "COMBINE")
+PLANNED = ("SPARSE", "WEIGHTED_CATEGORY", "CONCAT", "COMBINE")
 
 BY_NAME = {name.casefold(): f for f in FUNCTIONS for name in (f.name, *f.aliases)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
-from edl.spec.features import CATEGORY_TYPES, DENSE_TYPES
+from edl.spec.features import CATEGORY_TYPES, DENSE_TYPES, LIST_TYPES
 from sqlflow_edl.analysis.catalog import Architecture, Entry
 from sqlflow_edl.analysis.functions import Fitted, embedding_dim
 from sqlflow_edl.syntax import ast
@@ -75,10 +75,12 @@ def assemble(
 
 
 def deep_feature(column: Fitted) -> spec.Feature:
-    """A category is one-hot while it is small, and a part of a date always; else an embedding."""
+    """A category is one-hot while it is small, and a part of a date always; else, and of lists, an embedding."""
     if not isinstance(column, CATEGORY_TYPES):
         return column
     ids = spec.num_ids(column)
+    if isinstance(column, LIST_TYPES):
+        return spec.Embedding(column, embedding_dim(ids))
     if ids <= LARGEST_ONE_HOT["deep"] or isinstance(column, spec.DatePart):
         return spec.OneHot(column)
     return spec.Embedding(column, embedding_dim(ids))
@@ -88,7 +90,7 @@ def _linear(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span |
     def feature(column: Fitted) -> spec.Feature:
         if not isinstance(column, CATEGORY_TYPES):
             return column
-        few = spec.num_ids(column) <= LARGEST_ONE_HOT["linear"]
+        few = spec.num_ids(column) <= LARGEST_ONE_HOT["linear"] and not isinstance(column, LIST_TYPES)
         return spec.OneHot(column) if few else spec.Embedding(column, label.outputs)
 
     return {"features": tuple(feature(each.column) for each in columns)}
@@ -125,14 +127,15 @@ def _wide_deep(columns: Sequence[Placed], label: spec.Label, dim: int, span: Spa
 def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
     if isinstance(column, spec.Cross | spec.OneHot):
         return ("wide",)
-    return ("wide", "deep") if isinstance(column, CATEGORY_TYPES) else ("deep",)
+    both = isinstance(column, CATEGORY_TYPES) and not isinstance(column, LIST_TYPES)
+    return ("wide", "deep") if both else ("deep",)
 
 
 def _wide_feature(placed: Placed) -> spec.Feature:
     """A category is one-hot whatever its size: the wide part looks its weights up."""
-    if isinstance(placed.column, spec.Embedding):
+    if isinstance(placed.column, (spec.Embedding, *LIST_TYPES)):
         raise SemanticError(
-            "an embedding is for the input deep; wide takes numbers, categories and indicators",
+            "an embedding is for the input deep, and so are lists; wide takes numbers, categories and indicators",
             span=placed.span,
             hint="write the category itself, or FOR deep",
         )
@@ -161,9 +164,9 @@ def _field(placed: Placed, dim: int) -> spec.Feature:
             span=placed.span,
             hint=f"write the category itself, and model.embedding_dim = {column.dim} for all",
         )
-    return spec.Embedding(
-        column.category if isinstance(column, spec.OneHot | spec.Embedding) else column, dim
-    )
+    if isinstance(column, spec.Embedding):
+        return column
+    return spec.Embedding(column.category if isinstance(column, spec.OneHot) else column, dim)
 
 
 _Assembler = Callable[[Sequence[Placed], spec.Label, int, Span | None], ModelInputs]

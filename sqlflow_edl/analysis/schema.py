@@ -82,6 +82,13 @@ class Schema:
         arrow = self._arrow_type(column)
         return bool(types.is_integer(arrow) or types.is_null(arrow))
 
+    def is_list_of_integers(self, column: str) -> bool:
+        import pyarrow.types as types
+
+        arrow = self._arrow_type(column)
+        is_list = types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
+        return bool(is_list and types.is_integer(arrow.value_type))
+
     def unusable(self, column: str, span: Span | None) -> SemanticError:
         return SemanticError(
             f"{column} is of type {self._arrow_type(column)}, which cannot be a feature yet",

@@ -204,7 +204,7 @@ def _signature(column: Fitted) -> str:
 def _described(column: Fitted) -> str:
     """`hash_bucket(city, 100)`; of what is fitted to rows the column alone."""
     more = ""
-    if isinstance(column, spec.HashBucket | spec.CategoryId | spec.Cross):
+    if isinstance(column, spec.HashBucket | spec.CategoryId | spec.CategoryIds | spec.Cross):
         more = f", {column.size}"
     elif isinstance(column, spec.DatePart):
         more = f", {column.part}"

@@ -23,6 +23,7 @@ from edl.spec import (
     Bucket,
     Category,
     CategoryId,
+    CategoryIds,
     ClassLabel,
     Cross,
     DatePart,
@@ -298,6 +299,9 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
             return Call("fc.hash_bucket", (literal(column), literal(size)))
         case CategoryId(column, size):
             return Call("fc.category_id", (literal(column), literal(size)))
+        case CategoryIds(column, size, delimiter):
+            written = () if delimiter == "," else (("delimiter", literal(delimiter)),)
+            return Call("fc.category_ids", (literal(column), literal(size), *written))
         case DatePart(column, part):
             return Call(f"fc.{part}", (literal(column),))
         case Cross(columns, size):

@@ -14,6 +14,7 @@ What each column means is written at its class in `edl.spec.features`; which typ
 from edl.features.columns import (
     bucket,
     category_id,
+    category_ids,
     cross,
     day,
     embedding,
@@ -48,6 +49,7 @@ __all__ = [
     "Target",
     "bucket",
     "category_id",
+    "category_ids",
     "class_label",
     "cross",
     "day",

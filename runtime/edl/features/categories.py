@@ -13,21 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
+from edl.features.arrays import Ints, integers, is_text, lists, numbers, plain, texts, valid
 from edl.features.calendar import parts
 from edl.features.hashing import bucket, combine, hash_texts
-from edl.spec import Bucket, Category, CategoryId, Cross, DatePart, HashBucket, Vocabulary
+from edl.ragged import Ragged
+from edl.spec import Bucket, Category, CategoryId, CategoryIds, Cross, DatePart, HashBucket, Vocabulary
 
-Encoder = Callable[[pa.RecordBatch], Ints]
+Ids = Ints | Ragged
+Encoder = Callable[[pa.RecordBatch], Ids]
 _ArrayEncoder = Callable[[pa.Array], Ints]
 
 _INT64 = np.iinfo(np.int64)
 
 
 def encoder(category: Category) -> Encoder:
-    """The function from a batch to the ids of its rows, shape (n,)."""
+    """The function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
     if isinstance(category, Cross):
         return _cross(category)
+    if isinstance(category, CategoryIds):
+        return _category_ids(category)
     encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
     return lambda batch: _by_dictionary(batch.column(column), encode, missing)
 
@@ -94,6 +98,20 @@ def _category_id(category: CategoryId) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
         values, known = integers(array, category.column)
         return np.where(known & (values >= 0) & (values < category.size), values, category.size)
+
+    return encode
+
+
+def _category_ids(category: CategoryIds) -> Encoder:
+    ids_of = _category_id(CategoryId(category.column, category.size))
+
+    def encode(batch: pa.RecordBatch) -> Ragged:
+        listed = lists(batch.column(category.column), category.column, category.delimiter)
+        items = listed.flatten()
+        if is_text(items.type):
+            items = pc.utf8_trim_whitespace(items)
+        counts = pc.fill_null(pc.list_value_length(listed), 0).to_numpy(zero_copy_only=False)
+        return Ragged(ids_of(items), np.concatenate([[0], np.cumsum(counts)]))
 
     return encode
 

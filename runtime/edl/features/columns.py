@@ -20,6 +20,7 @@ from edl.spec import (
     Bucket,
     Category,
     CategoryId,
+    CategoryIds,
     Cross,
     DatePart,
     Embedding,
@@ -34,7 +35,7 @@ from edl.spec import (
     Vocabulary,
     Year,
 )
-from edl.spec.features import CATEGORY_TYPES, PART_SIZES
+from edl.spec.features import CATEGORY_TYPES, LIST_TYPES, PART_SIZES
 
 COMBINERS = ("sum", "mean", "sqrtn")
 _C = TypeVar("_C", bound=Feature | Category)
@@ -102,6 +103,11 @@ def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
 def category_id(column: str, size: int) -> CategoryId:
     """The integer itself, an id in [0, size)."""
     return check(CategoryId(column, size))
+
+
+def category_ids(column: str, size: int, delimiter: str = ",") -> CategoryIds:
+    """A list of integers, ids in [0, size), of each row; in a text they stand between delimiters."""
+    return check(CategoryIds(column, size, delimiter))
 
 
 def hash_bucket(column: str, size: int) -> HashBucket:
@@ -232,6 +238,14 @@ def _sized(column: Any) -> None:
     _count(column.size, f"size of column {column.column}")
 
 
+def _category_ids(column: CategoryIds) -> None:
+    _sized(column)
+    if not isinstance(column.delimiter, str) or not column.delimiter:
+        raise SemanticError(
+            f"the delimiter of column {column.column} must be a text, not {column.delimiter!r}"
+        )
+
+
 def _vocabulary(column: Vocabulary) -> None:
     _name(column.column, "vocabulary")
     if not column.values:
@@ -262,6 +276,11 @@ def _cross(column: Cross) -> None:
 
 def _one_hot(column: OneHot) -> None:
     _category(column.category, "one_hot")
+    if isinstance(column.category, LIST_TYPES):
+        raise SemanticError(
+            f"one_hot takes one id per row, {column.category.column} has lists of them",
+            hint="wrap it in embedding",
+        )
 
 
 def _embedding(column: Embedding) -> None:
@@ -289,6 +308,7 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Year: _standardize,
     Bucket: _bucket,
     CategoryId: _sized,
+    CategoryIds: _category_ids,
     HashBucket: _sized,
     Vocabulary: _vocabulary,
     Cross: _cross,

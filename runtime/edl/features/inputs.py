@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy.typing as npt
 import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
@@ -41,9 +40,9 @@ class Inputs:
     def __repr__(self) -> str:
         return f"Inputs({', '.join(f'{name}={each!r}' for name, each in self._inputs.items())})"
 
-    def transform(self, batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any]]:
+    def transform(self, batch: pa.RecordBatch) -> dict[str, Any]:
         """The arrays of all inputs by name, as `Features.transform` gives them."""
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, Any] = {}
         ids: dict[Any, Any] = {}
         for each in self._inputs.values():
             arrays |= each.transform(batch, ids)

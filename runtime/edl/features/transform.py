@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
-from edl.features.arrays import Floats, Ints, numbers
+from edl.features.arrays import Floats, numbers
 from edl.features.calendar import years
-from edl.features.categories import Encoder, encoder
+from edl.features.categories import Encoder, Ids, encoder
 from edl.features.columns import check
 from edl.spec import (
     Category,
@@ -35,7 +35,7 @@ from edl.spec import (
     source_columns,
     width,
 )
-from edl.spec.features import DENSE_TYPES, Dense
+from edl.spec.features import DENSE_TYPES, LIST_TYPES, Dense
 
 DENSE = "dense"
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -46,11 +46,11 @@ class Entry:
     """One array of the transform's result.
 
     dense: float32 of shape (n, width), a column per feature. category: int64 ids of shape (n,) in [0, num_ids), of the
-    one feature; `width` is what its one-hot row or embedding vector gives the model.
+    one feature; `width` is what its one-hot row or embedding vector gives the model. list: the same, of lists of ids.
     """
 
     name: str  # "dense", or "f" and the feature's position, after the prefix: never a column's name
-    kind: Literal["dense", "category"]
+    kind: Literal["dense", "category", "list"]
     features: tuple[Feature, ...]
     width: int
     num_ids: int = 0
@@ -89,10 +89,8 @@ class Features:
     def __repr__(self) -> str:
         return f"Features({', '.join(map(repr, self.columns))})"
 
-    def transform(
-        self, batch: pa.RecordBatch, known: dict[Category, Ints] | None = None
-    ) -> dict[str, npt.NDArray[Any]]:
-        """The entries' arrays by name: "dense" float32 (n, k), C-contiguous, and "f<i>" int64 (n,).
+    def transform(self, batch: pa.RecordBatch, known: dict[Category, Ids] | None = None) -> dict[str, Any]:
+        """The entries' arrays by name: "dense" float32 (n, k), C-contiguous, and "f<i>" int64 (n,), or `edl.Ragged`.
 
         Columns are picked by name; others in the batch do not matter. Features over one category share one array. A
         column that is missing, or of a type that means nothing here, is a SemanticError. known: ids of the batch that
@@ -101,7 +99,7 @@ class Features:
         _check_columns(self.source_columns, batch.schema)
         ids = {} if known is None else known
         ids |= {category: encode(batch) for category, encode in self._encoders.items() if category not in ids}
-        arrays: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, Any] = {}
         for entry in self.entries:
             if isinstance(entry.feature, OneHot | Embedding):
                 arrays[entry.name] = ids[entry.feature.category]
@@ -125,9 +123,10 @@ def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
         yield Entry(f"{prefix}{DENSE}", "dense", dense, len(dense))
     for position, column in enumerate(columns):
         if isinstance(column, OneHot | Embedding):
-            yield Entry(
-                f"{prefix}f{position}", "category", (column,), width(column), num_ids(column.category)
+            kind: Literal["category", "list"] = (
+                "list" if isinstance(column.category, LIST_TYPES) else "category"
             )
+            yield Entry(f"{prefix}f{position}", kind, (column,), width(column), num_ids(column.category))
 
 
 def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:

@@ -6,7 +6,8 @@ of `edl.features`) and in a model's archive. `edl.features` computes them.
 
 Two families. A *dense* column yields float32 values. A *category* yields one id per row in [0, num_ids): `size`
 regular ids, and the last, id `size`, is *missing or unseen* (NULL, a level or number that training did not have).
-A category enters a model through `OneHot` or `Embedding`. A number that is NULL or not finite becomes the `mean`
+A category enters a model through `OneHot` or `Embedding`; one of lists yields any number of ids per row, and enters
+through `Embedding` alone, which combines their vectors. A number that is NULL or not finite becomes the `mean`
 of the training rows.
 """
 
@@ -85,6 +86,17 @@ class CategoryId(Column, frozen=True, tag="category_id"):
     size: int
 
 
+class CategoryIds(Column, frozen=True, tag="category_ids"):
+    """A list of integers that are ids in [0, size): a list column, or a text with `delimiter` between them.
+
+    A NULL is an empty list, and so is an empty text; an item that is no such integer is unseen.
+    """
+
+    column: str
+    size: int
+    delimiter: str = ","
+
+
 class HashBucket(Column, frozen=True, tag="hash_bucket"):
     """A stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
 
@@ -125,7 +137,7 @@ class DatePart(Column, frozen=True, tag="date_part"):
         return PART_SIZES[self.part]
 
 
-Category = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart
+Category = Bucket | CategoryId | CategoryIds | HashBucket | Vocabulary | Cross | DatePart
 
 
 class OneHot(Column, frozen=True, tag="one_hot"):
@@ -146,7 +158,8 @@ Dense = Numeric | Standardize | Normalize | Log | Year
 Feature = Dense | OneHot | Embedding
 
 DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year)
-CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart)
+CATEGORY_TYPES = (Bucket, CategoryId, CategoryIds, HashBucket, Vocabulary, Cross, DatePart)
+LIST_TYPES = (CategoryIds,)  # categories of any number of ids per row
 
 
 AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)

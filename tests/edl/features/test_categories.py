@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from edl import features as fc
 from edl import spec
 from edl.features.categories import encoder
 from edl.features.hashing import hash_texts
+from edl.ragged import Ragged
 
 
 def ids(category: spec.Category, *columns: Any) -> list[int]:
     names = list(spec.source_columns(category))
     arrays = [column if isinstance(column, pa.Array) else pa.array(column) for column in columns]
     encoded = encoder(category)(pa.record_batch(arrays, names=names))
+    assert isinstance(encoded, np.ndarray)
     assert encoded.dtype == np.int64
     assert encoded.shape == (len(arrays[0]),)
     return encoded.tolist()
@@ -140,3 +143,37 @@ def test_hostile_text_is_text() -> None:
     values = ["'; DROP TABLE x; --", "a\x00b", "a", "\n", "💥", "a" * 100_000]
     assert ids(fc.vocabulary("x", values), values) == list(range(6))
     assert len(set(ids(fc.hash_bucket("x", 10**9), values))) == 6
+
+
+def lists(category: spec.Category, column: Any) -> list[list[int]]:
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    found = encoder(category)(pa.record_batch([array], names=["x"]))
+    assert isinstance(found, Ragged)
+    return [found.values[first:last].tolist() for first, last in pairwise(found.offsets)]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.large_list(pa.int64())])
+def test_lists_are_ids_and_what_is_out_of_range_or_null_in_them_is_unseen(kind: pa.DataType) -> None:
+    column = pa.array([[1, 7, 1], None, [], [-1, 10, None]], kind)
+    assert lists(fc.category_ids("x", 10), column) == [[1, 7, 1], [], [], [10, 10, 10]]
+    assert lists(fc.category_ids("x", 10), column.slice(2)) == [[], [10, 10, 10]]
+
+
+def test_texts_hold_lists_of_ids_between_delimiters() -> None:
+    assert lists(fc.category_ids("x", 10), ["3,5", None, "", "4", "3, 5,x"]) == [
+        [3, 5],
+        [],
+        [],
+        [4],
+        [3, 5, 10],
+    ]
+    assert lists(fc.category_ids("x", 10, "||"), ["3||5"]) == [[3, 5]]
+    assert lists(fc.category_ids("x", 10), pa.array(["3,5", "1", "3,5"]).dictionary_encode()) == [
+        [3, 5],
+        [1],
+        [3, 5],
+    ]
+
+
+def test_a_column_of_nulls_has_empty_lists() -> None:
+    assert lists(fc.category_ids("x", 10), pa.nulls(2)) == [[], []]

@@ -23,6 +23,7 @@ COLUMNS: list[Any] = [
     fc.one_hot(fc.bucket("x", [1, 2.5])),
     fc.one_hot(fc.bucket("x", [])),
     fc.one_hot(fc.category_id("x", 10)),
+    fc.embedding(fc.category_ids("x", 10, "|"), 4, "mean"),
     fc.one_hot(fc.hash_bucket("x", 1)),
     fc.one_hot(fc.vocabulary("x", ["a", ""])),
     fc.one_hot(fc.vocabulary("x", [3, -1])),
@@ -65,6 +66,8 @@ def test_a_constructor_gives_the_spec_of_that_column(column: spec.Feature) -> No
         (lambda: fc.cross(["a", "a"], 10), "cross holds 'a' 2 times"),
         (lambda: fc.cross(["a", "b"], 0), "size of the cross of a, b must be a positive integer"),
         (lambda: fc.one_hot(fc.numeric("x")), "one_hot takes a category, not Numeric"),
+        (lambda: fc.one_hot(fc.category_ids("x", 3)), "one_hot takes one id per row, x has lists of them"),
+        (lambda: fc.category_ids("x", 3, ""), "the delimiter of column x must be a text"),
         (lambda: fc.embedding("x", 3), "embedding takes a category, not 'x'"),
         (lambda: fc.embedding(fc.hash_bucket("x", 3), 0), "dim of an embedding must be a positive integer"),
         (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from edl.nn.rows.combining import Combiner
 from edl.spec import Embedding
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def is_outside(num_ids: int, dim: int) -> bool:
 
 
 def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries in order; neighbouring embeddings of one width that stand outside share a table."""
+    """The entries in order; neighbouring embeddings of one width that stand outside share a table, but for lists."""
     groups: list[list[Entry]] = []
     for width, neighbours in groupby(entries, key=_shared):
         run = list(neighbours)
@@ -38,8 +39,15 @@ def is_table(group: Sequence[Entry]) -> bool:
 
 def _shared(entry: Entry) -> int:
     """The width of an embedding that stands outside, 0 for anything else."""
-    outside = isinstance(entry.feature, Embedding) and is_outside(entry.num_ids, entry.width)
+    embedded = isinstance(entry.feature, Embedding) and entry.kind == "category"
+    outside = embedded and is_outside(entry.num_ids, entry.width)
     return entry.width if outside else 0
+
+
+def combiner_of(entry: Entry) -> Combiner:
+    """How the vectors of a row's ids become one."""
+    feature = entry.feature
+    return cast(Combiner, feature.combiner) if isinstance(feature, Embedding) else "sum"
 
 
 def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:
