@@ -112,8 +112,11 @@ class Asynchronous(Pushing):
 
 class LocalSteps(Pushing):
     """`group` minibatches at a time: what they need is pulled once, the job's optimizer takes a step with each on local
-    copies, and the sum of their gradients is pushed as one.
+    copies, and their gradients are pushed as one.
 
+    That is their sum over the root of k, with the sum of their rates over the root of k. To plain SGD it is all of their
+    steps. Optimizers that heed no more than a gradient's direction take a step that is longer by the root of k, as with
+    a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it is a plain push.
     Rows are moved in the model's own tables, which begin anew with each group.
     """
 
@@ -142,20 +145,22 @@ class LocalSteps(Pushing):
             step = pulled.step
             self._begin(pulled, now)
             sums = _Sums()
-            before = done.rows
+            rate, before = 0.0, done.rows
             for number in range(first, min(first + self.group, rows.steps)):
                 some = rows.minibatch(number)
                 found = self._adapter.gradients(some.features, some.labels, some.weights)
                 sums.add(found.values)
                 losses.append(found.loss)
                 done = after(done, some, found.loss)
-                rate = self._rate(step + number - first, rates)
+                own_rate = self._rate(step + number - first, rates)
+                rate += own_rate
                 if rates is not None:
-                    self._adapter.set_learning_rate(rate)
+                    self._adapter.set_learning_rate(own_rate)
                 self._adapter.apply(found.values)
             now = need(first + self.group)
-            rate, state = self._rate(step, rates), self._state()
-            self._push(Push(sums.values(), rate, done.rows - before, progress(done), state), now)
+            root = sums.count**0.5
+            push = Push(sums.over(root), rate / root, done.rows - before, progress(done), self._state())
+            self._push(push, now)
             pulled = self._taken() if now is not None else None
         return np.array(losses, np.float32)
 
@@ -173,10 +178,12 @@ class _Sums:
     """Gradients of several minibatches, added up."""
 
     def __init__(self) -> None:
+        self.count = 0
         self._dense: dict[str, Floats] = {}
         self._rows: dict[str, list[tuple[Ids, Floats]]] = {}
 
     def add(self, values: Mapping[str, Any]) -> None:
+        self.count += 1
         for name, value in values.items():
             if isinstance(value, RowGradients):
                 self._rows.setdefault(name, []).append((value.ids, np.asarray(value.values)))
@@ -185,5 +192,10 @@ class _Sums:
             else:
                 self._dense[name] = np.asarray(value).copy()
 
-    def values(self) -> dict[str, Any]:
-        return {**self._dense, **{name: RowGradients(*added(parts)) for name, parts in self._rows.items()}}
+    def over(self, divisor: float) -> dict[str, Any]:
+        share = np.float32(1 / divisor)
+        rows = {name: added(parts) for name, parts in self._rows.items()}
+        return {
+            **{name: total * share for name, total in self._dense.items()},
+            **{name: RowGradients(ids, total * share) for name, (ids, total) in rows.items()},
+        }

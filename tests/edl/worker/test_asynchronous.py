@@ -55,7 +55,7 @@ def test_local_steps_of_one_minibatch_are_plain_pushes(tmp_path: Path) -> None:
     close(weights[0], weights[1], 1e-6)
 
 
-def test_local_steps_push_the_sum_of_what_local_training_would_have_computed(tmp_path: Path) -> None:
+def test_local_steps_of_plain_sgd_are_local_training(tmp_path: Path) -> None:
     model = subject(
         tmp_path, "torch", "\n\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.05)\n"
     )
