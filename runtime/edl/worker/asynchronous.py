@@ -114,9 +114,9 @@ class LocalSteps(Pushing):
     """`group` minibatches at a time: what they need is pulled once, the job's optimizer takes a step with each on local
     copies, and their gradients are pushed as one.
 
-    That is their sum over the root of k, with the sum of their rates over the root of k. To plain SGD it is all of their
-    steps. Optimizers that heed no more than a gradient's direction take a step that is longer by the root of k, as with
-    a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it is a plain push.
+    That is their sum over the root of k, with the sum of their rates over the root of k. To plain SGD it is all of
+    their steps. Optimizers that heed no more than a gradient's direction take a step that is longer by the root of k,
+    as with a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it is a plain push.
     Rows are moved in the model's own tables, which begin anew with each group.
     """
 
