@@ -24,6 +24,7 @@ from benchmarks import (
     rows,
     servers,
     serving,
+    steps,
     training,
 )
 from benchmarks.table import Row, show
@@ -39,6 +40,7 @@ CASES = {
     "serving": serving.measure,
     "elastic": elastic.measure,
     "servers": servers.measure,
+    "steps": steps.measure,
     "flights": flights.measure,
     "modes": modes.measure,
 }

@@ -49,10 +49,10 @@ PEERS = {  # framework -> (peer, module, what we aim at)
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     table = []
     with sqlflow_edl.connect("duckdb:") as session:
-        _make_tables(session, rows)
+        make_tables(session, rows)
         for name, statement in STATEMENTS.items():
             for framework in PEERS:
-                job = job_of(session, folder / f"{name}-{framework}", _in_framework(statement, framework))
+                job = job_of(session, folder / f"{name}-{framework}", in_framework(statement, framework))
                 table += _compared(f"{name}, {framework}", job, framework, rounds)
     return table
 
@@ -72,11 +72,11 @@ def _compared(name: str, job: Path, framework: str, rounds: int) -> list[Row]:
     return lines
 
 
-def _in_framework(statement: str, framework: str) -> str:
+def in_framework(statement: str, framework: str) -> str:
     return statement.replace("WITH ", f"WITH model.framework = {framework}, ", 1)
 
 
-def _make_tables(session: Session, rows: int) -> None:
+def make_tables(session: Session, rows: int) -> None:
     flights = TABLES["flights"]("flights")
     session.source.stage("flights", "bench", 0, 0, flights.to_batches(65_536))
     session.source.commit("flights", "bench", 1)

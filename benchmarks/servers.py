@@ -123,11 +123,17 @@ def _seconds(channel: ServerChannel, ids: Ids) -> float:
 
 
 @contextmanager
-def running(count: int, restore: str = "") -> Iterator[list[str]]:
-    """Servers in processes, arranged and open; their addresses."""
+def started(count: int) -> Iterator[list[str]]:
+    """Servers in processes; their addresses."""
     with ExitStack() as stack:
         processes = [stack.enter_context(_process("serve")) for _ in range(count)]
-        addresses = [_line(process) for process in processes]
+        yield [_line(process) for process in processes]
+
+
+@contextmanager
+def running(count: int, restore: str = "") -> Iterator[list[str]]:
+    """Servers that are arranged and open; their addresses."""
+    with started(count) as addresses:
         with connected(addresses) as channels:
             for index, channel in enumerate(channels):
                 order = say.Arrange(index, 0, 0, tuple(addresses), say.Mode(), restore)
