@@ -100,7 +100,9 @@ class KerasAdapter:
         label, size = _any_rows(labels), tf.TensorSpec((), tf.int32)
         self._train = _Variants(self._steps, rows[0], label, size)
         self._gradients = _Variants(self._clipped_gradients, *rows, label)
-        self._assign = _compiled(self._assign_trainable, list(map(_spec_of, self.model.trainable_variables)))
+        trainable = list(map(_spec_of, self.model.trainable_variables))
+        self._assign = _compiled(self._assign_trainable, trainable)
+        self._applied = _compiled(self._apply, trainable, rows[1])
         self._evaluate = _Variants(self._outputs_and_loss, *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
@@ -130,7 +132,7 @@ class KerasAdapter:
     def apply(self, gradients: Mapping[str, Any]) -> None:
         ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trainable]
         blocks = {name: tf.convert_to_tensor(gradients[name].values) for name in self.tables.tables}
-        moving, rate = self._apply(ordered, blocks)
+        moving, rate = self._applied(ordered, blocks)
         rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
         self.tables.update(rows, float(rate))
 

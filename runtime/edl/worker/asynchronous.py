@@ -146,7 +146,8 @@ class LocalSteps(Pushing):
             self._begin(pulled, now)
             sums = _Sums()
             rate, before = 0.0, done.rows
-            for number in range(first, min(first + self.group, rows.steps)):
+            last = min(first + self.group, rows.steps) - 1
+            for number in range(first, last + 1):
                 some = rows.minibatch(number)
                 found = self._adapter.gradients(some.features, some.labels, some.weights)
                 sums.add(found.values)
@@ -156,7 +157,8 @@ class LocalSteps(Pushing):
                 rate += own_rate
                 if rates is not None:
                     self._adapter.set_learning_rate(own_rate)
-                self._adapter.apply(found.values)
+                if number < last:  # nobody would see the step of the last
+                    self._adapter.apply(found.values)
             now = need(first + self.group)
             root = sums.count**0.5
             push = Push(sums.over(root), rate / root, done.rows - before, progress(done), self._state())
