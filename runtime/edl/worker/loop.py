@@ -102,7 +102,7 @@ class Worker:
             for item in blocks:
                 if item is not None:
                     self._attempt(item[0], partial(self._train, *item, training, pace, meter))
-                    self._report_settled()
+                    self._settle(item[0])
                 elif not self.source.pending:
                     self._flush()
                 began = time.monotonic()
@@ -168,6 +168,13 @@ class Worker:
             self._unsettled.popleft()
             if valid:
                 self.source.report(report)
+
+    def _settle(self, task: Task) -> None:
+        """Report what is settled after this task; of the last one of an epoch, which is to be measured now, all."""
+        if task.settles:
+            self._flush()
+        else:
+            self._report_settled()
 
     def _flush(self) -> bool:
         """Report all that was trained; False: it cannot be in the parameters any more."""
