@@ -37,6 +37,8 @@ from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.training import Trainer
 
 AHEAD = 3  # training tasks in hands: one that is done, two that are read
+AHEAD_ALONE = 32  # where nobody else could do them
+GATHER_SECS = 0.2  # between two exchanges of a worker that trains alone
 
 
 def main(job: Path, instance: Instance) -> int:
@@ -47,14 +49,17 @@ def main(job: Path, instance: Instance) -> int:
     spec = read_spec(JobFolder(job).program)
     log = str(folder.log(instance.name))
     trains = spec.kind == "train"
+    alone = trains and not spec.cluster.parameter_servers
+    gathers = alone and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
     with (
         MasterChannel(folder.address(), folder.token()) as channel,
         RemoteTasks(
             channel,
             instance.name,
             instance.incarnation,
-            ahead={"train": AHEAD} if trains else {},
-            trainer=trains and not spec.cluster.parameter_servers,
+            ahead={"train": AHEAD_ALONE if gathers else AHEAD} if trains else {},
+            trainer=alone,
+            gather_secs=GATHER_SECS if gathers else 0.0,
             log=log,
         ) as tasks,
     ):

@@ -36,7 +36,8 @@ class RemoteTasks:
     """Tasks from the master at the other end of `channel`. Call `join` first; close it, or use it as a context.
 
     ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
-    it cannot register again once it was given up.
+    it cannot register again once it was given up. gather_secs: a report from which nothing follows may wait so long
+    for others; an exchange costs both sides as much as a step of a small model.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class RemoteTasks:
         *,
         ahead: Mapping[TaskType, int] | None = None,
         trainer: bool = False,
+        gather_secs: float = 0.0,
         log: str = "",
     ) -> None:
         self._channel = channel
         self._mailbox = Mailbox(instance, incarnation)
         self._ahead = dict(ahead or {})
         self._trainer = trainer
+        self._gather_secs = gather_secs
         self._log = log
         self._changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
@@ -121,8 +124,10 @@ class RemoteTasks:
         """The task is done. Returns when the master knows, where something may follow from it."""
         with self._changed:
             number = self._mailbox.tell("done", report)
-            self._poke()
-            if report.task.settles or report.task.type in ("conclude", "export"):
+            followed = report.task.settles or report.task.type in ("conclude", "export")
+            if followed or not self._gather_secs:
+                self._poke()
+            if followed:
                 self._changed.wait_for(lambda: self._mailbox.seen_upto >= number or self._over_and_out)
             self._check()
 
@@ -294,7 +299,7 @@ class RemoteTasks:
     def _exchange(self) -> None:
         """Say what there is to say, and take the answer; without anything to say, once in a while."""
         with self._changed:
-            self._changed.wait_for(self._has_to_talk, self._heartbeat)
+            self._changed.wait_for(self._has_to_talk, self._longest_silence)
             if self._closed:
                 return
             self._wanted = self._want()
@@ -321,7 +326,12 @@ class RemoteTasks:
     def _has_to_talk(self) -> bool:
         mailbox = self._mailbox
         waited_for = self._unserved() or self._awaiting
-        return bool(self._closed or mailbox.unsaid or waited_for or self._version or mailbox.rejoin)
+        unsaid = mailbox.unsaid and not self._gather_secs
+        return bool(self._closed or unsaid or waited_for or self._version or mailbox.rejoin)
+
+    @property
+    def _longest_silence(self) -> float:
+        return min(self._heartbeat, self._gather_secs) if self._gather_secs else self._heartbeat
 
     def _register(self) -> Joined:
         """Register, and wait for a master to do it with."""

@@ -22,7 +22,7 @@ from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Servers
+from edl.tasks.exchange import Answer, Request, Servers
 from edl.tasks.job import Plan
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
@@ -149,6 +149,33 @@ def test_what_follows_from_the_last_task_of_an_epoch_is_known_when_it_is_reporte
             kinds.append(task.type)
             tasks.report(done(task))
     assert kinds == ["evaluate", "conclude", "export"]
+
+
+@pytest.mark.parametrize("master", [{**TRAIN, "lease_secs": 10 * SECONDS}], indirect=True)
+def test_reports_from_which_nothing_follows_are_told_together(master: Master) -> None:
+    told: list[int] = []
+
+    def count(leases: Leases) -> None:
+        exchange = leases.exchange
+
+        def counted(request: Request, now: float) -> Answer:
+            told.append(len(request.told))
+            return exchange(request, now)
+
+        leases.exchange = counted  # type: ignore[method-assign]
+
+    master.with_leases(count)
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-0", 0, ahead={"train": 3}, gather_secs=SECONDS) as tasks,
+    ):
+        tasks.join()
+        for _ in range(3):
+            task = tasks.next("train")
+            assert task is not None
+            tasks.report(done(task))
+        assert tasks.pending
+        assert [number for number in told if number] == [3]
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
