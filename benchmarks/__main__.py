@@ -1,6 +1,6 @@
 """Runs benchmarks and prints one table: figure, ratio to the peer in the same run, and what we aim at.
 
-    python -m benchmarks [training embeddings … serving elastic flights] [--rounds 3] [--quick]
+    python -m benchmarks [training embeddings … first_step elastic flights] [--rounds 3] [--quick]
 
 Machines are noisy, so peers take turns within a round and a ratio is the median over rounds of figures of one round.
 The exit code is 1 when an aim is missed.
@@ -18,6 +18,7 @@ from benchmarks import (
     compiling,
     elastic,
     embeddings,
+    first_step,
     flights,
     modes,
     predicting,
@@ -37,6 +38,7 @@ CASES = {
     "predict": predicting.measure,
     "compile": compiling.measure,
     "startup": compiling.startup,
+    "first_step": first_step.measure,
     "serving": serving.measure,
     "elastic": elastic.measure,
     "servers": servers.measure,
