@@ -43,6 +43,7 @@ class JobState(msgspec.Struct):
     epoch: the last that was begun. trained: epochs whose rows are all done and that are not concluded. measured: the
     last whose final round was begun. step, rows: of
     all training tasks that are done. rounds: that were begun. measured_at: the step and the second of the last one.
+    rate: that the last conclusion to do so has set, with the number of its round.
     """
 
     pools: list[PoolState] = []
@@ -59,6 +60,7 @@ class JobState(msgspec.Struct):
     stopped: str = ""
     finished: bool = False
     outcome: Outcome | None = None  # what the export came to
+    rate: tuple[int, float] | None = None
 
 
 class Job:
@@ -116,7 +118,8 @@ class Job:
                 return self._informed(task)
         if kind == "train" and self._may_begin_epoch():
             self._begin_epoch()
-            return self._pools[-1].take(attempt)
+            task = self._pools[-1].take(attempt)
+            return self._informed(task) if task is not None else None
         return None
 
     def claim(self, task: Task, attempt: int) -> Task | None:
@@ -239,6 +242,8 @@ class Job:
         if conclusion.figures:
             self.state.figures = conclusion.figures
             self.state.measured_on = found.measured_on
+        if conclusion.rate is not None:
+            self.state.rate = found.number, conclusion.rate
         if not found.epoch:  # the training rows were measured, after the last epoch
             self._export(found, now)
             return []
@@ -323,10 +328,14 @@ class Job:
     # Pools ------------------------------------------------------------------------------------------------
 
     def _informed(self, task: Task) -> Task:
-        """A conclusion is told what the earlier ones came to, whichever workers made them."""
-        if task.type != "conclude" or task.round is None:
+        """Tell what the conclusions so far came to, whichever workers made them."""
+        if task.type == "conclude" and task.round is not None:
+            found = msgspec.structs.replace(task.round, curve=tuple(self.state.curve))
+        elif task.type == "train" and self.state.rate is not None:
+            number, rate = self.state.rate
+            found = Round(number, rate=rate)
+        else:
             return task
-        found = msgspec.structs.replace(task.round, curve=tuple(self.state.curve))
         return msgspec.structs.replace(task, round=found)
 
     def _open(self, kind: TaskType, number: int, found: Round | None = None) -> Pool:

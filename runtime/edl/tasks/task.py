@@ -56,11 +56,11 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What a `conclude` or an `export` task is about.
+    """What a `conclude` or an `export` task is about; of a training task, the last that set the rate.
 
     epoch: in which it falls, 0 outside training; final: it ends that epoch. step: of the optimizer. trained: the
     epoch so far. measured: of the rows that `measured_on` names. course: of the whole job, for
-    the export. curve: so far, for a conclusion.
+    the export. curve: so far, for a conclusion. rate: of the steps from now on, for training.
     """
 
     number: int = 0
@@ -72,6 +72,7 @@ class Round(msgspec.Struct, frozen=True):
     measured_on: MeasuredOn = ""
     course: Course | None = None
     curve: tuple[EpochEnd, ...] = ()
+    rate: float | None = None
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -100,11 +101,14 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What a program makes of a round. stop: why training is to end, empty to go on; outcome: of an export."""
+    """What a program makes of a round. stop: why training is to end, empty to go on. outcome: of an export. rate: of
+    the steps from now on, where a callback wants one.
+    """
 
     figures: Figures = {}
     stop: str = ""
     outcome: Outcome | None = None
+    rate: float | None = None
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -85,6 +85,7 @@ class Worker:
     draining: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = None
     after_steps: Callable[[Report], None] = lambda done: None
+    _rate_of: int = 0  # the round whose conclusion set the rate
     _leaving: bool = False
     _unsettled: deque[tuple[int, Report]] = field(
         default_factory=deque
@@ -135,6 +136,13 @@ class Worker:
             self._check_cancelled()
             if task := self.source.next("predict"):
                 self._attempt(task, partial(stage, task))
+
+    def set_learning_rate(self, rate: float, number: int) -> None:
+        """Of the steps from now on, as the conclusion of this round wants it; earlier ones have no say any more."""
+        if number >= self._rate_of:
+            self._rate_of = number
+            self.rates = None
+            self.scorer.adapter.set_learning_rate(rate)
 
     # Tasks --------------------------------------------------------------------------------------------------
 
@@ -213,6 +221,8 @@ class Worker:
     ) -> Report:
         if isinstance(block, Exception):
             raise block
+        if task.round is not None and task.round.rate is not None:
+            self.set_learning_rate(task.round.rate, task.round.number)
         done = Report(task)
         size = training.batch_size
         for first, last in pace.pieces(task.skip, block.rows, size):

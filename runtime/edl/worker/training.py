@@ -106,6 +106,8 @@ class Trainer:
         self._strategy = strategy(self.adapter)
         self._callbacks = _callbacks(program)
         self._stop = ""
+        self._rate: float | None = None
+        self._round = 0  # that is being concluded
         self._heard: list[tuple[int, dict[str, float]]] = []
         self._checkpointer: Checkpointer | None = None
         self._open = Report(Task(0, "train"))  # what is done of the open task
@@ -184,9 +186,10 @@ class Trainer:
         """The figures of a round, and whether training is to end."""
         measured_on = found.measured_on
         values = measured(found.measured, self.worker.metrics) if measured_on else {}
+        self._round, self._rate = found.number, None
         if found.epoch and found.final:
             self._end_epoch(found, values)
-        return Conclusion(values, self._stop)
+        return Conclusion(values, self._stop, rate=self._rate)
 
     def export(self, found: Round) -> Conclusion:
         """Write the model, of the best epoch where that is wanted."""
@@ -245,8 +248,8 @@ class Trainer:
         self._stop = self._stop or reason
 
     def set_learning_rate(self, rate: float) -> None:
-        self.worker.rates = None
-        self.adapter.set_learning_rate(rate)
+        self._rate = rate
+        self.worker.set_learning_rate(rate, self._round)
 
 
 def _known(values: Figures) -> dict[str, float]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edl.spec import Evaluation, Training
+from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
 from edl.tasks.job import Job, JobState, Plan
 from edl.tasks.outcome import Outcome
@@ -66,6 +67,21 @@ def test_a_conclusion_is_told_what_the_earlier_ones_came_to() -> None:
         [(1, {"loss": 1.0})],
         [(1, {"loss": 1.0}), (2, {"loss": 2.0})],
     ]
+
+
+def test_a_rate_that_a_conclusion_sets_goes_out_with_the_tasks_that_follow() -> None:
+    job = Job(plan(validation=100, epochs=3))
+    rates: list[tuple[int, float | None]] = []
+    while not job.finished:
+        task = next(task for kind in (*ASIDE, "train") if (task := job.take(kind)))
+        if task.type == "train":
+            rates.append((task.number, task.round.rate if task.round is not None else None))
+        report = done(task)
+        if task.type == "conclude" and task.round is not None and task.round.epoch == 2:
+            report = msgspec.structs.replace(report, conclusion=Conclusion({"loss": 1.0}, rate=0.25))
+        job.done(report)
+        job = Job(job.plan, encoding.decode(encoding.encode(job.kept()), JobState))
+    assert dict(rates) == {1: None, 2: None, 3: 0.25}
 
 
 def test_an_epoch_is_measured_and_concluded_before_the_next() -> None:

@@ -83,7 +83,7 @@ def train(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         )
         reader = rows_of(folder / "rows", data)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(training, "Worker", partial(loop.Worker, _pace=Pace(clock)))
+            patch.setattr(loop, "Pace", partial(Pace, clock))
             outcome, adapter = training.train(
                 program, reader, rows, observer=Events(), cancelled=threading.Event()
             )
