@@ -69,6 +69,24 @@ def _checkpointer() -> Any:
     return Checkpointer
 
 
+def _server() -> Any:
+    from edl.ps.server import Server
+
+    return Server
+
+
+def _shards() -> Any:
+    from edl.ps import shards
+
+    return shards
+
+
+def _cuts() -> Any:
+    from edl.ps import cuts
+
+    return cuts
+
+
 POINTS = {
     "in a task": Point(_remote, "progress", "before"),
     "while idle": Point(_remote, "_vain", "before"),
@@ -77,6 +95,12 @@ POINTS = {
     "before report": Point(_remote, "report", "before"),
     "after report": Point(_remote, "report", "after"),
     "while writing a cut": Point(_checkpointer, "_write", "before"),
+    "in a push": Point(_server, "_push", "before"),
+    "after a push": Point(_server, "_push", "after"),
+    "in a round": Point(_server, "_commit", "before"),
+    "while writing a shard": Point(_shards, "write", "before"),
+    "before the manifest": Point(_cuts, "write_manifest", "before"),
+    "after the manifest": Point(_cuts, "write_manifest", "after"),
     "before durable": Point(_ledger, "write", "before"),
     "after durable": Point(_ledger, "write", "after"),
 }

@@ -208,7 +208,7 @@ class Master:
 
 def mode_of(cluster: ClusterSpec) -> Mode:
     """How pushes become steps."""
-    return Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait)
+    return Mode("sync", cluster.grads_to_wait) if cluster.strategy == "sync" else Mode("async")
 
 
 def _servers(spec: JobSpec, leases: Leases, mode: Mode, checkpoints: Path) -> Servers:

@@ -99,6 +99,7 @@ def kill(*orders: str, moments: Path | None = None, **spec: Any) -> Spec:
         "torch",
         master="edl.testing",
         worker="edl.testing:worker",
+        server="edl.testing:server",
         environment={KILL: ";".join(orders), **noted},
         **spec,
     )

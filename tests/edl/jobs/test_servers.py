@@ -1,0 +1,158 @@
+"""The fault matrix on real processes, in jobs with parameter servers."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from edl.cluster.snapshot import read_snapshot
+from edl.errors import ClusterError
+from edl.ps import cuts
+from edl.ps.channel import ServerChannel
+from edl.ps.messages import Figures, Status, Version
+from edl.spec import Checkpoints, Cluster
+from edl.tasks.events import Tally
+from edl.tasks.ranges import LEAST_ROWS
+from tests.edl.jobs.distributed import Job, kill, table
+
+ROWS = 40_000
+EPOCHS = 4
+BATCH = {"async": 64, "sync": 256}  # a step in sync takes several calls one after another
+TASKS = EPOCHS * -(-ROWS // LEAST_ROWS)
+STEPS = {
+    "async": EPOCHS * ROWS // 64,
+    "sync": EPOCHS * sum(-(-rows // 256) for rows in (8192,) * 4 + (7232,)),
+}
+OFTEN = Checkpoints(steps=20, secs=0)
+
+
+def job(mode: str, *orders: str, workers: int = 1, servers: int = 2, when: Checkpoints = OFTEN) -> Job:
+    waits = workers if mode == "sync" else 0
+    cluster = Cluster(workers, servers, mode, grads_to_wait=waits)  # type: ignore[arg-type]
+    how = kill(*orders, master_arguments=("--lease-secs", "2"))
+    spec: dict[str, Any] = {"cluster": cluster, "checkpoints": when}
+    return Job(table(ROWS), epochs=EPOCHS, batch_size=BATCH[mode], how=how, spec=spec)
+
+
+def tally(of: Job) -> Tally:
+    return [event for event in of.events if isinstance(event, Tally)][-1]
+
+
+def notes(of: Job) -> str:
+    return (of.folder.logs / "master.log").read_text()
+
+
+class Watch:
+    """Asks the servers of a running job for their versions, as a client of theirs, whoever they are."""
+
+    def __init__(self, of: Job) -> None:
+        self._job = of
+        self._over = threading.Event()
+        self.versions: defaultdict[str, list[Version]] = defaultdict(list)
+
+    def run(self) -> None:
+        while not self._over.wait(0.02):
+            snapshot = read_snapshot(self._job.cluster.snapshot)
+            for row in snapshot.instances if snapshot else ():
+                if row.role == "ps" and row.address and row.state == "running":
+                    self._ask(row.name, row.address)
+
+    def _ask(self, name: str, address: str) -> None:
+        with ServerChannel(address, self._job.cluster.token()) as channel:
+            try:
+                figures, _ = channel.call(Status(), (), Figures, 1.0)
+            except ClusterError:
+                return
+            if figures.index >= 0:
+                self.versions[name].append(figures.version)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self.run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: str) -> None:
+    subject = job(mode, "ps-1/0 while writing a shard 3")  # two are complete then
+    watch = Watch(subject)
+    with watch.running():
+        outcome = subject.run()
+    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 1), subject.logs()
+    assert outcome.loss is not None
+    assert outcome.loss < 1.0
+    assert "ps-1 killed" in notes(subject)
+    for versions in watch.versions.values():
+        assert versions == sorted(versions)
+    generations = {version.generation for versions in watch.versions.values() for version in versions}
+    assert generations == ({1} if mode == "async" else {1, 2})
+
+
+def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
+    subject = job("async", "ps-0/0 while writing a shard 3")
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert "goes on from the checkpoint" in notes(subject)
+    assert "given back" not in notes(subject)
+    assert tally(subject).relaunches == 1
+    snapshot = read_snapshot(subject.cluster.snapshot)
+    assert snapshot is not None
+    assert snapshot.tasks["train"].done == TASKS  # none of them twice
+
+
+def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
+    subject = job("async", "ps-0/0 after a push 100", servers=1)
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert "ps-0 killed" in notes(subject)
+    assert "training " in notes(subject)  # begins anew, or goes on from a checkpoint
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str) -> None:
+    subject = job(mode, "worker-0/0 in a task 3", "worker-1/0 before report 2", workers=2)
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS[mode]), subject.logs()
+    assert tally(subject).relaunches == 2
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
+    orders = ("master/1 after durable 6", "master/2 before the manifest 1", "master/3 after the manifest 2")
+    subject = job(mode, *orders)
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS[mode]), subject.logs()
+    assert tally(subject).relaunches == 3
+    assert "ps-" not in notes(subject)
+
+
+def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> None:
+    subject = job("sync", "ps-1/0 while writing a shard 2")
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["sync"]), subject.logs()
+    assert "training goes on from step" in notes(subject)
+    assert "000001-000002" not in cuts.complete(subject.folder.checkpoints)
+
+
+@pytest.mark.parametrize("keep", [0, 3])
+def test_a13_so_many_cuts_are_kept(keep: int) -> None:
+    subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep))
+    kept: list[int] = []
+
+    def look(event: object) -> None:
+        kept.append(len(cuts.complete(subject.folder.checkpoints)))
+
+    subject.run(look)
+    look(None)
+    assert max(kept) == kept[-1]
+    assert kept[-1] == 3 if keep else kept[-1] > 3, subject.logs()
