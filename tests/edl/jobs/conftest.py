@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from edl.cluster.folder import TESTING
+from tests.edl.jobs.distributed import ENTRIES
 
 
 @pytest.fixture(autouse=True)
 def deaths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of these tests may name the entries that die at named points."""
-    monkeypatch.setenv(TESTING, "edl.testing,edl.testing:worker,edl.testing:server")
+    monkeypatch.setenv(TESTING, ENTRIES)

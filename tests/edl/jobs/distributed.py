@@ -92,6 +92,9 @@ class Job:
         return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.folder.logs.glob("*")))
 
 
+ENTRIES = "edl.testing,edl.testing:worker,edl.testing:server"  # that jobs of tests may name besides
+
+
 def kill(*orders: str, moments: Path | None = None, **spec: Any) -> Spec:
     """How to run a job whose instances die at named points, and write their moments; see `edl.testing`."""
     noted = {MOMENTS: str(moments)} if moments else {}

@@ -25,7 +25,7 @@ from edl.spec import Checkpoints, Output
 from edl.tasks.events import Progress
 from edl.tasks.outcome import Outcome
 from edl.testing import Moment, read_moments
-from tests.edl.jobs.distributed import Event, Job, kill, table
+from tests.edl.jobs.distributed import ENTRIES, Event, Job, kill, table
 
 NARROW = 16  # units of a model that costs next to nothing
 WIDE = 256  # units of one that computes for some milliseconds a batch
@@ -58,7 +58,7 @@ def apart() -> Iterator[None]:
     """A state folder of their own for the jobs, which may name the entries of `edl.testing`."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"XDG_STATE_HOME": folder, TESTING: "edl.testing,edl.testing:worker"}
+        os.environ |= {"XDG_STATE_HOME": folder, TESTING: ENTRIES}
         try:
             yield
         finally:
