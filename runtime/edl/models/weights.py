@@ -71,6 +71,17 @@ def save(weights: Weights, path: Path) -> None:
         raise ValueError(f"the pieces of {lacking[0]} are fewer than its shape says")
 
 
+def whole(stream: Stream) -> dict[str, np.ndarray]:
+    """The arrays of a stream, in memory."""
+    found = {name: np.empty(kind.shape, kind.dtype) for name, kind in stream.kinds.items()}
+    at = dict.fromkeys(found, 0)
+    for name, piece in stream.pieces:
+        flat = found[name].reshape(-1)
+        flat[at[name] : at[name] + piece.size] = piece.reshape(-1)
+        at[name] += piece.size
+    return found
+
+
 def loads(data: bytes) -> dict[str, np.ndarray]:
     """The arrays in the bytes of a safetensors file, writable. SpecError: damaged."""
     try:

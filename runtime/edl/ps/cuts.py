@@ -9,7 +9,7 @@ A cut is read by any number of servers: each takes its share of all files.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,9 @@ import numpy.typing as npt
 
 from edl.cluster.folder import replace_file
 from edl.errors import SpecError
-from edl.nn.rows.table import Floats
+from edl.models.weights import Kind, Stream, whole
+from edl.nn.rows import Copied
+from edl.nn.rows.table import Floats, Ids
 from edl.ps.book import Book
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Definition, Mode, Shard, Version
@@ -122,25 +124,51 @@ def restore(folder: Path, index: int, servers: int, *, same_leases: bool) -> Sta
 
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
+    """What `stream_weights` gives, all in memory."""
+    return whole(stream_weights(folder))
+
+
+def stream_weights(folder: Path) -> Stream:
     """The weights of the model, named as those of `edl.nn.rows.tables.Tables.get_weights` and its adapter.
 
     SpecError: the cut is not complete, damaged, or of another version.
     """
     files = _files(folder, read_manifest(folder))
     definition = files[0].header.definition
-    weights: dict[str, npt.NDArray[np.generic]] = {}
-    for name, parameter in _parameters(files, definition).items():
-        weights[name] = np.array(parameter[0])
-    state = _book(files[0], same_leases=False).state()
-    weights |= Layout(definition.state).unflat(state)
-    for number, spec in enumerate(definition.tables):
-        parts = [file.table(number) for file in files]
-        ids = np.concatenate([part.ids for part in parts])
-        order = np.argsort(ids)
-        weights[f"{spec.name}:ids"] = ids[order]
-        weights[f"{spec.name}:rows"] = np.concatenate([part.data[:, : spec.dim] for part in parts])[order]
-        weights[f"{spec.name}:seed"] = np.array([definition.seed], np.int64)
-    return weights
+    own = {name: np.array(parameter[0]) for name, parameter in _parameters(files, definition).items()}
+    own |= Layout(definition.state).unflat(_book(files[0], same_leases=False).state())
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
+    tables = {spec: [file.table(number) for file in files] for number, spec in enumerate(definition.tables)}
+    for spec, parts in tables.items():
+        rows = sum(len(part.ids) for part in parts)
+        kinds[f"{spec.name}:ids"] = Kind(np.dtype(np.int64), (rows,))
+        kinds[f"{spec.name}:rows"] = Kind(np.dtype(np.float32), (rows, spec.dim))
+        kinds[f"{spec.name}:seed"] = Kind(np.dtype(np.int64), (1,))
+
+    def pieces() -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
+        yield from own.items()
+        for spec, parts in tables.items():
+            yield f"{spec.name}:seed", np.array([definition.seed], np.int64)
+            for ids, rows in _ascending(parts, spec.dim):
+                yield f"{spec.name}:ids", ids
+                yield f"{spec.name}:rows", rows
+
+    return Stream(kinds, pieces())
+
+
+def _ascending(parts: Sequence[Copied], dim: int) -> Iterator[tuple[Ids, Floats]]:
+    """The rows of several files by ascending id, some at a time; of the rows no more is in memory."""
+    ids = np.concatenate([part.ids for part in parts])
+    order = np.argsort(ids)
+    ends = np.cumsum([len(part.ids) for part in parts])
+    for first in range(0, len(order), _CHUNK):
+        some = order[first : first + _CHUNK]
+        of = np.searchsorted(ends, some, side="right")
+        rows = np.empty((len(some), dim), np.float32)
+        for number, part in enumerate(parts):
+            here = of == number
+            rows[here] = part.data[some[here] - (ends[number] - len(part.ids)), :dim]
+        yield ids[some], rows
 
 
 def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:

@@ -5,6 +5,7 @@ Each server has its rows by ascending id; they are merged, so that the archive i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,9 +23,7 @@ CHUNK = 65_536  # rows of one server in memory
 
 def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers) -> Stream:
     """The adapter's own weights, and the rows of its tables from the servers; nobody trains meanwhile."""
-    of_tables = adapter.tables.get_weights()
-    own = {name: array for name, array in adapter.get_weights().items() if name not in of_tables}
-    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
+    kinds = {}
     for spec in parameters.definition.tables:
         rows = _rows(servers, spec.name)
         kinds[f"{spec.name}:ids"] = Kind(np.dtype(np.int64), (rows,))
@@ -32,14 +31,20 @@ def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers
         kinds[f"{spec.name}:seed"] = Kind(np.dtype(np.int64), (1,))
 
     def pieces() -> Iterator[tuple[str, Array]]:
-        yield from own.items()
         for spec in parameters.definition.tables:
             yield f"{spec.name}:seed", np.array([parameters.definition.seed], np.int64)
             for ids, rows in merged([_Shard(servers, server, spec.name) for server in range(len(servers))]):
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 
-    return Stream(kinds, pieces())
+    return with_own(adapter, Stream(kinds, pieces()))
+
+
+def with_own(adapter: Adapter, stream: Stream) -> Stream:
+    """The stream, and those weights of the adapter that are not in it."""
+    own = {name: array for name, array in adapter.get_weights().items() if name not in stream.kinds}
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
+    return Stream({**kinds, **stream.kinds}, itertools.chain(own.items(), stream.pieces))
 
 
 def _rows(servers: ParameterServers, table: str) -> int:

@@ -25,7 +25,7 @@ from edl.nn.rows.tables import Fetched, Need
 from edl.ps import cuts
 from edl.ps import messages as say
 from edl.tasks.task import Report
-from edl.worker.exporting import exported
+from edl.worker.exporting import exported, with_own
 from edl.worker.parameters import Parameters, Pulled
 from edl.worker.rates import Rates
 from edl.worker.servers import ParameterServers
@@ -95,7 +95,7 @@ class OnServers(ABC):
             if not epoch:
                 return exported(self._adapter, self._parameters, self._servers)
             of_epoch = [name for name in self._kept() if name.startswith(f"{cuts.BEST}{epoch:06d}-")]
-            return self._adapter.get_weights() | cuts.read_weights(self._folder / of_epoch[-1])
+            return with_own(self._adapter, cuts.stream_weights(self._folder / of_epoch[-1]))
 
     def _kept(self) -> list[str]:
         """Cuts of best epochs, the oldest first."""
