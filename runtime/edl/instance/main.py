@@ -113,7 +113,7 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
         type=Path,
         required=kind != "train",
         metavar="FILE",
-        help=f"{'start from these: ' * (kind == 'train')}a model's archive, or its weights.safetensors",
+        help=f"{'start from these: ' * (kind == 'train')}a model's archive, its weights.safetensors, or a checkpoint",
     )
 
 

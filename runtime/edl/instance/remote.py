@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -13,6 +11,7 @@ from edl.cluster.client import SupervisedJob
 from edl.cluster.folder import Spec
 from edl.data.jobs import JobFolder
 from edl.instance.client import available_cores
+from edl.instance.given import take
 from edl.spec import Checkpoints, JobSpec, to_json
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
@@ -23,7 +22,7 @@ Tell = Callable[[Progress | EpochEnd], None]
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
     """Run the program in the job folder, whose rows are pinned, with the workers that the JobSpec asks for."""
     if options.weights is not None:
-        _take(job, options.weights)
+        take(job, options.weights)
     changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
     (job.program / "job.json").write_bytes(to_json(changed))
     threads = options.threads or max(1, available_cores() // spec.cluster.workers)
@@ -34,11 +33,6 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) 
 
     with SupervisedJob.start(job, Spec(spec.framework, threads=threads)) as running:
         return running.follow(heard)
-
-
-def _take(job: JobFolder, weights: Path) -> None:
-    """Put the weights where workers look for them."""
-    shutil.copyfile(weights, job.model if weights.suffix != ".safetensors" else job.weights)
 
 
 def _checkpoints(written: Checkpoints, options: argparse.Namespace) -> Checkpoints:

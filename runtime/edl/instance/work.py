@@ -26,10 +26,10 @@ from edl.data.jobs import JobFolder
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
-from edl.errors import JobError, SpecError
+from edl.errors import JobError
 from edl.instance.archive import save
+from edl.instance.given import trained_weights
 from edl.models import weights as weight_files
-from edl.models.archive import read_archive
 from edl.models.fitting import read_fitting
 from edl.nn.structure import Array, checked_features
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
@@ -132,18 +132,6 @@ def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Arr
             hint="add --weights with the archive of that model",
         )
     return trained_weights(weights) if weights is not None else None
-
-
-def trained_weights(file: Path | None) -> Mapping[str, Array]:
-    """The weights in a model's archive, or in a safetensors file."""
-    if file is None:
-        raise JobError("a model's weights are needed, and none were given")
-    if file.suffix != ".safetensors":
-        return read_archive(file).weights()
-    try:
-        return weight_files.loads(file.read_bytes())
-    except OSError as error:
-        raise SpecError(f"cannot read {file}: {error.strerror}") from None
 
 
 def _open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:

@@ -18,7 +18,7 @@ from edl.cluster import Instance
 from edl.cluster.folder import ClusterFolder
 from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
-from edl.instance import work
+from edl.instance import given, work
 from edl.metrics import merge_kind
 from edl.nn import Adapter
 from edl.nn.structure import Array
@@ -95,7 +95,7 @@ def _work(
             _train(program, job, tasks, draining, resume)
         return
     _, reader = work.rows_of(program, job)
-    weights = work.trained_weights(_given(job))
+    weights = given.trained_weights(given.taken(job))
     staged = ResultFolder(job.results)
     wanted = results(program) if program.spec.kind == "predict" else None
     worker = scoring_worker(
@@ -160,13 +160,8 @@ def _train_on_servers(
 
 
 def _starting(program: Program, job: JobFolder) -> dict[str, Array] | None:
-    found = work.starting_weights(program, _given(job))
+    found = work.starting_weights(program, given.taken(job))
     return dict(found) if found is not None else None
-
-
-def _given(job: JobFolder) -> Path | None:
-    """The weights that the job was given."""
-    return next((path for path in (job.model, job.weights) if path.exists()), None)
 
 
 def _silent(event: Progress | EpochEnd) -> None:

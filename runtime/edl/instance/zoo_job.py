@@ -22,6 +22,7 @@ from edl.data.url import redacted
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.features import Target
 from edl.instance.arguments import DATA, FUNCTIONS
+from edl.instance.given import is_archive
 from edl.instance.sharing import cluster
 from edl.models.archive import read_archive
 from edl.program import SPEC_FILE, Program
@@ -145,7 +146,7 @@ def with_output(program: Program, pinned: Pinned) -> Program:
 
 def note_changes(spec: JobSpec, weights: Path) -> None:
     """Say that the module is not what it was when these weights were trained."""
-    if weights.suffix == ".safetensors" or spec.zoo is None:
+    if not is_archive(weights) or spec.zoo is None:
         return
     trained = read_archive(weights).spec
     if trained.zoo is not None and trained.zoo.digest != spec.zoo.digest:
@@ -237,7 +238,7 @@ def _job_name(name: str | None) -> str:
 def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
     """What is written, else what the model was trained with."""
     weights: Path | None = options.weights
-    if options.model_params is None and weights is not None and weights.suffix != ".safetensors":
+    if options.model_params is None and weights is not None and is_archive(weights):
         return read_archive(weights).spec.model.params
     return parameters(options.model_params or "", "--model_params")
 
