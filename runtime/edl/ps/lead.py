@@ -73,7 +73,7 @@ class Lead:
             self._rounds.flush()
             self._changed.notify_all()
             self._wait(lambda: self._rounds.idle or self._rounds.step > step, seconds)
-        return say.Landed(self._term.version)
+            return say.Landed(self._term.version, idle=self._rounds.idle)
 
     def revoke(self, leases: tuple[int, ...]) -> tuple[say.Progress, ...]:
         """A round that is being committed is waited for: what is in it stays."""

@@ -222,7 +222,8 @@ class Flush(msgspec.Struct, frozen=True):
 
 
 class Landed(msgspec.Struct, frozen=True):
-    """The version of the last round that was committed; `stale`: the ticket's gradient was not taken, compute again.
+    """The version of the last round that was committed; `stale`: the ticket's gradient was not taken, compute again;
+    `idle`: no gradient that landed waits for its round.
 
     A gradient that landed is in the parameters as soon as a version with a greater step than the one that its ticket
     was asked for is committed.
@@ -230,6 +231,7 @@ class Landed(msgspec.Struct, frozen=True):
 
     version: Version
     stale: bool = False
+    idle: bool = False
 
 
 class Export(msgspec.Struct, frozen=True):

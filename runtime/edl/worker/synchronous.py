@@ -65,6 +65,8 @@ class Synchronous(OnServers):
             header = say.Flush(self._servers.generation, WAIT_SECS)
             answer = self._servers.ask(header, say.Landed, CALL_SECS + WAIT_SECS)
             self._heard(answer.version)
+            if answer.idle:  # what landed is in, or its lease is void
+                self._landed.clear()
 
     def _forget(self) -> None:
         self._landed.clear()
@@ -101,16 +103,14 @@ class Synchronous(OnServers):
 
     def _pull(self, need: Need) -> Pulled:
         """The rows, on parameters that a gradient of ours may still move."""
-        patience = 0.0 if self._alone or not self._own else self._took
-        while True:
-            full = self._own >= self._size
-            wanted = self.step + 1 if full or patience else self.step
-            pulled = self._parameters.pull(
-                need.ids, at_least=wanted, wait_secs=WAIT_SECS if full else patience
-            ).result()
-            self._learn(pulled)
-            if self._own < self._size:
-                return pulled
+        full = self._own >= self._size
+        patience = WAIT_SECS if full else 0.0 if self._alone or not self._own else self._took
+        wanted = self.step + 1 if patience else self.step
+        pulled = self._parameters.pull(need.ids, at_least=wanted, wait_secs=patience).result()
+        self._learn(pulled)
+        if full and self._own:  # the round did not come: some of ours may be revoked, and who gives tickets knows
+            self._own = 0
+        return pulled
 
     def _land(self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None) -> bool:
         """Push the gradient with a ticket; False: its round is over, and it has to be computed again."""
@@ -144,6 +144,7 @@ class Synchronous(OnServers):
             if answer.outcome == "granted":
                 return answer.ticket
             if answer.outcome == "revoked":
+                self._own = 0
                 raise VoidError
             if answer.outcome == "stale":
                 self._heard(answer.version)

@@ -163,3 +163,30 @@ def test_a_revoked_lease_gets_no_ticket(tmp_path: Path) -> None:
         worker.train(5, 7)
         worker.strategy.flush()
         assert worker.strategy.step == 3
+
+
+def test_what_landed_and_was_revoked_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    with arranged(2, "sync", grads_to_wait=2) as (servers, place):
+        worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync", grads_to_wait=2))
+        worker.train(0, 1)
+        servers.call(0, say.Revoke(0, (1,)), say.Revoked)
+        worker.strategy.flush()
+        assert worker.strategy.step == 0
+
+        worker.train(1, 2)
+        servers.call(0, say.Revoke(0, (2, 3)), say.Revoked)
+        with pytest.raises(VoidError):
+            worker.train(2, 3)
+        worker.train(3, 5)
+        worker.strategy.flush()
+        assert worker.strategy.step == 1
+
+
+def test_a_round_that_is_not_as_full_as_was_thought_is_filled(tmp_path: Path) -> None:
+    with arranged(2, "sync", grads_to_wait=3) as (servers, place):
+        worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync", grads_to_wait=3))
+        worker.train(0, 2)
+        servers.call(0, say.Revoke(0, (1,)), say.Revoked)
+        worker.train(2, 5)
+        worker.strategy.flush()
+        assert worker.strategy.step == 1
