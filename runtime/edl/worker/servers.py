@@ -18,6 +18,7 @@ from edl.ps.channel import GenerationError, NotReadyError, Pending, ServerChanne
 from edl.ps.wire import Array
 from edl.rpc.channel import AwayError
 from edl.tasks.exchange import Servers
+from edl.tasks.task import TaskType
 from edl.worker.strategy import VoidError
 
 CALL_SECS = 30.0  # that a server may take to answer, on top of what it was asked to wait
@@ -40,6 +41,8 @@ class Whereabouts(Protocol):
 
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None: ...
 
+    def over(self, kind: TaskType) -> bool: ...
+
 
 class Request(NamedTuple):
     """A call to one server. seconds: that it may take."""
@@ -50,7 +53,8 @@ class Request(NamedTuple):
 
 
 class ParameterServers:
-    """token: of the job. leaving: set when this worker has to go; then waiting ends with `VoidError`."""
+    """token: of the job. leaving: set when this worker has to go; then waiting ends with `VoidError`, as it does when
+    the job is over."""
 
     def __init__(self, source: Whereabouts, token: str, leaving: threading.Event) -> None:
         self._source = source
@@ -79,7 +83,8 @@ class ParameterServers:
                 self.connected = True
 
     def begin(self, requests: Mapping[int, Request], kind: type[S]) -> Calls[S]:
-        """Begin a call to each of these servers; `kind` is what they answer."""
+        """Begin a call to each of these servers; `kind` is what they answer. VoidError: the job is over."""
+        self._check_over()
         return Calls(self, requests, kind)
 
     def call(self, requests: Mapping[int, Request], kind: type[S]) -> dict[int, tuple[S, list[Array]]]:
@@ -138,12 +143,17 @@ class ParameterServers:
         return now.generation != known.generation or now.addresses[server] != known.addresses[server]
 
     def _check(self) -> None:
-        """VoidError: this worker has to go, and was patient."""
+        """VoidError: the job is over, or this worker has to go and was patient."""
+        self._check_over()
         if not self._leaving.is_set():
             return
         self._left_at = self._left_at or time.monotonic()
         if time.monotonic() - self._left_at > GRACE_SECS:
             raise VoidError("this worker has to go")
+
+    def _check_over(self) -> None:
+        if self._source.over("export"):
+            raise VoidError("the job is over")
 
 
 class Calls(Generic[S]):

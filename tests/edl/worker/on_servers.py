@@ -17,7 +17,7 @@ from edl.program import Program
 from edl.ps import messages as say
 from edl.spec import Cluster
 from edl.tasks.exchange import Servers as Known
-from edl.tasks.task import Report, Task
+from edl.tasks.task import Report, Task, TaskType
 from edl.worker.modes import on_servers
 from edl.worker.parameter_server import OnServers
 from tests.edl.nn.adapter_cases import program
@@ -106,6 +106,7 @@ class Place:
     def __init__(self, servers: Servers) -> None:
         self.changed = threading.Condition()
         self.servers: Known | None = None
+        self.ended = False
         self.tell(servers)
 
     def tell(self, servers: Servers) -> None:
@@ -120,6 +121,9 @@ class Place:
 
         with self.changed:
             return self.servers if self.changed.wait_for(found, seconds) else None
+
+    def over(self, kind: TaskType) -> bool:
+        return self.ended
 
 
 class OneWorker:

@@ -213,6 +213,16 @@ def test_a_worker_that_has_to_go_does_not_wait_for_servers_for_ever(
             worker.train(5, 10)
 
 
+def test_nobody_waits_for_servers_when_the_job_is_over(tmp_path: Path) -> None:
+    with arranged(1) as (servers, place):
+        worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async"))
+        worker.train(0, 5)
+        servers.replace(0)
+        place.ended = True
+        with pytest.raises(VoidError):
+            worker.train(5, 10)
+
+
 def test_a_revoked_lease_ends_its_task_and_no_other(tmp_path: Path) -> None:
     with arranged(1) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async"))
