@@ -234,6 +234,8 @@ class Leases:
 
     def _grant(self, request: Request) -> Iterable[Task]:
         for kind, count in request.want.items():
+            if kind == "export" and self.kept.revoking:
+                continue
             for _ in range(count):
                 number = self._next_number()
                 task = self.job.take(kind, number)
@@ -246,7 +248,8 @@ class Leases:
     def signal(self) -> tuple[object, ...]:
         """Differs when there may be something new to say to somebody who waits."""
         kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
-        return (self._flags(), self.kept.generation, self.servers, *map(self.job.waits, kinds))
+        revoking = bool(self.kept.revoking)
+        return (self._flags(), self.kept.generation, self.servers, revoking, *map(self.job.waits, kinds))
 
     def _flags(self) -> Flag:
         job = self.job
@@ -296,6 +299,9 @@ class Leases:
         self.kept.failures.pop(_key(report.task), None)
         self.kept.done[kind] = self.kept.done.get(kind, 0) + 1
         self.news += self.job.done(report, now)
+        if self.served and self.job.stopped:  # nobody is to push while the model is exported
+            for number in [number for number, lease in self.kept.leases.items() if lease.type == "train"]:
+                self._give_back(number)
 
     def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
         earlier = self.kept.failures.get(_key(task))

@@ -108,7 +108,9 @@ class Synchronous(OnServers):
         wanted = self.step + 1 if patience else self.step
         pulled = self._parameters.pull(need.ids, at_least=wanted, wait_secs=patience).result()
         self._learn(pulled)
-        if full and self._own:  # the round did not come: some of ours may be revoked, and who gives tickets knows
+        if (
+            full and self._own
+        ):  # the round did not come: some of ours may be revoked, and who gives tickets knows
             self._own = 0
         return pulled
 

@@ -47,7 +47,9 @@ class Stage:
         when: Checkpoints | None = None,
         *,
         steps_per_version: int = 1,
+        plan: Plan = PLAN,
     ) -> None:
+        self.plan = plan
         self.mode = mode
         self.when = when or Checkpoints(secs=30.0, keep=3)
         self.steps_per_version = steps_per_version
@@ -63,7 +65,7 @@ class Stage:
         self._start(None)
 
     def _start(self, kept: Kept | None) -> None:
-        self.leases = Leases(PLAN, kept, served=True, lease_secs=LEASE, note=self.notes.append)
+        self.leases = Leases(self.plan, kept, served=True, lease_secs=LEASE, note=self.notes.append)
         self.cuts = Cuts(self.leases, self.when, self.count, steps_per_version=self.steps_per_version)
         self.servers = Servers(self.leases, self.mode, self.count, self.cuts, FOLDER)
         self.crew = Crew(self.leases, 1, self.servers)

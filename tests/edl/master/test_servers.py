@@ -9,8 +9,12 @@ from edl.errors import SpecError
 from edl.master.crew import SILENT_LEASES
 from edl.ps.messages import Arrange, Cut, Mode, Revoke
 from edl.rpc.channel import AwayError
+from edl.spec import Training
 from edl.tasks.exchange import Flag
-from edl.tasks.task import Report
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import Conclusion, Report, Task, TaskType
+from edl.worker.mailbox import Mailbox
 from tests.edl.master.stage import FOLDER, LEASE, Stage
 
 ASYNC, SYNC = Mode("async"), Mode("sync")
@@ -227,6 +231,41 @@ def test_a_worker_learns_that_no_training_task_is_left_to_hand_out() -> None:
         assert not box.flags & Flag.DRY
         assert stage.take(box)
     assert box.flags & Flag.DRY
+
+
+def test_nothing_is_exported_while_what_is_trained_beyond_the_end_may_be_pushed() -> None:
+    plan = Plan("train", LEAST_ROWS, 0, Training(epochs=2, batch_size=512))
+    stage = Stage(ASYNC, plan=plan)
+    stage.open()
+    box, other = stage.worker(), stage.worker("worker-1")
+    first, second = stage.take(box), stage.take(other)
+    assert first is not None
+    assert second is not None
+    stage.push(first, first.rows)
+    stage.push(second, 512)
+    box.tell("done", Report(first, first.rows, 16, 1.0, 1.0))
+    conclude = ask(stage, box, "conclude")
+    box.tell("done", Report(conclude, conclusion=Conclusion({}, "it is enough")))
+    measure = ask(stage, box, "evaluate")
+    box.tell("done", Report(measure, measure.rows, 1, 1.0, 1.0))
+    box.tell("done", Report(ask(stage, box, "conclude"), conclusion=Conclusion({})))
+    box.answered(stage.leases.exchange(box.request({"export": 1}), stage.now))
+    assert box.take("export") is None
+    other.answered(stage.leases.exchange(other.request({}), stage.now))
+    assert not other.valid(second)
+    before = stage.leases.signal
+    stage.talk()
+    assert [call.header.leases for call in stage.said(Revoke)] == [(second.attempt,)]  # type: ignore[union-attr]
+    assert stage.leases.signal != before
+    assert ask(stage, box, "export")
+    assert stage.leases.job.state.rows == first.rows
+
+
+def ask(stage: Stage, box: Mailbox, kind: TaskType) -> Task:
+    box.answered(stage.leases.exchange(box.request({kind: 1}), stage.now))
+    task = box.take(kind)
+    assert task is not None
+    return task
 
 
 # Masters that die --------------------------------------------------------------------------------------------
