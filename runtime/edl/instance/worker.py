@@ -36,7 +36,7 @@ from edl.worker.prediction import results
 from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.training import Trainer
 
-AHEAD = 3  # training tasks in hands: one that is done, two that are read
+AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
 AHEAD_ALONE = 32  # where nobody else could do them
 GATHER_SECS = 0.2  # between two exchanges of a worker that trains alone
 
@@ -48,8 +48,7 @@ def main(job: Path, instance: Instance) -> int:
     folder = ClusterFolder(job)
     spec = read_spec(JobFolder(job).program)
     log = str(folder.log(instance.name))
-    trains = spec.kind == "train"
-    alone = trains and not spec.cluster.parameter_servers
+    alone = spec.kind == "train" and not spec.cluster.parameter_servers
     gathers = alone and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
     with (
         MasterChannel(folder.address(), folder.token()) as channel,
@@ -57,7 +56,9 @@ def main(job: Path, instance: Instance) -> int:
             channel,
             instance.name,
             instance.incarnation,
-            ahead={"train": AHEAD_ALONE if gathers else AHEAD} if trains else {},
+            ahead={"train": AHEAD_ALONE if gathers else AHEAD}
+            if alone
+            else {},  # what is shared, nobody hoards
             trainer=alone,
             gather_secs=GATHER_SECS if gathers else 0.0,
             log=log,

@@ -36,6 +36,7 @@ class Serving:
         self._token = token
         self._channels: dict[int, ServerChannel] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._removing = asyncio.Lock()
 
     async def start(self) -> None:
         """Remove what earlier masters left that no ledger knows."""
@@ -45,6 +46,8 @@ class Serving:
         """Begin what is to be done now."""
         self._servers.tick(now)
         for call in self._servers.calls(now):
+            if isinstance(call.header, Cut):  # those before it that came to nothing take no room
+                self._spawn(self._remove_others())
             self._spawn(self._call(call))
         if taking := self._servers.cuts.to_complete():
             self._spawn(self._complete(taking))
@@ -113,9 +116,10 @@ class Serving:
 
     async def _remove_others(self) -> None:
         """Listed before it is asked what stays: a cut that is begun meanwhile is on no list."""
-        found, complete = await asyncio.to_thread(_listed, self._checkpoints)
-        for name in found - self._servers.cuts.kept(complete):
-            await asyncio.to_thread(shutil.rmtree, self._checkpoints / name, ignore_errors=True)
+        async with self._removing:
+            found, complete = await asyncio.to_thread(_listed, self._checkpoints)
+            for name in found - self._servers.cuts.kept(complete):
+                await asyncio.to_thread(shutil.rmtree, self._checkpoints / name, ignore_errors=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

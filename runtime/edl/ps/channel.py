@@ -88,10 +88,13 @@ class ServerChannel:
         self._methods: dict[str, Any] = {}
 
     def begin(self, header: msgspec.Struct, arrays: Sequence[wire.Array], seconds: float) -> Pending:
-        """Begin a call that may take so long."""
+        """Begin a call that may take so long. AwayError: the connection was closed meanwhile."""
         method = self._method(type(header).__name__)
         payload = wire.encode(header, arrays)
-        return Pending(method.future(payload, timeout=seconds, metadata=self._metadata))
+        try:
+            return Pending(method.future(payload, timeout=seconds, metadata=self._metadata))
+        except ValueError:
+            raise AwayError("the connection to a parameter server is closed") from None
 
     def call(
         self, header: msgspec.Struct, arrays: Sequence[wire.Array], kind: type[S], seconds: float

@@ -36,20 +36,24 @@ class Cutter:
 
     def __init__(self, term: Term) -> None:
         self._term = term
-        self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        self._lock = threading.Lock()  # of what was taken; who looks does not wait for a copy
         self._writer = ThreadPoolExecutor(1, "edl-cut")
         self._taken: dict[str, Taken] = {}
 
     def take(self, folder: str, *, told: bool = True) -> Taken:
         """Copy everything now, and have it written; the same when it was taken already. told: see `Book.cut`."""
-        with self._lock:
-            if folder not in self._taken:
-                copied = self._term.copied(told=told)
-                shard = self._writer.submit(_write, Path(folder), copied)
-                self._taken[folder] = Taken(copied.version, copied.page.progress, shard)
+        with self._taking:
+            if (known := self._taken.get(folder)) is not None:
+                return known
+            copied = self._term.copied(told=told)
+            shard = self._writer.submit(_write, Path(folder), copied)
+            taken = Taken(copied.version, copied.page.progress, shard)
+            with self._lock:
+                self._taken[folder] = taken
                 while len(self._taken) > _REMEMBERED:
                     del self._taken[next(iter(self._taken))]
-            return self._taken[folder]
+            return taken
 
     def written(self) -> dict[str, Shard]:
         """The last cuts that are on disk, by folder."""

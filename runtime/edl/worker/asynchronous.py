@@ -142,7 +142,7 @@ class LocalSteps(Pushing):
         self._settle()
         for first in range(0, rows.steps, self.group):
             assert now is not None and pulled is not None  # noqa: S101 - there is another group
-            step = pulled.step
+            step = pulled.step * self.group  # a push is as many steps, to a schedule
             self._begin(pulled, now)
             sums = _Sums()
             rate, before = 0.0, done.rows

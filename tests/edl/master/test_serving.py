@@ -15,8 +15,9 @@ from edl.master.leases import Leases
 from edl.master.office import Office
 from edl.master.servers import Servers
 from edl.master.serving import Serving
-from edl.ps import cuts
-from edl.ps.messages import Mode
+from edl.ps import cuts, shards
+from edl.ps.messages import Mode, Shard
+from edl.ps.term import TermCopy
 from edl.spec import Checkpoints, Training
 from edl.tasks.exchange import Flag, Request
 from edl.tasks.job import Plan
@@ -112,6 +113,30 @@ def test_a13_the_last_cuts_are_kept(machines: serving.Servers, tmp_path: Path) -
             stay = {path.name for path in tmp_path.iterdir()}
             assert {"best-1", "000001-000004"} <= stay
             assert not stay & {"000009-000009", "000001-000001", "000001-000002"}
+
+    run(work())
+
+
+def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
+    machines: serving.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: Path, copied: TermCopy) -> Shard:
+        if copied.arranged.index == 1:
+            raise OSError("no space is left")
+        return write_shard(folder, copied)
+
+    write_shard = shards.write
+    monkeypatch.setattr(shards, "write", write)
+    monkeypatch.setattr("edl.master.cuts.AGAIN_SECS", 0.0)
+
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: len(subject.notes) >= 5)
+            assert set(subject.notes) == {"a checkpoint cannot be written: no space is left"}
+            await subject.until(lambda: len(list(tmp_path.iterdir())) <= 2)
 
     run(work())
 

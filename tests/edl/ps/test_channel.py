@@ -92,6 +92,12 @@ def test_a_call_that_is_cancelled_is_away(handler: Answering, channel: ServerCha
         pending.result(say.Figures)
 
 
+def test_a_connection_that_was_closed_is_away(channel: ServerChannel) -> None:
+    channel.close()
+    with pytest.raises(AwayError):
+        channel.begin(say.Status(), (), 5.0)
+
+
 def test_an_answer_that_is_damaged_is_named(handler: Answering, channel: ServerChannel) -> None:
     handler.answer = lambda payload, context: b"\xff" * 40
     with pytest.raises(SpecError, match="damaged"):

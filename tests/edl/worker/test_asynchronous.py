@@ -85,6 +85,21 @@ def test_rates_follow_the_steps_of_all_workers(tmp_path: Path) -> None:
     assert asked == list(range(6))
 
 
+def test_a_push_of_local_steps_is_as_many_steps_to_a_schedule(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def rates(first: int, count: int) -> np.ndarray:
+        asked.append(first)
+        return np.zeros(count, np.float32)
+
+    with arranged(1) as (_, place):
+        worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async", local_steps=4))
+        for first in (0, 8):
+            worker.train(first, first + 8, rates)
+            worker.strategy.flush()
+    assert asked == list(range(16))
+
+
 def test_a_push_whose_answer_is_lost_is_repeated_and_applied_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
