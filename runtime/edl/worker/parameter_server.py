@@ -118,6 +118,7 @@ class OnServers(ABC):
             self._adapter.set_random(pulled.private)
         elif not pulled.step:
             self._adapter.set_random(self._random)
+        self._servers.connected = True
 
     def _take(self, pulled: Pulled) -> None:
         """Let the model have what was pulled."""

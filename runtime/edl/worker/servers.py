@@ -54,7 +54,7 @@ class Request(NamedTuple):
 
 class ParameterServers:
     """token: of the job. leaving: set when this worker has to go; then waiting ends with `VoidError`, as it does when
-    the job is over."""
+    the job is over. connected: set by who has seen to it that the servers know the model, until they are lost."""
 
     def __init__(self, source: Whereabouts, token: str, leaving: threading.Event) -> None:
         self._source = source
@@ -74,13 +74,12 @@ class ParameterServers:
 
     def connect(self) -> None:
         """Wait for servers that are ready, of whichever generation."""
-        while not self.connected:
+        found = None
+        while found is None:
             self._check()
             found = self._source.wait_for_servers(self._known.number, LONGEST_PAUSE)
             found = found or self._source.wait_for_servers(-1, 0.0)
-            if found is not None:
-                self._move_to(found)
-                self.connected = True
+        self._move_to(found)
 
     def begin(self, requests: Mapping[int, Request], kind: type[S]) -> Calls[S]:
         """Begin a call to each of these servers; `kind` is what they answer. VoidError: the job is over."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edl.errors import JobError
 from edl.ps import messages as say
 from edl.rpc.channel import AwayError
 from edl.worker.strategy import VoidError
@@ -249,6 +250,19 @@ def test_a_revoked_lease_ends_its_task_and_no_other(tmp_path: Path) -> None:
         worker.train(15, 20)
         worker.strategy.flush()
         assert figures(servers)[0].version.step == 10
+
+
+def test_a_model_that_differs_is_refused_each_time(tmp_path: Path) -> None:
+    model = subject(tmp_path, "torch")
+    with arranged(1) as (servers, place):
+        one = OneWorker(model, place, tmp_path, cluster("async"))
+        one.train(0, 5)
+        one.strategy.flush()
+        other = OneWorker(model, place, tmp_path, cluster("async"), name="worker-1", seed=2)
+        for _ in range(2):
+            with pytest.raises(JobError, match="not the one that the servers have: seed differ"):
+                other.train(5, 10)
+        assert figures(servers)[0].version.step == 5
 
 
 @pytest.mark.parametrize("framework", ["keras", "torch"])
