@@ -5,6 +5,8 @@ environment variable `EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`:
 itself when it comes to that point for the second time; `any` is each worker. `master/1 before durable 3` is the first
 master, before its third write of the ledger. Several are separated by semicolons.
 
+What `EDL_TESTING_NO_ROOM` names, such as `ps-1/1`, the cluster has no room for; several are separated by semicolons.
+
 With a folder in `EDL_TESTING_MOMENTS` they write down, too, when something happened (`Moment`), a file for each start.
 """
 
@@ -22,11 +24,12 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from edl.cluster import Instance
+from edl.cluster import Instance, NoRoomError
 from edl.cluster.body import entry
 from edl.cluster.folder import SERVER
 
 KILL = "EDL_TESTING_KILL"
+NO_ROOM = "EDL_TESTING_NO_ROOM"
 MOMENTS = "EDL_TESTING_MOMENTS"
 _ORDER = re.compile(r"([a-z0-9-]+)/(\d+) ([a-z ]+?) (\d+)")
 
@@ -149,9 +152,24 @@ def master(arguments: list[str]) -> int:
     with count.open("a") as file:
         file.write(f"{os.getpid()}\n")
     install("master", len(count.read_text().splitlines()))
+    _refuse(os.environ.get(NO_ROOM, "").split(";"))
     from edl.master.main import main
 
     return main(arguments)
+
+
+def _refuse(names: list[str]) -> None:
+    """Have the cluster start none of these."""
+    from edl.cluster.processes import ProcessCluster
+
+    start = ProcessCluster.start
+
+    def refusing(self: ProcessCluster, instance: Instance) -> None:
+        if f"{instance.name}/{instance.incarnation}" in names:
+            raise NoRoomError(f"there is no room for {instance.name}")
+        start(self, instance)
+
+    setattr(ProcessCluster, "start", refusing)  # noqa: B010
 
 
 def install(name: str, number: int) -> None:

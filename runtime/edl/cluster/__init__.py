@@ -15,9 +15,15 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from edl.errors import ClusterError
+
 Role = Literal["worker", "ps"]
 State = Literal["pending", "running", "ended"]
 Reason = Literal["done", "failed", "killed", "stopped", "preempted", "out of memory", "lost"]
+
+
+class NoRoomError(ClusterError):
+    """The cluster starts no more instances for now."""
 
 
 class Instance(msgspec.Struct, frozen=True):
@@ -64,7 +70,10 @@ class Cluster(Protocol):
     """Starts and ends instances. Every call may be repeated. ClusterError: it refuses, or cannot be reached."""
 
     def start(self, instance: Instance) -> None:
-        """Have the instance started; nothing when it was, even when it ended since. Returns before it runs."""
+        """Have the instance started; nothing when it was, even when it ended since. Returns before it runs.
+
+        NoRoomError: not now; it was not started, and may be later.
+        """
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         """End the instance: tell it to leave, and kill it after `grace` seconds. Returns before it has ended.

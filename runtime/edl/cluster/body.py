@@ -13,12 +13,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, cast
 
+import msgspec
+
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.lifeline import follow
 from edl.cluster.logs import log_to
 from edl.cluster.messages import instances
+
+TAKE_OVER = -1  # what a worker's entry gives back that is to go on as a parameter server
 
 Entry = Callable[[Path, Instance], int | None]
 
@@ -37,6 +41,8 @@ def live(job: Path, instance: Instance, lifeline: int) -> NoReturn:
         follow(lifeline)
         spec = folder.spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
+        if code == TAKE_OVER:
+            _become_server(job, instance, lifeline)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -50,6 +56,16 @@ def entry(name: str) -> Entry:
     """The function that is named as `module:function`."""
     module, _, function = name.partition(":")
     return cast(Entry, getattr(import_module(module), function))
+
+
+def _become_server(job: Path, instance: Instance, lifeline: int) -> NoReturn:
+    """Go on in the same process, with nothing of a framework left in it: its memory and threads do not go otherwise."""
+    os.set_inheritable(lifeline, True)
+    text = msgspec.json.encode(msgspec.structs.replace(instance, role="ps")).decode()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    command = [sys.executable, "-P", "-m", "edl.cluster.body", str(job), text, str(lifeline)]
+    os.execv(sys.executable, command)  # noqa: S606 (our own module, in a list)
 
 
 def _run(work: Entry, job: Path, instance: Instance) -> int:

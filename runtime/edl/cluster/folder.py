@@ -32,7 +32,8 @@ TESTING = "EDL_TESTING_ENTRIES"  # more names that may be run, separated by comm
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a job is run by processes.
 
-    framework: what workers import. threads: of the pools of each instance, its share of the cores.
+    framework: what workers import. threads: of the pools of each instance, its share of the cores. slots: workers and
+    servers that may be there at once; 0: any number.
     master, worker, server: module, and module:function, that are run; none but ours can be named. master_arguments:
     follow those of every master. environment: what every instance finds set beside what it needs; no secrets.
     detached: the job goes on without the client that started it.
@@ -40,6 +41,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     framework: Literal["keras", "torch"]
     threads: int = 1
+    slots: int = 0
     master: str = MASTER
     master_arguments: tuple[str, ...] = ()
     worker: str = WORKER
@@ -52,6 +54,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for entry, ours in ((self.master, MASTER), (self.worker, WORKER), (self.server, SERVER)):
             if entry != ours and entry not in os.environ.get(TESTING, "").split(","):
                 raise ValueError(f"{entry} is nothing that a job may run")
+        if self.slots < 0:
+            raise ValueError("a job has no fewer than 0 slots")
         if self.threads < 1:
             raise ValueError("an instance has at least one thread")
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from edl.cluster import Change, Instance, Reason
+from edl.cluster import Change, Instance, NoRoomError, Reason
 from edl.cluster.children import Children, kill, kill_group
 from edl.cluster.endings import Exit, why
 from edl.cluster.launch import Key, Launcher
@@ -26,12 +26,14 @@ class _Record:
 class Instances:
     """Starts, stops and watches. Not for threads: every call comes from the loop's.
 
-    tell: is told of every change. launcher: is set by who makes both, before the first start.
+    tell: is told of every change. slots: as many may be there at once; 0: any number. launcher: is set by who makes
+    both, before the first start.
     """
 
     launcher: Launcher
 
-    def __init__(self, children: Children, tell: Callable[[Change], None]) -> None:
+    def __init__(self, children: Children, tell: Callable[[Change], None], slots: int = 0) -> None:
+        self._slots = slots
         self._children = children
         self._tell = tell
         self._records: dict[Key, _Record] = {}
@@ -40,12 +42,15 @@ class Instances:
         self._all_ended.set()
 
     def start(self, instance: Instance) -> None:
-        """ClusterError: a later incarnation was started."""
+        """ClusterError: a later incarnation was started. NoRoomError: all slots are taken."""
         newest = self._newest.get(instance.name, -1)
         if instance.key in self._records:
             return
         if instance.incarnation <= newest:
             raise ClusterError(f"{instance.name} is in its incarnation {newest}, past {instance.incarnation}")
+        there = sum(record.change.state != "ended" for record in self._records.values())
+        if self._slots and there >= self._slots:
+            raise NoRoomError(f"all {self._slots} slots are taken")
         self._forget_ended(instance.name)
         self._newest[instance.name] = instance.incarnation
         self._all_ended.clear()

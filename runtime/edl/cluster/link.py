@@ -7,7 +7,7 @@ import socket
 
 import msgspec
 
-from edl.cluster import Change
+from edl.cluster import Change, NoRoomError
 from edl.cluster.instances import Instances
 from edl.cluster.messages import Answer, Changed, Hello, List, Reply, Request, Start, requests, to_line
 from edl.errors import ClusterError
@@ -52,5 +52,5 @@ def _answer(line: bytes, instances: Instances) -> Answer:
         else:
             instances.stop(request.name, request.incarnation, request.grace)
     except ClusterError as error:
-        return Answer(request.number, refused=error.message)
+        return Answer(request.number, refused=error.message, no_room=isinstance(error, NoRoomError))
     return Answer(request.number)

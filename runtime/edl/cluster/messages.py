@@ -39,10 +39,11 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """refused: why the supervisor did not do it; empty when it did. changes: to `List`."""
+    """refused: why the supervisor did not do it; empty when it did. no_room: for lack of that. changes: to `List`."""
 
     number: int
     refused: str = ""
+    no_room: bool = False
     changes: tuple[Change, ...] = ()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from edl.cluster import Change, Instance
+from edl.cluster import Change, Instance, NoRoomError
 from edl.cluster.lifeline import abandon
 from edl.cluster.messages import Answer, Changed, Hello, List, Request, Start, Stop, replies, to_line
 from edl.errors import ClusterError
@@ -80,6 +80,8 @@ class ProcessCluster:
             raise ClusterError(f"the supervisor gave no answer in {SECONDS:.0f} s") from None
         finally:
             del self._answers[request.number]
+        if answer.no_room:
+            raise NoRoomError(answer.refused)
         if answer.refused:
             raise ClusterError(answer.refused)
         return answer

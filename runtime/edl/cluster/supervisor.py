@@ -84,7 +84,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         children, link = Children(), Link()
         setting = Setting(self._job.path, self._spec, reading, children, say)
-        instances = Instances(children, link.tell)
+        instances = Instances(children, link.tell, self._spec.slots)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
         self._masters = Masters(setting, link, instances, port)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from edl import exit_codes
 from edl.cluster import Instance
+from edl.cluster.body import TAKE_OVER
 from edl.cluster.folder import ClusterFolder
 from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
@@ -42,7 +43,7 @@ GATHER_SECS = 0.2  # between two exchanges of a worker that trains alone
 
 
 def main(job: Path, instance: Instance) -> int:
-    """Be a worker of the job; the exit code."""
+    """Be a worker of the job; the exit code, or `TAKE_OVER`."""
     draining = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: draining.set())
     folder = ClusterFolder(job)
@@ -61,6 +62,7 @@ def main(job: Path, instance: Instance) -> int:
             else {},  # what is shared, nobody hoards
             trainer=alone,
             gather_secs=GATHER_SECS if gathers else 0.0,
+            draining=draining,
             log=log,
         ) as tasks,
     ):
@@ -77,6 +79,8 @@ def main(job: Path, instance: Instance) -> int:
                 tasks.give_up(to_failed(error, log))
             return exit_codes.FAILED
         tasks.leave()
+    if tasks.takes_over:
+        return TAKE_OVER
     return exit_codes.PREEMPTED if draining.is_set() else exit_codes.OK
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from edl.cluster import Change, Instance, Reason, Role
+from edl.cluster import Change, Instance, NoRoomError, Reason, Role
 from edl.errors import ClusterError
 from edl.master.leases import Leases
 from edl.master.servers import Servers
@@ -30,7 +30,11 @@ class Order(msgspec.Struct, frozen=True):
 
 @dataclass
 class _Post:
-    """A name, and who has it. not_before: the second at which it may be started again. dismissed: told to end."""
+    """A name, and who has it, which may be a worker that stands in for a server.
+
+    not_before: the second at which it may be started again. dismissed: told to end. refused: the cluster
+    had no room for it; refusals: so many times in a row.
+    """
 
     role: Role
     incarnation: int = -1
@@ -38,10 +42,12 @@ class _Post:
     not_before: float = 0.0
     relaunches: int = 0
     dismissed: bool = False
+    refused: bool = False
+    refusals: int = 0
 
     @property
     def vacant(self) -> bool:
-        return self.incarnation < 0 or (self.state is not None and self.state.state == "ended")
+        return self.state is None or self.state.state == "ended" or self.refused
 
 
 @dataclass
@@ -88,7 +94,9 @@ class Crew:
         kept = self._leases.kept
         known = [Instance(name, "worker", member.incarnation) for name, member in kept.members.items()]
         known += [
-            Instance(place.instance, "ps", place.incarnation) for place in kept.servers if place.instance
+            Instance(place.instance, "ps", place.incarnation)
+            for place in kept.servers
+            if place.instance.startswith("ps-")
         ]
         for instance in known:
             post = self._posts.setdefault(instance.name, _Post(instance.role))
@@ -99,33 +107,36 @@ class Crew:
     def changed(self, change: Change, now: float) -> None:
         """Something became of an instance."""
         name, incarnation = change.instance.key
-        post = self._posts.setdefault(name, _Post(change.instance.role))
-        if incarnation < post.incarnation or (incarnation == post.incarnation and _ended(post.state)):
+        post = self._post(change.instance)
+        if post is None:
             return
-        post.incarnation, post.state = incarnation, change
+        post.state, post.refused, post.refusals = change, False, 0
         if change.state != "ended" or self._leases.finished:
             return
         why = _in_words(change)
         if self._servers is not None:
             self._servers.lost(name, incarnation, now, why)
         self._leases.lost(name, incarnation, now, why)
-        self._count(change, why)
+        self._count(post.role, name, change, why)
         post.not_before = now + self._wait(post.role)
 
     def orders(self, now: float) -> list[Order]:
         """What to ask of the cluster now; what is ordered counts as done."""
         if self._leases.finished:
             return []
+        self._seat_stand_ins()
         found = self._dismiss_silent(now)
         names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(len(self._servers or ()))]
         names += [(f"worker-{number}", "worker") for number in range(self.wanted)]
         for name, role in names:
             post = self._posts.setdefault(name, _Post(role))
-            if post.vacant and now >= post.not_before:
-                post.relaunches += post.incarnation >= 0
-                post.incarnation += 1
+            if post.vacant and now >= post.not_before and not (role == "ps" and self._is_stood_in(name)):
+                if not post.refused:
+                    post.relaunches += post.incarnation >= 0
+                    post.incarnation += 1
                 post.dismissed = False
                 post.state = Change(Instance(name, role, post.incarnation), "pending")
+                post.refused = False
                 found.append(Order(post.state.instance))
         return found
 
@@ -138,12 +149,20 @@ class Crew:
             if post.state is not None
             and post.role == "worker"
             and not post.vacant
-            and int(name.rpartition("-")[2]) >= workers
+            and _number(name) >= workers
         ]
         return [Order(instance, stop=True, grace=GRACE) for instance in leaving]
 
     def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
-        """The cluster did not start it."""
+        """The cluster did not start it. For a server that it has no room for, a worker stands in."""
+        post = self._posts[instance.name]
+        if isinstance(error, NoRoomError):
+            post.refused = True
+            post.refusals += 1
+            post.not_before = now + min(LONGEST_WAIT, 0.1 * 2 ** min(10, post.refusals - 1))
+            if instance.role == "ps":
+                self._find_stand_in(instance)
+            return
         change = Change(instance, "ended", reason="failed", detail=error.message)
         self.changed(change, now)
 
@@ -153,6 +172,15 @@ class Crew:
         return {name: (post.state, post.relaunches) for name, post in self._posts.items() if post.state}
 
     @property
+    def workers(self) -> list[str]:
+        """Those that run."""
+        return [
+            name
+            for name, post in self._posts.items()
+            if post.role == "worker" and post.state is not None and post.state.state == "running"
+        ]
+
+    @property
     def running(self) -> int:
         return sum(change.state == "running" for change, _ in self.posts.values())
 
@@ -160,21 +188,60 @@ class Crew:
         """Processes that are there and say nothing: frozen, or hung. What they held went to others long ago."""
         found = []
         longest = SILENT_LEASES * self._leases.lease_secs
-        for name, post in self._posts.items():
+        for post in self._posts.values():
             runs = post.state is not None and post.state.state == "running"
             if post.state is None or not runs or post.dismissed:
                 continue
-            silence = self._leases.silence(name, post.incarnation, now)
-            if self._servers is not None:
-                silence = max(silence, self._servers.silence(name, post.incarnation, now))
+            who = post.state.instance.key
+            silence = self._servers.silence(*who, now) if self._servers is not None else None
+            if silence is None:
+                silence = self._leases.silence(*who, now)
             if silence > longest:
                 post.dismissed = True
                 grace = GRACE if post.role == "worker" else 0.0
                 found.append(Order(post.state.instance, stop=True, grace=grace))
         return found
 
-    def _count(self, change: Change, why: str) -> None:
-        name, role = change.instance.name, change.instance.role
+    def _post(self, instance: Instance) -> _Post | None:
+        """Which post an instance has; None of an earlier start, and of one that is known to have ended."""
+        for post in self._posts.values():
+            if post.state is not None and post.state.instance.key == instance.key:
+                return post if post.state.state != "ended" else None
+        post = self._posts.setdefault(instance.name, _Post(instance.role))
+        if instance.incarnation < post.incarnation:
+            return None
+        post.incarnation = instance.incarnation
+        return post
+
+    # Stand-ins ------------------------------------------------------------------------------------------------
+
+    def _is_stood_in(self, name: str) -> bool:
+        """Whether a worker has the place of a server, or is to have it."""
+        return self._servers is not None and self._servers.stand_in(_number(name)) is not None
+
+    def _find_stand_in(self, server: Instance) -> None:
+        """Have the last of the workers take the place, if another one goes on training."""
+        if self._servers is None or self._is_stood_in(server.name):
+            return
+        taken = {place.instance for place in self._leases.kept.servers}
+        free = [name for name in self.workers if name not in taken]
+        if len(free) > 1:
+            chosen = max(free, key=_number)
+            self._servers.replace_by(_number(server.name), chosen, self._posts[chosen].incarnation)
+            self._leases.note(f"there is no room for {server.name}: {chosen} takes its place")
+
+    def _seat_stand_ins(self) -> None:
+        """A worker that has registered as a server has its post no more, which is vacant until there is room."""
+        for index, place in enumerate(self._leases.kept.servers):
+            post = self._posts.get(place.instance)
+            who = (place.instance, place.incarnation)
+            if post is None or post.role == "ps" or post.state is None or not place.address:
+                continue
+            if post.state.instance.key == who and post.state.state == "running":
+                ours = self._posts.setdefault(f"ps-{index}", _Post("ps"))
+                ours.state, ours.refused, post.state = post.state, False, None
+
+    def _count(self, role: Role, name: str, change: Change, why: str) -> None:
         luck, gained = self._luck[role], self._leases.gained(role)
         luck.fruitless = 1 if gained > luck.gained else luck.fruitless + (change.reason not in _NOBODYS_FAULT)
         luck.gained = gained
@@ -189,8 +256,8 @@ class Crew:
         return 0.0 if fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (fruitless - 2))
 
 
-def _ended(change: Change | None) -> bool:
-    return change is not None and change.state == "ended"
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
 
 
 def _in_words(change: Change) -> str:

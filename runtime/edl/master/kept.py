@@ -56,7 +56,8 @@ class Cut(msgspec.Struct):
 
 
 class Place(msgspec.Struct, array_like=True):
-    """Who is the parameter server of an index. address: host:port; empty: it is gone, or has not registered yet.
+    """Who is the parameter server of an index: `ps-INDEX`, or a worker that stands in for it. address: host:port;
+    empty: it is gone, or has not registered yet.
 
     life: counts those who had the place, from 0; -1: nobody had it.
     """

@@ -203,7 +203,7 @@ class Leases:
             self.kept.epoch,
             tasks,
             tuple(revoked),
-            self._flags(),
+            self._flags() | self._role_of(request),
             member.upto,
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
@@ -248,8 +248,16 @@ class Leases:
     def signal(self) -> tuple[object, ...]:
         """Differs when there may be something new to say to somebody who waits."""
         kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
+        stand_ins = tuple(place.instance for place in self.kept.servers)
         revoking = bool(self.kept.revoking)
-        return (self._flags(), self.kept.generation, self.servers, revoking, *map(self.job.waits, kinds))
+        rest = (revoking, stand_ins, *map(self.job.waits, kinds))
+        return (self._flags(), self.kept.generation, self.servers, *rest)
+
+    def _role_of(self, request: Request) -> Flag:
+        """Whether the worker is to be a parameter server from now on; see `edl.master.servers`."""
+        who = (request.instance, request.incarnation)
+        waited_for = any((place.instance, place.incarnation) == who for place in self.kept.servers)
+        return Flag.TAKE_OVER if waited_for and not self.finished else Flag.NONE
 
     def _flags(self) -> Flag:
         job = self.job

@@ -194,15 +194,10 @@ class Master:
         self._office.ring()
 
     async def _let_go(self) -> None:
-        """Wait until those who run have heard that the job is over; what stays longer, the supervisor ends."""
+        """Wait until the workers that run have heard that the job is over; what stays longer, the supervisor ends."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECS if not self._leases.kept.cancelled else 2.0):
-                while any(
-                    change.state == "running"
-                    and change.instance.role == "worker"
-                    and name not in self._office.left
-                    for name, (change, _) in self._crew.posts.items()
-                ):
+                while set(self._crew.workers) - self._office.left:
                     await asyncio.sleep(0.02)
 
 

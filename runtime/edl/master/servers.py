@@ -4,8 +4,9 @@ A pure state machine: `calls` are made by who asks for them (`edl.master.serving
 
     started by the crew ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
 
-A place is found by its index; its `life` counts the processes that had it. Workers are told where the servers are once
-every one of them is arranged with the addresses of all.
+A place is found by its index; its `life` counts the processes that had it. Where the cluster has no room for a server,
+a worker stands in: it gives back what it has and becomes one, in the same process and under its own name. Workers are
+told where the servers are once every one of them is arranged with the addresses of all.
 
 One that is lost in `async` is replaced alone, from the last complete cut. In `sync`, when all are lost at once, or when
 there is no cut yet, parameters and tasks go back together (`Leases.go_back`), and every server is arranged anew, of the
@@ -110,6 +111,7 @@ class Servers:
         index = self._index(instance)
         if index is None:
             return None
+        self._leases.lost(instance, incarnation, now)  # as a worker, which it may have been
         place = self._places[index]
         if place.instance == instance and place.incarnation > incarnation:
             return None
@@ -127,7 +129,11 @@ class Servers:
         if index is None or self._leases.finished:
             return
         place, seat = self._places[index], self._seats[index]
-        if (place.instance, place.incarnation) != (instance, incarnation) or not place.address:
+        if (place.instance, place.incarnation) != (instance, incarnation):
+            return
+        if self.stand_in(index) is not None:
+            place.instance = ""
+        if not place.address:
             return
         place.address = ""
         self._seats[index] = _Seat(now)
@@ -136,12 +142,22 @@ class Servers:
             self._replace(index, seat, f"{instance} {why or 'is gone'}")
         self._publish()
 
-    def silence(self, instance: str, incarnation: int, now: float) -> float:
-        """Seconds since the last word of a server; 0 of an instance that is none."""
+    def stand_in(self, index: int) -> tuple[str, int] | None:
+        """The worker that has the place, or is to have it: name and incarnation."""
+        place = self._places[index]
+        return (place.instance, place.incarnation) if place.instance not in ("", f"ps-{index}") else None
+
+    def replace_by(self, index: int, worker: str, incarnation: int) -> None:
+        """Have a worker take the place, which nobody has; it is told so when it asks next."""
+        place = self._places[index]
+        place.instance, place.incarnation = worker, incarnation
+
+    def silence(self, instance: str, incarnation: int, now: float) -> float | None:
+        """Seconds since the last word of a server; None of an instance that is none."""
         for place, seat in zip(self._places, self._seats, strict=True):
             if (place.instance, place.incarnation) == (instance, incarnation) and place.address:
                 return now - seat.heard
-        return 0.0
+        return None
 
     def tick(self, now: float) -> None:
         """Time has passed."""
@@ -264,7 +280,9 @@ class Servers:
 
     def _index(self, instance: str) -> int | None:
         role, _, number = instance.rpartition("-")
-        return int(number) if role == "ps" and int(number) < len(self) else None
+        if role == "ps":
+            return int(number) if int(number) < len(self) else None
+        return next((index for index, place in enumerate(self._places) if place.instance == instance), None)
 
     def _wanted(self, index: int) -> Arrange:
         kept = self._leases.kept

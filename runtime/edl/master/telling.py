@@ -186,16 +186,16 @@ class Teller:
         instance = change.instance
         return Row(
             name,
-            instance.role,
+            "ps" if name.startswith("ps-") else instance.role,
             instance.incarnation,
             change.state,
             change.place,
-            self._servers.address(name) if self._servers else "",
+            self._servers.address(instance.name) if self._servers else "",
             relaunches,
             task if change.state != "ended" else "",
             self._loads.rate(name),
-            self._loads.load(name),
-            self._loads.note(name),
+            self._loads.load(instance.name),
+            self._loads.note(instance.name),
         )
 
     def _outcome(self) -> Outcome:

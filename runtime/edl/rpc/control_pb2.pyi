@@ -211,6 +211,7 @@ class ExchangeResponse(_message.Message):
         FINISHED: _ClassVar[ExchangeResponse.Flag]
         REJOIN: _ClassVar[ExchangeResponse.Flag]
         DRY: _ClassVar[ExchangeResponse.Flag]
+        TAKE_OVER: _ClassVar[ExchangeResponse.Flag]
     NONE: ExchangeResponse.Flag
     PENDING: ExchangeResponse.Flag
     STOPPED: ExchangeResponse.Flag
@@ -219,6 +220,7 @@ class ExchangeResponse(_message.Message):
     FINISHED: ExchangeResponse.Flag
     REJOIN: ExchangeResponse.Flag
     DRY: ExchangeResponse.Flag
+    TAKE_OVER: ExchangeResponse.Flag
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]

@@ -24,6 +24,7 @@ class Flag(enum.IntFlag):
     FINISHED = 16  # the job is over: leave
     REJOIN = 32  # this incarnation was given up: what it holds is void
     DRY = 64  # no training task is to hand out now
+    TAKE_OVER = 128  # this worker is to give back what it has, and to go on as a parameter server
 
 
 class Told(msgspec.Struct, frozen=True):

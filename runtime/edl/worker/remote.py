@@ -37,7 +37,8 @@ class RemoteTasks:
 
     ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
     it cannot register again once it was given up. gather_secs: a report from which nothing follows may wait so long
-    for others; an exchange costs both sides as much as a step of a small model.
+    for others; an exchange costs both sides as much as a step of a small model. draining: is set when this worker is to
+    take over another role.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class RemoteTasks:
         ahead: Mapping[TaskType, int] | None = None,
         trainer: bool = False,
         gather_secs: float = 0.0,
+        draining: threading.Event | None = None,
         log: str = "",
     ) -> None:
         self._channel = channel
@@ -56,6 +58,7 @@ class RemoteTasks:
         self._ahead = dict(ahead or {})
         self._trainer = trainer
         self._gather_secs = gather_secs
+        self._draining = draining or threading.Event()
         self._log = log
         self._changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
@@ -86,6 +89,11 @@ class RemoteTasks:
     @property
     def stopped(self) -> bool:
         return bool(self._mailbox.flags & Flag.STOPPED)
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether this worker is to go on as a parameter server."""
+        return bool(self._mailbox.flags & Flag.TAKE_OVER)
 
     def valid(self, task: Task) -> bool:
         """Whether the lease of a task in hands is still ours: else what is done of it counts for nothing."""
@@ -241,7 +249,7 @@ class RemoteTasks:
     def _vain(self, types: tuple[TaskType, ...]) -> bool:
         """Whether waiting for these types is in vain, now that the master's last word is known."""
         flags = self._mailbox.flags
-        if flags & Flag.FINISHED:
+        if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
             flush = bool(flags & Flag.DRY) and self._mailbox.holds("train")
@@ -321,6 +329,8 @@ class RemoteTasks:
                 self._call = None
         with self._changed:
             self._mailbox.answered(codec.answer_from(response))
+            if self.takes_over:
+                self._draining.set()
             self._changed.notify_all()
 
     def _has_to_talk(self) -> bool:

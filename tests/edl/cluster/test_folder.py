@@ -27,6 +27,7 @@ def test_a_spec_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"master": "os"}, "os is nothing that a job may run"),
         ({"worker": "os:system"}, "os:system is nothing that a job may run"),
         ({"server": "os:system"}, "os:system is nothing that a job may run"),
+        ({"slots": -1}, "no fewer than 0 slots"),
         ({"threads": 0}, "at least one thread"),
         ({"framework": "jax"}, "jax"),
         ({"version": 2}, "version"),

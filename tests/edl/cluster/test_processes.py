@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from edl import exit_codes
-from edl.cluster import Change, Cluster, Instance, processes
+from edl.cluster import Change, Cluster, Instance, NoRoomError, processes
 from edl.cluster.messages import Answer, Changed, Hello, List, Start, requests, to_line
 from edl.cluster.processes import ProcessCluster
 from edl.errors import ClusterError
@@ -57,6 +57,14 @@ def test_what_the_supervisor_refuses_is_raised(both: Ends) -> None:
     cluster, theirs = both
     thread = answering(theirs, refused="no more room")
     with pytest.raises(ClusterError, match="no more room"):
+        cluster.start(WORKER)
+    thread.join()
+
+
+def test_a_lack_of_room_is_told_from_other_refusals(both: Ends) -> None:
+    cluster, theirs = both
+    thread = answering(theirs, refused="all 2 slots are taken", no_room=True)
+    with pytest.raises(NoRoomError, match="all 2 slots are taken"):
         cluster.start(WORKER)
     thread.join()
 

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from edl import exit_codes
+from edl.cluster.body import TAKE_OVER
 from edl.cluster.client import SupervisedJob
 from edl.cluster.events import EventLog
 from edl.cluster.folder import Process
@@ -65,6 +66,29 @@ def test_a_worker_is_pending_then_running_then_ended(stage: Stage) -> None:
     change = ended(master)
     assert (change["reason"], change["exit_code"], change["place"]) == ("done", 0, f"pid {worker.pid}")
     assert master.do("list") == [change]
+
+
+def test_a_job_has_no_more_instances_than_slots(stage: Stage) -> None:
+    stage.spec = msgspec.structs.replace(stage.spec, slots=1)
+    master = stage.opening()
+    worker = stage.worker(master)
+    assert master.do("start", name="worker-1", incarnation=0) == "all 1 slots are taken"
+    assert master.do("start", name="worker-0", incarnation=0) == ""
+    worker.send("exit", code=0)
+    ended(master)
+    stage.worker(master, "worker-1")
+
+
+def test_a_worker_goes_on_as_a_server_in_the_same_process(stage: Stage) -> None:
+    stage.spec = msgspec.structs.replace(stage.spec, server="cast:work")
+    master = stage.opening()
+    worker = stage.worker(master)
+    worker.send("leave", code=TAKE_OVER)
+    server = stage.enter()
+    assert (server.pid, server.name, server.who["incarnation"]) == (worker.pid, "worker-0", 0)
+    assert (worker.who["role"], server.who["role"]) == ("worker", "ps")
+    server.send("exit", code=0)
+    assert why(master) == ("done", 0)
 
 
 def test_an_instance_that_was_started_is_not_started_again(stage: Stage) -> None:

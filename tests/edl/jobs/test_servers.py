@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from edl.cluster.snapshot import read_snapshot
@@ -18,6 +19,7 @@ from edl.ps.messages import Figures, Status, Version
 from edl.spec import Checkpoints, Cluster
 from edl.tasks.events import Tally
 from edl.tasks.ranges import LEAST_ROWS
+from edl.testing import NO_ROOM
 from tests.edl.jobs.distributed import Job, kill, table
 
 ROWS = 40_000
@@ -108,6 +110,19 @@ def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     snapshot = read_snapshot(subject.cluster.snapshot)
     assert snapshot is not None
     assert snapshot.tasks["train"].done == TASKS  # none of them twice
+
+
+def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> None:
+    subject = job("async", "ps-1/0 while writing a shard 3", workers=2)
+    more = {**subject.spec.environment, NO_ROOM: "ps-1/1"}
+    subject.spec = msgspec.structs.replace(subject.spec, environment=more)
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert "there is no room for ps-1: worker-1 takes its place" in notes(subject)
+    snapshot = read_snapshot(subject.cluster.snapshot)
+    assert snapshot is not None
+    server = next(row for row in snapshot.instances if row.name == "ps-1")
+    assert (server.role, server.incarnation, bool(server.address)) == ("ps", 0, True)
 
 
 def test_a6_the_only_server_takes_the_job_back_with_it() -> None:

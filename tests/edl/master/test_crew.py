@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from edl.cluster import Change, Instance, Reason
+import pytest
+
+from edl.cluster import Change, Instance, NoRoomError, Reason
 from edl.errors import ClusterError
 from edl.master.crew import SILENT_LEASES, Crew
 from edl.master.leases import Leases
 from edl.ps.messages import Mode
 from edl.spec import Training
+from edl.tasks.exchange import Flag
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report, Task
@@ -156,6 +159,107 @@ def test_a_cluster_that_refuses_is_asked_again() -> None:
     [order] = job.crew.orders(0.0)
     job.crew.refused(order.instance, ClusterError("there is no room"), 0.0)
     assert job.started(0.0) == [("worker-0", 1)]
+
+
+def test_a_cluster_without_room_is_asked_for_the_same_start_later_and_later_and_never_fails_the_job() -> None:
+    job = Job(1, patience=3)
+    now, waits = 0.0, []
+    for _ in range(20):
+        [order] = job.crew.orders(now)
+        assert order.instance.key == ("worker-0", 0)
+        job.crew.refused(order.instance, NoRoomError("all slots are taken"), now)
+        began = now
+        while not job.crew._posts["worker-0"].not_before <= now:
+            now += 0.05
+        waits.append(round(now - began, 1))
+    assert waits == sorted(waits)
+    assert waits[-1] < 5.2
+    assert not job.leases.finished
+
+
+class StandIns:
+    """Two servers and two workers that run; then the second server is killed, and there is no room for another."""
+
+    def __init__(self, workers: int = 2) -> None:
+        self.stage = Stage(Mode("async"))
+        self.crew = self.stage.crew
+        self.crew.wanted = workers
+        self.boxes = [self.stage.worker(f"worker-{number}") for number in range(workers)]
+        for order in self.crew.orders(0.0):
+            self.crew.changed(Change(order.instance, "running"), 0.0)
+        self.stage.open()
+        self.stage.complete()
+        self.crew.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
+        [order] = self.crew.orders(0.0)
+        self.crew.refused(order.instance, NoRoomError("all slots are taken"), 0.0)
+
+    def flags(self, box: Mailbox) -> Flag:
+        box.answered(self.stage.leases.exchange(box.request({}), self.stage.now))
+        return box.flags
+
+    def take_over(self) -> None:
+        """The last worker has become a server."""
+        last = self.boxes[-1].instance
+        assert self.stage.servers.register(last, 0, "a:1", self.stage.now) is not None
+        self.stage.talk()
+
+    def started(self) -> list[tuple[str, int]]:
+        return [order.instance.key for order in self.crew.orders(1000.0) if not order.stop]
+
+
+def test_a6_where_there_is_no_room_for_a_server_the_last_worker_stands_in() -> None:
+    job = StandIns()
+    assert [bool(job.flags(box) & Flag.TAKE_OVER) for box in job.boxes] == [False, True]
+    assert job.started() == []  # neither the server nor another worker
+    job.take_over()
+    assert job.stage.leases.servers is not None
+    assert job.stage.leases.servers.ready
+    assert job.stage.leases.servers.addresses == ("ps-0:0", "a:1")
+    assert job.started() == [("worker-1", 1)]  # when there is room
+    assert job.crew.workers == ["worker-0"]
+    assert job.stage.leases.kept.members["worker-1"].gone
+
+
+def test_the_only_worker_goes_on_training() -> None:
+    job = StandIns(workers=1)
+    assert not job.flags(job.boxes[0]) & Flag.TAKE_OVER
+    assert job.started() == [("ps-1", 1)]
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_stand_in_that_dies_leaves_the_place_to_the_server(registered: bool) -> None:
+    job = StandIns()
+    if registered:
+        job.take_over()
+        job.started()
+    job.crew.changed(Change(Instance("worker-1", "worker", 0), "ended", reason="killed"), 900.0)
+    assert job.stage.leases.kept.servers[1].address == ""
+    assert "ps-1" in [name for name, _ in job.started()]
+
+
+def test_a_stand_in_is_not_ended_for_being_no_worker_any_more() -> None:
+    job = StandIns()
+    job.take_over()
+    job.started()
+    for _ in range(10 * int(LEASE)):
+        job.stage.talk(1.0)
+        job.stage.leases.exchange(job.boxes[0].request({}), job.stage.now)
+        job.stage.leases.tick(job.stage.now)
+        stopped = [order.instance.name for order in job.crew.orders(job.stage.now) if order.stop]
+        assert stopped == []
+
+
+def test_a_new_master_knows_who_stands_in() -> None:
+    job = StandIns()
+    job.take_over()
+    job.stage.restart()
+    running = [Instance("ps-0", "ps"), Instance("worker-0", "worker"), Instance("worker-1", "worker")]
+    job.stage.crew.wanted = 2
+    job.stage.crew.found([Change(instance, "running") for instance in running], job.stage.now)
+    assert [order.instance.key for order in job.stage.crew.orders(job.stage.now)] == [("worker-1", 1)]
+    job.stage.talk()
+    assert job.stage.leases.servers is not None
+    assert job.stage.leases.servers.ready
 
 
 def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:

@@ -119,7 +119,7 @@ class Master(Actor):
 
 
 def work(job: Path, instance: Instance) -> int:
-    return Worker(job, name=instance.name, incarnation=instance.incarnation).play()
+    return Worker(job, name=instance.name, incarnation=instance.incarnation, role=instance.role).play()
 
 
 if __name__ == "__main__":
