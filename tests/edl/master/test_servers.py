@@ -171,6 +171,7 @@ def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours
     stage.talk(2.0)
     [order] = stage.crew.orders(stage.now)
     assert (order.instance.name, order.stop, order.grace) == ("ps-1", True, 0.0)
+    assert stage.notes == ["ps-1 says nothing for 31 s, and is ended"]
 
 
 # The lease of a lost worker ----------------------------------------------------------------------------------
