@@ -233,8 +233,9 @@ class Worker:
                 raise VoidError
             part = block.part(first, last)
             rows = Minibatches(part.features, part.labels, size, part.weights)
+            before = self.strategy.step
             losses = self.strategy.train(rows, done, self.rates)
-            self._check_finite(losses, task.number)
+            self._check_finite(losses, before, task.number)
             piece = _sum(losses, last - first, size)
             done = Report(
                 task,
@@ -282,14 +283,13 @@ class Worker:
         if self.cancelled.is_set():
             raise JobCancelledError
 
-    def _check_finite(self, losses: Floats, epoch: int) -> None:
+    def _check_finite(self, losses: Floats, before: int, epoch: int) -> None:
         finite = np.isfinite(losses)
         if finite.all():
             return
         first = int(np.argmin(finite))
-        step = self.strategy.step - len(losses) + first + 1
         raise DivergedError(
-            f"the loss became {losses[first]} at step {step:,}, in epoch {epoch}",
+            f"the loss became {losses[first]} at step {before + first + 1:,}, in epoch {epoch}",
             hint="try a smaller learning rate (optimizer.learning_rate), or standardise features that are very large",
         )
 

@@ -15,7 +15,7 @@ from edl.tasks.events import EpochEnd
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, Report, Round, Task
 from edl.worker.blocks import Blocks
-from edl.worker.loop import Worker
+from edl.worker.loop import DivergedError, Worker
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import VoidError
 from edl.worker.training import plan
@@ -162,3 +162,13 @@ def test_what_cannot_be_in_any_more_is_not_given_back(
     leave_after(worker, 3)
     worker.train(training, Ends(), ROWS)
     assert [(kind, number) for kind, number, _ in tasks.told] == [("done", number) for number in range(3)]
+
+
+def test_a_loss_that_is_no_number_is_named_by_the_step_that_followed_what_was_known(
+    parts: tuple[Worker, Slow, Source, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters on servers may have taken one step for several minibatches."""
+    worker, strategy, _, training = parts
+    monkeypatch.setattr(strategy, "train", lambda rows, done, rates: np.array([np.nan], np.float32))
+    with pytest.raises(DivergedError, match="the loss became nan at step 1, in epoch 1"):
+        worker.train(training, Ends(), ROWS)
