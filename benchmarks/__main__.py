@@ -22,6 +22,7 @@ from benchmarks import (
     flights,
     modes,
     predicting,
+    replacing,
     rows,
     servers,
     serving,
@@ -45,6 +46,7 @@ CASES = {
     "steps": steps.measure,
     "flights": flights.measure,
     "modes": modes.measure,
+    "replacing": replacing.measure,
 }
 
 

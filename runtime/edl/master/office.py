@@ -45,6 +45,7 @@ class Office:
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
         self._asked = self._answered = 0  # writes
+        self._writes: set[asyncio.Future[None]] = set()  # under way
         self._signal: tuple[object, ...] = ()
         self.ended = asyncio.Event()  # the job is over, and that is written down
         self.left: set[str] = set()  # instances that know it
@@ -100,9 +101,19 @@ class Office:
             self._group.set()
 
     async def write(self) -> None:
-        """Write everything down. Who asks while a write is under way shares the next one with all others who do."""
+        """Write everything down. Who asks while a write is under way shares the next one with all others who do.
+
+        A write goes on when who asked for it does not wait any more, as a worker that cancels its call: the ledger is
+        written by one thread at a time.
+        """
         self._asked += 1
-        mine = self._asked
+        writing = asyncio.ensure_future(self._write(self._asked))
+        self._writes.add(writing)
+        writing.add_done_callback(self._writes.discard)
+        await asyncio.shield(writing)
+        self.ring()
+
+    async def _write(self, mine: int) -> None:
         async with self._writing:
             if self._answered >= mine:
                 return
@@ -115,7 +126,6 @@ class Office:
             self._answered = answered
             if finished:
                 self.ended.set()
-        self.ring()
 
     async def run(self) -> None:
         """Write in groups and let time pass until the job is over. A ledger that cannot be written ends the job."""

@@ -33,12 +33,16 @@ class MemoryLedger:
         self.open = threading.Event()
         self.open.set()
         self.full = False
+        self.writing = self.most = 0  # threads, now and at the most
 
     def read(self) -> bytes | None:
         return None
 
     def write(self, data: bytes) -> None:
+        self.writing += 1
+        self.most = max(self.most, self.writing)
         assert self.open.wait(10.0)
+        self.writing -= 1
         if self.full:
             raise JobError("the ledger of the job cannot be written; the disk is full")
         self.written.append(encoding.decode(data, Kept))
@@ -104,6 +108,26 @@ def test_registrations_at_the_same_time_share_a_write() -> None:
         subject, ledger = office()
         await asyncio.gather(*(subject.join(f"worker-{number}", 0, {}) for number in range(100)))
         assert len(ledger.written) <= 3
+
+    run(work())
+
+
+def test_a_write_goes_on_alone_when_who_asked_for_it_is_gone() -> None:
+    async def work() -> None:
+        subject, ledger = office()
+        ledger.open.clear()
+        gone = asyncio.create_task(subject.write())
+        while not ledger.writing:
+            await asyncio.sleep(0)
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        next_one = asyncio.create_task(subject.write())
+        for _ in range(100):  # it does not begin
+            await asyncio.sleep(0)
+        ledger.open.set()
+        await next_one
+        assert (len(ledger.written), ledger.most) == (2, 1)
 
     run(work())
 

@@ -1,0 +1,84 @@
+"""A parameter server that is killed: from SIGKILL to the worker's first steps on the one that takes its place.
+
+A job of one worker and two servers in the mode async; each holds more than 100 MB of rows and slots, and the one that
+is killed has a checkpoint of them. Warm: machine code that the job's first servers compiled is kept. Cold: every
+process compiles for itself, as where no home can be written to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+import sqlflow_edl
+from benchmarks.jobs import job_of
+from benchmarks.table import Row
+from edl.cluster.client import SupervisedJob
+from edl.data import jobs
+from edl.program import read_spec
+from edl.spec import Checkpoints, Cluster, Rows, Training, to_json
+from edl.testing import read_moments
+from tests.edl.jobs import timed
+from tests.edl.jobs.distributed import kill
+
+ROWS, DIM, BATCH = 1_200_000, 16, 8192
+KILLED = "ps-1/0 in a push 260"  # in the second epoch, some checkpoints after all rows are there
+SECONDS = 3.0  # aimed at, warm
+STATEMENT = (
+    "SELECT * FROM visits TO TRAIN DNNRegressor WITH hidden_units = [16], model.framework = torch "
+    f"COLUMN EMBEDDING(CATEGORY_ID(id, {ROWS}), {DIM}) VALIDATE 0 LABEL y INTO m"
+)
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    """rows: not heeded, the servers are to be as large as they are."""
+    with timed.apart(), sqlflow_edl.connect("duckdb:") as session:
+        for _ in session.run(
+            f"CREATE TABLE visits AS SELECT i AS id, (i % 7)::DOUBLE AS y FROM range({ROWS}) AS n(i)"
+        ):
+            pass
+        made = job_of(session, folder / "replacing", STATEMENT)
+        with tempfile.TemporaryDirectory() as cache:
+            _replaced(made, {"XDG_CACHE_HOME": cache})  # writes it
+            warm = [_replaced(made, {"XDG_CACHE_HOME": cache}) for _ in range(rounds)]
+        cold = [_replaced(made, {"XDG_CACHE_HOME": os.devnull}) for _ in range(rounds)]
+    name = "SIGKILL of a server of 100 MB to the first steps on its replacement"
+    return [
+        Row(name, _figure(warm), value=max(warm), most=SECONDS),
+        Row("… without kept machine code", _figure(cold)),
+    ]
+
+
+def _replaced(made: Path, environment: dict[str, str]) -> float:
+    job = jobs.create("train")
+    for part in ("program", "rows"):
+        shutil.copytree(made / part, job.path / part, dirs_exist_ok=True)
+    spec = msgspec.structs.replace(
+        read_spec(job.program),
+        rows=Rows(True, ROWS, ROWS),
+        training=Training(3, BATCH),
+        cluster=Cluster(1, 2, "async"),
+        checkpoints=Checkpoints(steps=50, secs=0),
+    )
+    (job.program / "job.json").write_bytes(to_json(spec))
+    with tempfile.TemporaryDirectory() as moments:
+        how = kill(KILLED, moments=Path(moments))
+        how = msgspec.structs.replace(how, environment={**how.environment, **environment})
+        with SupervisedJob.start(job, how) as running:
+            running.follow(lambda event: None)
+        [killed] = [each.second for each in read_moments(Path(moments) / "ps-1.0") if each.what == "killed"]
+        steps = [each.second for each in read_moments(Path(moments) / "worker-0.0") if each.what == "batch"]
+    job.remove()
+    # Steps that were under way may still end; those that follow the longest pause had the replacement.
+    pauses = [(after - before, after) for before, after in itertools.pairwise(steps) if after > killed]
+    return max(pauses)[1] - killed
+
+
+def _figure(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s"
