@@ -198,7 +198,9 @@ class Crew:
                 silence = self._leases.silence(*who, now)
             if silence > longest:
                 post.dismissed = True
-                self._leases.note(f"{post.state.instance.name} says nothing for {silence:.0f} s, and is ended")
+                self._leases.note(
+                    f"{post.state.instance.name} says nothing for {silence:.0f} s, and is ended"
+                )
                 grace = GRACE if post.role == "worker" else 0.0
                 found.append(Order(post.state.instance, stop=True, grace=grace))
         return found

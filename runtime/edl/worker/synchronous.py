@@ -95,11 +95,16 @@ class Synchronous(OnServers):
             found = self._gradients(pulled, need, rows)
             self._took = time.monotonic() - began
             now = after(done, rows, found.loss)
-            if self._land(found, pulled, len(rows.labels), now, rates):
+            landed = False
+            try:
+                landed = self._land(found, pulled, len(rows.labels), now, rates)
+            finally:
+                if not landed:
+                    self._adapter.set_buffers(before[0])
+                    self._adapter.set_random(before[1])
+                    self._pushed_state = None
+            if landed:
                 return found, now
-            self._adapter.set_buffers(before[0])
-            self._adapter.set_random(before[1])
-            self._pushed_state = None
 
     def _pull(self, need: Need) -> Pulled:
         """The rows, on parameters that a gradient of ours may still move."""
