@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from edl.errors import JobError
 from edl.models.weights import Weights
 from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.table import Ids
@@ -95,6 +96,11 @@ class OnServers(ABC):
             if not epoch:
                 return exported(self._adapter, self._parameters, self._servers)
             of_epoch = [name for name in self._kept() if name.startswith(f"{cuts.BEST}{epoch:06d}-")]
+            if not of_epoch:
+                raise JobError(
+                    f"the weights of epoch {epoch} are not there any more: training went back beyond the last best",
+                    hint="write checkpoints more often (train.checkpoint_secs), or train.keep = last",
+                )
             return with_own(self._adapter, cuts.stream_weights(self._folder / of_epoch[-1]))
 
     def _kept(self) -> list[str]:
