@@ -102,6 +102,7 @@ POINTS = {
     "after a push": Point(_server, "_push", "after"),
     "in a round": Point(_server, "_commit", "before"),
     "while writing a shard": Point(_shards, "write", "before"),
+    "while keeping a copy": Point(_server, "_keep", "before"),
     "before the manifest": Point(_cuts, "write_manifest", "before"),
     "after the manifest": Point(_cuts, "write_manifest", "after"),
     "before durable": Point(_ledger, "write", "before"),

@@ -173,6 +173,14 @@ TRAIN = (
         aliases=("keep_checkpoint_max",),
     ),
     Attribute(
+        "train.checkpoint_copies",
+        "text",
+        "Where parameter servers keep checkpoints: files of the job, or the memory of two neighbours each, the last "
+        "two of them.",
+        "files",
+        choices=("files", "neighbours"),
+    ),
+    Attribute(
         "validation.steps",
         "integer",
         "Measure the held-out rows after so many steps too, not only at the end of each epoch; 0 does not.",

@@ -37,10 +37,16 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
     written = cluster(settings)
     if workers is not None:
         written = msgspec.structs.replace(written, workers=workers)
-    return [
+    found: list[SQLFlowError] = [
         SemanticError(problem.message, span=settings.span(_ATTRIBUTES[problem.field]), hint=problem.hint)
         for problem in strategy.problems(written)
     ]
+    in_memory = checkpoints(settings).copies == "neighbours"
+    if in_memory and not found and strategy.chosen(written).strategy == "local":
+        message = "only parameter servers keep checkpoints with their neighbours"
+        hint = "leave it out, or take train.num_ps = 2"
+        found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
+    return found
 
 
 def tables(job_spec: spec.JobSpec) -> int:
@@ -62,6 +68,7 @@ def checkpoints(settings: Settings) -> spec.Checkpoints:
         _get(settings, "train.checkpoint_steps", default.steps),
         _get(settings, "train.checkpoint_secs", default.secs),
         _get(settings, "train.keep_checkpoint_max", default.keep),
+        _get(settings, "train.checkpoint_copies", default.copies),
     )
 
 

@@ -4,7 +4,7 @@ A pure state machine. A cut is
 
     due        by steps or seconds, the first as soon as the servers are open
     taken      each server has copied what it has; server 0 has said how far which task was then
-    written    every shard is on disk
+    written    every shard is on disk, or with its server's neighbour
     complete   its manifest is there, and the ledger says so: from now on the job goes back to it
 
 What comes to nothing on the way is forgotten, and its folder is removed one day: that of an earlier master, too.
@@ -18,7 +18,7 @@ import msgspec
 
 from edl.master.kept import Cut
 from edl.master.leases import Leases, report_of
-from edl.ps.messages import CutTaken, Progress, Shard, Version
+from edl.ps.messages import Arrange, CutTaken, Manifest, Progress, Shard, Version
 from edl.spec import Checkpoints
 from edl.tasks.job import Job, JobState
 
@@ -51,6 +51,7 @@ class Cuts:
         self._counter = 0
         self._not_before = 0.0
         self._at: tuple[float, int] | None = None  # second and step of the last one
+        self.in_memory = when.copies == "neighbours"
         self.steps: tuple[int, ...] = ()  # of each server at the last complete one, if that was in our time
 
     @property
@@ -59,7 +60,8 @@ class Cuts:
 
     def due(self, step: int, now: float) -> bool:
         """step: of the parameters."""
-        if self._taking is not None or now < self._not_before:
+        alone = self.in_memory and self._servers == 1
+        if alone or self._taking is not None or now < self._not_before:
             return False
         if self._leases.kept.cut is None:
             return True
@@ -90,7 +92,7 @@ class Cuts:
         taking.version = answer.version
 
     def written(self, index: int, name: str, shard: Shard) -> str:
-        """A shard is on disk, or could not be written: then why the cut comes to nothing."""
+        """A shard is written, or could not be: then why the cut comes to nothing."""
         taking = self._taking
         if taking is None or taking.name != name or index in taking.shards:
             return ""
@@ -98,21 +100,40 @@ class Cuts:
         return shard.error
 
     def to_complete(self) -> Taking | None:
-        """A cut whose shards are all on disk, once: its manifest is to be written."""
+        """A cut whose shards are all written, once: its manifest is to be."""
         taking = self._taking
         if taking is None or taking.job is None or taking.completing or len(taking.shards) < self._servers:
             return None
         taking.completing = True
         return taking
 
-    def completed(self, taking: Taking) -> bool:
+    def completed(self, taking: Taking, manifest: Manifest) -> bool:
         """Its manifest is there: the job goes back to it from now on. False: it was dropped meanwhile."""
         if self._taking is not taking or taking.job is None:
             return False
-        self._leases.kept.cut = Cut(taking.name, taking.job)
+        kept = self._leases.kept
+        kept.cut = Cut(taking.name, taking.job)
+        if self.in_memory:  # whoever is lost while it is taken has it dropped
+            kept.cut.manifest, kept.cut.lives = manifest, [place.life for place in kept.servers]
         self.steps = taking.steps
         self._taking = None
         return True
+
+    def readable(self) -> bool:
+        """Whether there is no complete cut, or every shard of it is still somewhere."""
+        cut, places = self._leases.kept.cut, self._leases.kept.servers
+        if cut is None or cut.manifest is None:
+            return True
+        here = [
+            bool(place.address) and place.life == life for place, life in zip(places, cut.lives, strict=True)
+        ]
+        return all(one or after for one, after in zip(here, here[1:] + here[:1], strict=True))
+
+    def held(self, arranged: Arrange) -> None:
+        """A server was arranged, with what it restored in memory."""
+        cut = self._leases.kept.cut
+        if cut is not None and cut.manifest is not None and arranged.restore == cut.folder:
+            cut.lives[arranged.index] = arranged.life
 
     def drop(self, now: float) -> None:
         """The cut under way comes to nothing."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from edl.ps.messages import Progress
+from edl.ps.messages import Manifest, Progress
 from edl.tasks.failed import Failed
 from edl.tasks.job import JobState
 from edl.tasks.task import TaskType
@@ -49,10 +49,16 @@ class Failure(msgspec.Struct, array_like=True):
 
 
 class Cut(msgspec.Struct):
-    """A point that training can go on from: its folder, and the course of the job then."""
+    """A point that training can go on from: its folder, and the course of the job then.
+
+    manifest: of one that parameter servers hold in memory; `folder` is its name then. lives: of those who hold it, by
+    index; one that took a lost one's place holds it as soon as it is arranged.
+    """
 
     folder: str
     job: JobState
+    manifest: Manifest | None = None
+    lives: list[int] = []
 
 
 class Place(msgspec.Struct, array_like=True):

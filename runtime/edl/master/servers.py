@@ -10,7 +10,7 @@ told where the servers are once every one of them is arranged with the addresses
 
 One that is lost in `async` is replaced alone, from the last complete cut. In `sync`, when all are lost at once, or when
 there is no cut yet, parameters and tasks go back together (`Leases.go_back`), and every server is arranged anew, of the
-next generation.
+next generation. A cut in memory is no cut any more when two neighbours are lost.
 """
 
 from __future__ import annotations
@@ -84,6 +84,10 @@ class Servers:
         self._number = kept.epoch << _NUMBER
         self._ticked = kept.seconds
         self._publish()
+        if cuts.in_memory and count == 1:
+            leases.note(
+                "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
+            )
 
     def __len__(self) -> int:
         return len(self._places)
@@ -138,8 +142,11 @@ class Servers:
         place.address = ""
         self._seats[index] = _Seat(now)
         self.cuts.drop(now)
-        if seat.holds:
-            self._replace(index, seat, f"{instance} {why or 'is gone'}")
+        what = f"{instance} {why or 'is gone'}"
+        if not self.cuts.readable():
+            self._begin_anew(f"{what}, and with it the checkpoint in memory")
+        elif seat.holds:
+            self._replace(index, seat, what)
         self._publish()
 
     def stand_in(self, index: int) -> tuple[str, int] | None:
@@ -191,6 +198,7 @@ class Servers:
         seat.heard = now
         if isinstance(call.header, Arrange):
             seat.arranged = call.header
+            self.cuts.held(call.header)
             self._publish()
         elif isinstance(answer, Figures):
             self._look(call.index, seat, answer, now)
@@ -201,7 +209,10 @@ class Servers:
             self.cuts.taken(Path(call.header.folder).name, answer)
 
     def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
-        """The call has failed. What a server cannot restore, another could not either: the job has failed."""
+        """The call has failed. What a server cannot restore, another could not either: the job has failed.
+
+        But what nobody has in memory any more is lost as servers are.
+        """
         seat = self._done(call)
         if seat is None:
             return
@@ -210,7 +221,13 @@ class Servers:
             self.cuts.drop(now)
         if isinstance(error, AwayError | NotReadyError | GenerationError):
             return
-        self._leases.note(f"parameter server {call.index}: {error.message}")
+        what = f"parameter server {call.index}: {error.message}"
+        if isinstance(call.header, Arrange) and call.header.manifest is not None:
+            if call.header.generation == self._leases.kept.generation:
+                self._begin_anew(what)
+                self._publish()
+            return
+        self._leases.note(what)
         if isinstance(call.header, Arrange):
             self._leases.fail(to_failed(error, ""))
 
@@ -242,9 +259,15 @@ class Servers:
         if self.open and "Cut" not in seat.under_way:
             steps = tuple(_step(seat) for seat in self._seats)
             if self.cuts.due(steps[0], now):
-                folder = self._checkpoints / self.cuts.begin(steps, now)
-                found.append((Cut(kept.generation, str(folder)), LONG_SECS))
+                found.append((self._cut(self.cuts.begin(steps, now)), LONG_SECS))
         return found
+
+    def _cut(self, name: str) -> Cut:
+        kept = self._leases.kept
+        if self.cuts.in_memory:
+            last = (kept.cut.folder,) if kept.cut else ()
+            return Cut(kept.generation, name, memory=True, kept=last)
+        return Cut(kept.generation, str(self._checkpoints / name))
 
     @property
     def open(self) -> bool:
@@ -286,13 +309,13 @@ class Servers:
 
     def _wanted(self, index: int) -> Arrange:
         kept = self._leases.kept
+        restore, manifest = "", None
+        if kept.cut is not None:
+            manifest = kept.cut.manifest
+            restore = kept.cut.folder if manifest else str(self._checkpoints / kept.cut.folder)
+        addresses = tuple(place.address for place in self._places)
         return Arrange(
-            index,
-            kept.generation,
-            self._places[index].life,
-            tuple(place.address for place in self._places),
-            self._mode,
-            str(self._checkpoints / kept.cut.folder) if kept.cut else "",
+            index, kept.generation, self._places[index].life, addresses, self._mode, restore, manifest
         )
 
     def _is_arranged(self, index: int) -> bool:
@@ -311,6 +334,14 @@ class Servers:
                 f"{what}; it goes on from the checkpoint {cut.folder}: {updates} of it are lost"
             )
             return
+        self._go_back(what)
+
+    def _begin_anew(self, what: str) -> None:
+        """The cut in memory is lost."""
+        self._leases.kept.cut = None
+        self._go_back(what)
+
+    def _go_back(self, what: str) -> None:
         self._leases.note(what)
         self._leases.go_back()
         for other in self._seats:

@@ -63,7 +63,7 @@ class Serving:
 
     async def _call(self, call: Call) -> None:
         try:
-            if isinstance(call.header, Arrange):  # its generation and life must outlive us
+            if isinstance(call.header, Arrange | Cut):  # what it says of lives and cuts must outlive us
                 await self._office.write()
             answer = await self._ask(call)
         except SQLFlowError as error:
@@ -101,16 +101,21 @@ class Serving:
     # Cuts -----------------------------------------------------------------------------------------------------
 
     async def _complete(self, taking: Taking) -> None:
-        """Make the files a cut, have the job go back to it from now on, and remove those that are too many."""
+        """Make the shards a cut, have the job go back to it from now on, and remove those that are too many.
+
+        The manifest of one in memory is in the ledger alone.
+        """
         folder = self._checkpoints / taking.name
         shards = [*taking.shards.values()]
         try:
-            await asyncio.to_thread(cuts.write_manifest, folder, taking.version, self._mode, shards)
+            manifest = cuts.manifest_of(taking.name, taking.version, self._mode, shards)
+            if not self._servers.cuts.in_memory:
+                await asyncio.to_thread(cuts.write_manifest, folder, manifest)
         except (OSError, SQLFlowError) as error:
             self._office.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
             self._servers.cuts.drop(self._office.now())
             return
-        if self._servers.cuts.completed(taking):
+        if self._servers.cuts.completed(taking, manifest):
             await self._office.write()
             await self._remove_others()
 

@@ -23,9 +23,9 @@ from edl.nn.rows import Copied
 from edl.nn.rows.table import Floats, Ids
 from edl.ps.book import Book
 from edl.ps.dense import FlatCopy
-from edl.ps.messages import Definition, Mode, Shard, Version
+from edl.ps.messages import Arrange, Definition, Manifest, Mode, Shard, Version
 from edl.ps.place import Layout, Placement, owned
-from edl.ps.shards import ShardFile
+from edl.ps.shards import ShardFile, opened
 from edl.ps.store import Store
 from edl.ps.term import Start
 
@@ -34,23 +34,17 @@ BEST = "best-"  # what the names of cuts begin with that keep the best weights, 
 _CHUNK = 65_536  # rows
 
 
-class Manifest(msgspec.Struct, frozen=True):
-    """at: the version of server 0. consistent: all servers were cut at the same one."""
-
-    at: Version
-    mode: Mode
-    shards: tuple[Shard, ...]
-    consistent: bool
-    version: int = 1
-
-
-def write_manifest(folder: Path, at: Version, mode: Mode, shards: Sequence[Shard]) -> None:
-    """Make the files a cut. SpecError: one of them was not written."""
+def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> Manifest:
+    """What makes the shards a cut. SpecError: one of them was not written."""
     for shard in shards:
         if shard.error:
-            raise SpecError(f"the checkpoint {folder.name} lacks {shard.file}: {shard.error}")
+            raise SpecError(f"the checkpoint {name} lacks {shard.file}: {shard.error}")
     ordered = tuple(sorted(shards, key=lambda shard: shard.index))
-    manifest = Manifest(at, mode, ordered, consistent=mode.kind == "sync")
+    return Manifest(at, mode, ordered, consistent=mode.kind == "sync")
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make the files a cut."""
     replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
     _sync(folder / MANIFEST)
     _sync(folder)
@@ -104,10 +98,8 @@ def restore(folder: Path, index: int, servers: int, *, same_leases: bool) -> Sta
     """
     manifest = read_manifest(folder)
     if len(manifest.shards) == servers:
-        own = ShardFile(folder / manifest.shards[index].file, manifest.shards[index])
-        store = Store(own.header.definition, index, servers, None)
-        store.adopt(own.store())
-        return Start(store, _book(own, same_leases=same_leases), own.header.at.step)
+        own = opened(folder / manifest.shards[index].file, manifest.shards[index])
+        return start_of(own, same_leases=same_leases)
     files = _files(folder, manifest)
     store = Store(files[0].header.definition, index, servers, None)
     store.flat.adopt(_flat(files, index, servers))
@@ -121,6 +113,19 @@ def restore(folder: Path, index: int, servers: int, *, same_leases: bool) -> Sta
         table.steps = max(file.header.table_steps[number] for file in files)
     book = _book(files[0], same_leases=False) if index == 0 else Book(np.empty(0, np.float32))
     return Start(store, book, max(file.header.at.step for file in files))
+
+
+def goes_on(asked: Arrange, manifest: Manifest) -> bool:
+    """Whether a server that is arranged with the cut goes on for the workers and leases of then."""
+    return asked.life > 0 and manifest.at.generation == asked.generation
+
+
+def start_of(own: ShardFile, *, same_leases: bool) -> Start:
+    """What a server begins with that goes on from a shard of its own, as one of as many."""
+    header = own.header
+    store = Store(header.definition, header.index, header.servers, None)
+    store.adopt(own.store())
+    return Start(store, _book(own, same_leases=same_leases), header.at.step)
 
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
@@ -172,7 +177,7 @@ def _ascending(parts: Sequence[Copied], dim: int) -> Iterator[tuple[Ids, Floats]
 
 
 def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:
-    files = [ShardFile(folder / shard.file, shard) for shard in manifest.shards]
+    files = [opened(folder / shard.file, shard) for shard in manifest.shards]
     if any(file.header.definition != files[0].header.definition for file in files):
         raise SpecError(f"the files of the checkpoint {folder} are of different models")
     return files

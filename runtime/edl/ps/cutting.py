@@ -1,13 +1,18 @@
-"""Cuts of one server under way: copied at once, written by a thread, one after another."""
+"""Cuts of one server under way: copied at once, written by a thread, one after another.
+
+Written is a shard that is on disk, or with the neighbour: as who takes the cut says.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from edl.errors import SQLFlowError
 from edl.ps import shards
 from edl.ps.messages import Progress, Shard, Version
 from edl.ps.term import Term, TermCopy
@@ -15,16 +20,18 @@ from edl.rpc.channel import AwayError
 
 _REMEMBERED = 8  # cuts
 
+Write = Callable[[str, TermCopy], Shard]  # of the cut of that name; OSError, SQLFlowError: it cannot be
+
 
 class Taken(NamedTuple):
-    """A cut that was copied. shard: its file, when it is written."""
+    """A cut that was copied. shard: of this server, when it is written."""
 
     version: Version
     progress: tuple[Progress, ...]
     shard: Future[Shard]
 
     def written(self, seconds: float) -> Shard:
-        """Wait for the file. AwayError: it takes longer."""
+        """Wait for the shard. AwayError: it takes longer."""
         try:
             return self.shard.result(seconds)
         except TimeoutError:
@@ -41,13 +48,13 @@ class Cutter:
         self._writer = ThreadPoolExecutor(1, "edl-cut")
         self._taken: dict[str, Taken] = {}
 
-    def take(self, folder: str, *, told: bool = True) -> Taken:
+    def take(self, folder: str, write: Write, *, told: bool = True) -> Taken:
         """Copy everything now, and have it written; the same when it was taken already. told: see `Book.cut`."""
         with self._taking:
             if (known := self._taken.get(folder)) is not None:
                 return known
             copied = self._term.copied(told=told)
-            shard = self._writer.submit(_write, Path(folder), copied)
+            shard = self._writer.submit(_written, write, folder, copied)
             taken = Taken(copied.version, copied.page.progress, shard)
             with self._lock:
                 self._taken[folder] = taken
@@ -56,7 +63,7 @@ class Cutter:
             return taken
 
     def written(self) -> dict[str, Shard]:
-        """The last cuts that are on disk, by folder."""
+        """Shards of the last cuts, by folder."""
         with self._lock:
             done = {folder: taken.shard for folder, taken in self._taken.items() if taken.shard.done()}
         return {folder: shard.result() for folder, shard in done.items() if not shard.cancelled()}
@@ -66,11 +73,18 @@ class Cutter:
         self._writer.shutdown(wait=False, cancel_futures=True)
 
 
-def _write(folder: Path, copied: TermCopy) -> Shard:
+def to_folder(folder: str, copied: TermCopy) -> Shard:
+    """Write the shard as a file. OSError: it cannot be."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return shards.write(Path(folder), copied)
+
+
+def _written(write: Write, folder: str, copied: TermCopy) -> Shard:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return shards.write(folder, copied)
-    except OSError as error:  # training goes on
-        print(f"the checkpoint {folder.name} could not be written: {error}", file=sys.stderr, flush=True)
-        name = f"server-{copied.arranged.index}.safetensors"
-        return Shard(copied.arranged.index, name, error=str(error))
+        return write(folder, copied)
+    except (OSError, SQLFlowError) as error:  # training goes on
+        print(
+            f"the checkpoint {Path(folder).name} could not be written: {error}", file=sys.stderr, flush=True
+        )
+        index = copied.arranged.index
+        return Shard(index, shards.name_of(index), error=str(error))

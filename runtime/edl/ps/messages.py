@@ -5,6 +5,7 @@ Every call is a header, one of the structs below, and arrays behind it (`edl.ps.
     worker     Define, Load, Open, Pull, Push, Ticket, Land, Flush, Export
     master     Arrange, Status, Revoke, Cut
     server 0   Commit, Cut, to the other servers
+    a server   Keep, to its neighbour: the one after it, or 0 after the last; Fetch, to those on both sides
 
 Every call may be repeated. Calls of workers name the generation that they belong to; a server of another one refuses
 them (`GenerationError` at the client), as it refuses what comes too early (`NotReadyError`): before it was arranged,
@@ -253,10 +254,31 @@ class Exported(msgspec.Struct, frozen=True):
 # Calls of the master, and of server 0 to the others --------------------------------------------------------
 
 
+class Shard(msgspec.Struct, frozen=True):
+    """A file of a cut. crc: CRC-32 of its bytes. error: why it could not be written, then it is not there."""
+
+    index: int
+    file: str
+    bytes: int = 0
+    crc: int = 0
+    error: str = ""
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What makes shards a cut. at: the version of server 0. consistent: all servers were cut at the same one."""
+
+    at: Version
+    mode: Mode
+    shards: tuple[Shard, ...]
+    consistent: bool
+    version: int = 1
+
+
 class Arrange(msgspec.Struct, frozen=True):
     """Be server `index` of those at `addresses`. A greater generation or life: forget everything, and restore.
 
     restore: a folder with a complete cut, of however many servers (`edl.ps.cuts`); empty: nothing is known yet.
+    manifest: of the cut `restore` that as many servers hold in memory (`edl.ps.neighbours`); then that is no folder.
     The same generation and life again: only the addresses are new. Answer: `Arranged`.
     """
 
@@ -266,6 +288,7 @@ class Arrange(msgspec.Struct, frozen=True):
     addresses: tuple[str, ...]
     mode: Mode
     restore: str = ""
+    manifest: Manifest | None = None
 
 
 class Arranged(msgspec.Struct, frozen=True):
@@ -279,22 +302,16 @@ class Cut(msgspec.Struct, frozen=True):
 
     To server 0: it has the others do the same (alone=True) at the same version, in sync between two rounds. A cut that
     failed is begun again in another folder. wait: answer when it is complete, with its manifest. Answer: `CutTaken`.
+    memory: keep it in memory, and have the neighbour keep it too; `folder` is a name, and names sort by time. kept:
+    earlier ones that stay in memory.
     """
 
     generation: int
     folder: str
     alone: bool = False
     wait: bool = False
-
-
-class Shard(msgspec.Struct, frozen=True):
-    """A file of a cut. crc: CRC-32 of its bytes. error: why it could not be written, then it is not there."""
-
-    index: int
-    file: str
-    bytes: int = 0
-    crc: int = 0
-    error: str = ""
+    memory: bool = False
+    kept: tuple[str, ...] = ()
 
 
 class CutTaken(msgspec.Struct, frozen=True):
@@ -303,6 +320,23 @@ class CutTaken(msgspec.Struct, frozen=True):
     version: Version
     progress: tuple[Progress, ...] = ()
     shards: tuple[Shard, ...] = ()
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """Keep a piece of a shard, from the byte `start`. Array: uint8; pieces come in order, and the last one makes it
+    complete, if the shard is what its sender says. Answer: `Done`."""
+
+    cut: str
+    shard: Shard
+    start: int
+
+
+class Fetch(msgspec.Struct, frozen=True):
+    """Get a piece of a shard in memory, from the byte `start`. Answer: `Done`; array: uint8."""
+
+    cut: str
+    index: int
+    start: int
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -330,7 +364,7 @@ class Status(msgspec.Struct, frozen=True):
 
 class Figures(msgspec.Struct, frozen=True):
     """What a server has and did since it started. rows: by table. bytes: of parameters, rows and slots. busy: seconds
-    spent in calls of workers. written: shards of cuts that are on disk, by folder; the last few.
+    spent in calls of workers. written: shards of cuts that are on disk, or with the neighbour, by folder; the last few.
     """
 
     index: int = -1

@@ -19,10 +19,11 @@ from edl.ps import cuts
 from edl.ps import messages as say
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.counters import Counters
-from edl.ps.cutting import Cutter
+from edl.ps.cutting import Cutter, to_folder
 from edl.ps.lead import Lead
+from edl.ps.neighbours import Memory, Neighbours
 from edl.ps.peers import Peers
-from edl.ps.term import Term
+from edl.ps.term import Start, Term
 from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
@@ -46,6 +47,8 @@ class Server:
         self._arranging = threading.Lock()
         self._running: Running | None = None
         self._peers = Peers((), token)
+        self._memory = Memory()
+        self._neighbours = Neighbours(self._memory, token)
         self.calls: dict[type[msgspec.Struct], Callable[[Any, Sequence[Array]], Answer]] = {
             say.Arrange: self._arrange,
             say.Status: self._status,
@@ -61,6 +64,8 @@ class Server:
             say.Revoke: self._revoke,
             say.Cut: self._cut,
             say.Export: self._export,
+            say.Keep: self._keep,
+            say.Fetch: self._fetch,
         }
 
     def answer(self, header: msgspec.Struct, arrays: Sequence[Array]) -> Answer:
@@ -114,14 +119,20 @@ class Server:
         return say.Revoked((lead or term).revoke(asked.leases)), ()
 
     def _cut(self, asked: say.Cut, arrays: Sequence[Array]) -> Answer:
+        if asked.memory and asked.wait:
+            raise JobError("a checkpoint in memory is completed by the master")
         term, cutter, lead = self._at(asked.generation)
         peers = self._peers
+        if asked.memory:
+            self._memory.forget(asked.folder, asked.kept)
+        write = self._neighbours.write if asked.memory else to_folder
         alone = asked.alone or term.arranged.index != 0
         others: list[say.CutTaken] = []
         with lead.paused() if lead and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
-            taken = cutter.take(asked.folder, told=not asked.wait)  # a worker waits, the master does not
+            told = not asked.wait  # a worker waits, the master does not
+            taken = cutter.take(asked.folder, write, told=told)
             others = [each.result(say.CutTaken)[0] for each in pending]
         if lead and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was begun at another version")
@@ -133,7 +144,9 @@ class Server:
             shards += [
                 shard for other in peers.ask(order, say.CutTaken, _CUT_SECONDS) for shard in other.shards
             ]
-            cuts.write_manifest(Path(asked.folder), taken.version, term.arranged.mode, shards)
+            folder = Path(asked.folder)
+            manifest = cuts.manifest_of(folder.name, taken.version, term.arranged.mode, shards)
+            cuts.write_manifest(folder, manifest)
         return say.CutTaken(taken.version, taken.progress, tuple(shards)), ()
 
     # Calls of workers --------------------------------------------------------------------------------------
@@ -194,6 +207,15 @@ class Server:
             self._of(asked.generation).commit(asked.step, asked.tickets)
         return say.Done(), ()
 
+    # Calls of neighbours -----------------------------------------------------------------------------------
+
+    def _keep(self, asked: say.Keep, arrays: Sequence[Array]) -> Answer:
+        self._neighbours.keep(asked, arrays)
+        return say.Done(), ()
+
+    def _fetch(self, asked: say.Fetch, arrays: Sequence[Array]) -> Answer:
+        return say.Done(), (self._neighbours.piece(asked),)
+
     # Terms -------------------------------------------------------------------------------------------------
 
     def _at(self, generation: int) -> Running:
@@ -216,16 +238,18 @@ class Server:
     def _begin(self, asked: say.Arrange) -> Running:
         if asked.mode.kind == "sync" and asked.mode.grads_to_wait < 1:
             raise JobError(f"a round cannot wait for {asked.mode.grads_to_wait} gradients")
-        start = None
-        if asked.restore:
-            same = (
-                asked.life > 0 and cuts.read_manifest(Path(asked.restore)).at.generation == asked.generation
-            )
-            start = cuts.restore(Path(asked.restore), asked.index, len(asked.addresses), same_leases=same)
+        start = self._restored(asked) if asked.restore else None
         self._meet(asked)
         term = Term(asked, start)
         leads = asked.index == 0 and asked.mode.kind == "sync"
         return Running(term, Cutter(term), Lead(term, lambda: self._peers) if leads else None)
+
+    def _restored(self, asked: say.Arrange) -> Start:
+        if asked.manifest is not None:
+            return self._neighbours.restore(asked, asked.manifest)
+        folder = Path(asked.restore)
+        same = cuts.goes_on(asked, cuts.read_manifest(folder))
+        return cuts.restore(folder, asked.index, len(asked.addresses), same_leases=same)
 
     def _end(self) -> None:
         """Of the present term; its calls are refused from here on."""

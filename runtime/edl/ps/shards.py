@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from edl.errors import SpecError
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
@@ -31,7 +32,7 @@ from edl.ps.term import TermCopy
 
 _KEY = "edl"
 _BY_CODE = {code: np.dtype(name) for name, code in DTYPES.items()}
-_PIECE = 16 << 20  # bytes that are written at once
+PIECE = 16 << 20  # bytes that are written, or sent, at once
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -57,12 +58,12 @@ class _Entry(msgspec.Struct):
 def write(folder: Path, copied: TermCopy) -> Shard:
     """Write the file, and say what it is. OSError: it cannot be."""
     index = copied.arranged.index
-    path = folder / f"server-{index}.safetensors"
+    path = folder / name_of(index)
     partial = folder / f"{path.name}.{secrets.token_hex(4)}.partial"
     crc = size = 0
     try:
         with partial.open("wb") as file:
-            for piece in _pieces(copied):
+            for piece in pieces(copied):
                 crc, size = zlib.crc32(piece, crc), size + len(piece)
                 file.write(piece)
             file.flush()
@@ -73,7 +74,12 @@ def write(folder: Path, copied: TermCopy) -> Shard:
     return Shard(index, path.name, size, crc)
 
 
-def _pieces(copied: TermCopy) -> Iterator[bytes | memoryview]:
+def name_of(index: int) -> str:
+    """The name of a server's file."""
+    return f"server-{index}.safetensors"
+
+
+def pieces(copied: TermCopy) -> Iterator[bytes | memoryview]:
     """The bytes of the file, in pieces."""
     arrays = _arrays(copied)
     kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
@@ -82,7 +88,7 @@ def _pieces(copied: TermCopy) -> Iterator[bytes | memoryview]:
     for name in starts:
         if arrays[name].size:
             data = memoryview(arrays[name]).cast("B")
-            yield from (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
+            yield from (data[start : start + PIECE] for start in range(0, len(data), PIECE))
 
 
 def _header(copied: TermCopy) -> Header:
@@ -109,12 +115,23 @@ def _arrays(copied: TermCopy) -> dict[str, Any]:
     }
 
 
-class ShardFile:
-    """An open file of a cut; its arrays are views of the file. SpecError: it is damaged, or of another version."""
+def opened(path: Path, shard: Shard) -> ShardFile:
+    """The file of that name. SpecError: as of a ShardFile."""
+    try:
+        raw = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as error:  # the latter of an empty file
+        raise _unreadable(path, error) from None
+    return ShardFile(path, raw, shard)
 
-    def __init__(self, path: Path, shard: Shard) -> None:
+
+class ShardFile:
+    """A file of a cut, from its bytes; its arrays are views of them. SpecError: it is damaged, or of another version.
+
+    path: what errors call it.
+    """
+
+    def __init__(self, path: Path, raw: npt.NDArray[np.uint8], shard: Shard) -> None:
         try:
-            raw = np.memmap(path, np.uint8, "r")
             length = int.from_bytes(raw[:8].tobytes(), "little")
             if len(raw) != shard.bytes or zlib.crc32(raw.data) != shard.crc:
                 raise ValueError("it is not what was written")
@@ -124,8 +141,8 @@ class ShardFile:
             metadata = msgspec.json.decode(entries.pop("__metadata__"), type=dict[str, str])
             self.header = msgspec.json.decode(metadata[_KEY], type=Header)
             self._arrays = {name: _array(raw[8 + length :], entry) for name, entry in entries.items()}
-        except (OSError, KeyError, ValueError, msgspec.MsgspecError) as error:
-            raise SpecError(f"the checkpoint file {path} cannot be read: {error}") from None
+        except (KeyError, ValueError, msgspec.MsgspecError) as error:
+            raise _unreadable(path, error) from None
 
     def flat(self) -> FlatCopy:
         return FlatCopy(self._arrays["flat"], self.header.flat_steps)
@@ -149,6 +166,10 @@ class ShardFile:
 
     def states(self) -> dict[str, Floats]:
         return {name: np.array(self._arrays[f"state.{i}"]) for i, name in enumerate(self.header.states)}
+
+
+def _unreadable(path: Path, error: Exception) -> SpecError:
+    return SpecError(f"the checkpoint file {path} cannot be read: {error}")
 
 
 def _array(data: Any, raw: msgspec.Raw) -> Any:

@@ -23,7 +23,7 @@ from edl.errors import SpecError
 Array = npt.NDArray[Any]
 S = TypeVar("S", bound=msgspec.Struct)
 
-_DTYPES: dict[str, np.dtype[Any]] = {"f4": np.dtype("<f4"), "i8": np.dtype("<i8"), "f8": np.dtype("<f8")}
+_DTYPES: dict[str, np.dtype[Any]] = {code: np.dtype(f"<{code}") for code in ("f4", "i8", "f8", "u1")}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _ALIGNED = 8
 _LENGTH = 4

@@ -118,11 +118,13 @@ class Checkpoints(Struct, frozen=True):
     """When a job of several processes writes down where it is, and how often that is kept.
 
     steps: after so many optimizer steps, 0: not. secs: after so many seconds, 0: not. keep: the last ones, 0: all.
+    copies: of parameter servers, as files of the job, or in the memory of two servers each, the last two of them.
     """
 
     steps: int = 0
     secs: float = 30.0
     keep: int = 3
+    copies: Literal["files", "neighbours"] = "files"
 
 
 class Evaluation(Struct, frozen=True):

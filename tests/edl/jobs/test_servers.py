@@ -100,6 +100,19 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
     assert generations == ({1} if mode == "async" else {1, 2})
 
 
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode: str) -> None:
+    when = Checkpoints(steps=20, secs=0, copies="neighbours")
+    subject = job(mode, "ps-1/0 while keeping a copy 3", "master/1 after durable 8", servers=3, when=when)
+    outcome = subject.run()
+    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 2), subject.logs()
+    assert outcome.loss is not None
+    assert outcome.loss < 1.0
+    assert ("; it goes on from the checkpoint" if mode == "async" else "goes on from step") in notes(subject)
+    assert "begins anew" not in notes(subject)
+    assert not list(subject.folder.checkpoints.glob("*"))
+
+
 def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     subject = job("async", "ps-0/0 while writing a shard 3")
     outcome = subject.run()

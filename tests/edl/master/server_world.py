@@ -11,17 +11,20 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
-from edl.master.cuts import Cuts
+from edl.master.cuts import Cuts, Taking
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.servers import Answer, Call, Servers
+from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
     Cut,
     CutTaken,
     Figures,
+    Manifest,
     Mode,
     Progress,
     Revoke,
@@ -62,6 +65,7 @@ class Server:
         self.progress: dict[int, Progress] = {}
         self.void: set[int] = set()
         self.written: dict[str, Shard] = {}
+        self.memory: set[tuple[str, int]] = set()  # cuts, and whose shards of them
 
     @property
     def at(self) -> tuple[int, int]:
@@ -74,6 +78,7 @@ class Saved:
     def __init__(self, servers: list[Server]) -> None:
         self.rows = [Counter(server.rows) for server in servers]
         self.step = servers[0].step
+        self.servers = list(servers)
         self.writing = list(servers)
         self.complete = False
 
@@ -88,15 +93,24 @@ class Worker:
 
 
 class World:
-    """A job of two epochs. deaths: of servers, too."""
+    """A job of two epochs. deaths: of servers, too. copies: see `edl.spec.Checkpoints`."""
 
     def __init__(
-        self, seed: int, plan: Plan, mode: Mode, *, servers: int, workers: int, deaths: bool
+        self,
+        seed: int,
+        plan: Plan,
+        mode: Mode,
+        *,
+        servers: int,
+        workers: int,
+        deaths: bool,
+        copies: Literal["files", "neighbours"],
     ) -> None:
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
         self.mode = mode
         self.deaths = deaths
+        self.copies = copies
         self.keep = self.random.choice([0, 1, 3])
         self.now = 0.0
         self.durable = b""
@@ -113,7 +127,8 @@ class World:
 
     def start(self, kept: Kept | None) -> None:
         self.master = Leases(self.plan, kept, served=True, lease_secs=LEASE, note=self.notes.append)
-        when = Checkpoints(steps=self.random.choice([0, 5]), secs=20.0, keep=self.keep)
+        steps = self.random.choice([0, 5])
+        when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
         count = len(self.machines)
         self.servers = Servers(self.master, self.mode, count, Cuts(self.master, when, count), FOLDER)
         self.write()
@@ -145,20 +160,22 @@ class World:
         self.master.tick(self.now)
         self.servers.tick(self.now)
         for call in self.servers.calls(self.now):
-            if isinstance(call.header, Arrange):
+            if isinstance(call.header, Arrange | Cut):
                 self.write()
             self.calls.append(call)
         if taking := self.servers.cuts.to_complete():
             self.cuts[taking.name].complete = True
             if self.random.random() < 0.1:
                 self.restart()
-            elif self.servers.cuts.completed(taking):
+            elif self.servers.cuts.completed(taking, manifest(taking, self.mode)):
                 self.write()
                 if self.random.random() < 0.1:
                     self.restart()
                 self.remove_others()
 
     def remove_others(self) -> None:
+        if self.copies == "neighbours":
+            return
         complete = [name for name, cut in self.cuts.items() if cut.complete]
         stay = self.servers.cuts.kept(complete)
         self.cuts = {name: cut for name, cut in self.cuts.items() if name in stay}
@@ -210,14 +227,34 @@ class World:
             if header.restore:
                 saved = self.cuts[Path(header.restore).name]  # it is there
                 assert saved.complete
+                if header.manifest and not self.fetch(machine, header):
+                    return None
                 machine.rows, machine.step = Counter(saved.rows[index]), saved.step
         machine.arranged = header
         return Arranged(Version(*machine.at, machine.step), machine.open, machine.open)
+
+    def fetch(self, machine: Server, header: Arrange) -> bool:
+        """What a server is to hold of a cut, from the servers beside it; whether they answer. They have it."""
+        count = len(self.machines)
+        own, before = header.index, (header.index - 1) % count
+        for index, holder in ((own, (own + 1) % count), (before, before)):
+            shard = (header.restore, index)
+            if shard not in machine.memory:
+                other = self.machines[holder]
+                if not other.alive or other.address != header.addresses[holder]:
+                    return False
+                assert shard in other.memory
+                machine.memory.add(shard)
+        return True
 
     def cut(self, machine: Server, header: Cut) -> Answer | None:
         if not self.together or machine.at[0] != header.generation or not machine.open:
             return None
         self.cuts[Path(header.folder).name] = Saved(self.machines)
+        for each in self.machines if header.memory else ():
+            each.memory = {
+                shard for shard in each.memory if shard[0] >= header.folder or shard[0] in header.kept
+            }
         return CutTaken(Version(*machine.at, machine.step), tuple(machine.progress.values()))
 
     @property
@@ -238,9 +275,16 @@ class World:
         for name, saved in self.cuts.items():
             for machine in list(saved.writing):
                 if machine.alive and self.random.random() < 0.5:
-                    saved.writing.remove(machine)
                     index = int(machine.name[3:])
-                    machine.written[str(FOLDER / name)] = Shard(index, f"server-{index}.safetensors")
+                    folder = str(FOLDER / name)
+                    if self.copies == "neighbours":
+                        folder, after = name, saved.servers[(index + 1) % len(saved.servers)]
+                        if not after.alive:
+                            continue
+                        machine.memory.add((name, index))
+                        after.memory.add((name, index))
+                    saved.writing.remove(machine)
+                    machine.written[folder] = Shard(index, f"server-{index}.safetensors")
 
     # Workers ------------------------------------------------------------------------------------------------
 
@@ -325,7 +369,8 @@ class World:
     # Instances ----------------------------------------------------------------------------------------------
 
     def kill_server(self) -> None:
-        if self.deaths:
+        spared = self.copies == "neighbours" and self.master.kept.cut is None  # so that there is one to lose
+        if self.deaths and not spared:
             machine = self.random.choice(self.machines)
             if machine.alive:
                 machine.alive = False
@@ -366,7 +411,7 @@ class World:
             self.write: 3,
             self.start_server: 12,
             partial(self.kill_worker, worker): 2,
-            self.kill_server: 2,
+            self.kill_server: 2 if self.copies == "files" else 8,
             self.restart: 2,
             partial(self.drain, worker): 2,
             partial(self.raise_error, worker): 1,
@@ -396,10 +441,21 @@ class World:
         raise AssertionError("the job does not end")
 
 
+def manifest(taking: Taking, mode: Mode) -> Manifest:
+    return manifest_of(taking.name, taking.version, mode, [*taking.shards.values()])
+
+
 def run(
-    seed: int, plan: Plan, mode: Mode, *, servers: int = 2, workers: int = 3, deaths: bool = True
+    seed: int,
+    plan: Plan,
+    mode: Mode,
+    *,
+    servers: int = 2,
+    workers: int = 3,
+    deaths: bool = True,
+    copies: Literal["files", "neighbours"] = "files",
 ) -> World:
-    world = World(seed, plan, mode, servers=servers, workers=workers, deaths=deaths)
+    world = World(seed, plan, mode, servers=servers, workers=workers, deaths=deaths, copies=copies)
     for _ in range(600):
         if world.master.finished:
             break

@@ -10,6 +10,7 @@ from edl.master.cuts import Cuts
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.servers import Answer, Call, Servers
+from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
@@ -134,7 +135,8 @@ class Stage:
         self.talk(0.5)
         taking = self.cuts.to_complete()
         assert taking is not None
-        assert self.cuts.completed(taking)
+        shards = [*taking.shards.values()]
+        assert self.cuts.completed(taking, manifest_of(taking.name, taking.version, self.mode, shards))
         return taking.name
 
     def said(self, kind: type) -> list[Call]:

@@ -52,6 +52,21 @@ def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: 
 
 
 @pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_a_cut_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, block: int) -> None:
+    notes: list[str] = []
+    for seed in range(100 * block, 100 * block + 100):
+        world = run(seed, PLAN, Mode(mode), servers=3, copies="neighbours")  # type: ignore[arg-type]
+        check_the_job(world)
+        notes += world.notes
+        if mode == "sync":
+            assert all(pieces(world, server) == every_piece_once() for server in range(3))
+    said = "\n".join(notes)
+    assert "and with it the checkpoint in memory" in said
+    assert "goes on from" in said
+
+
+@pytest.mark.parametrize("block", range(3))
 def test_in_async_workers_and_masters_that_die_cost_no_gradient(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         world = run(seed, PLAN, Mode("async"), deaths=False)

@@ -9,7 +9,7 @@ from edl.errors import SpecError
 from edl.master.crew import SILENT_LEASES
 from edl.ps.messages import Arrange, Cut, Mode, Revoke
 from edl.rpc.channel import AwayError
-from edl.spec import Training
+from edl.spec import Checkpoints, Training
 from edl.tasks.exchange import Flag
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
@@ -18,6 +18,7 @@ from edl.worker.mailbox import Mailbox
 from tests.edl.master.stage import FOLDER, LEASE, Stage
 
 ASYNC, SYNC = Mode("async"), Mode("sync")
+MEMORY = Checkpoints(secs=10.0, copies="neighbours")
 
 
 def ready(stage: Stage) -> bool:
@@ -132,6 +133,86 @@ def test_without_a_cut_training_begins_anew() -> None:
     assert [call.header.restore for call in stage.said(Arrange)][-2:] == ["", ""]  # type: ignore[union-attr]
     assert stage.leases.kept.generation == 2
     assert stage.notes == ["ps-1 was killed", "training begins anew"]
+
+
+def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_in_memory() -> None:
+    stage = Stage(ASYNC, 3, MEMORY)
+    stage.open()
+    [call] = stage.said(Cut)
+    assert call.header == Cut(1, "000001-000001", memory=True)
+    stage.complete()
+    stage.said(Arrange)
+    stage.restart()  # the ledger has it
+    for lost in (1, 2, 0):  # each has its copies again before the next one is lost
+        stage.lose(lost)
+        stage.register(lost, 1)
+        stage.talk()
+        order = stage.said(Arrange)[-1].header
+        assert isinstance(order, Arrange)
+        assert order.restore == "000001-000001"
+        assert order.manifest is not None
+        assert [shard.index for shard in order.manifest.shards] == [0, 1, 2]
+        assert stage.leases.kept.generation == 1
+    assert ready(stage)
+
+
+@pytest.mark.parametrize("mode", [ASYNC, SYNC])
+def test_when_two_neighbours_are_lost_their_cut_is_none_and_training_begins_anew(mode: Mode) -> None:
+    stage = Stage(mode, 3, MEMORY)
+    stage.open()
+    stage.complete()
+    stage.lose(2)
+    assert stage.leases.kept.cut is not None
+    stage.register(2, 1)
+    stage.lose(0)  # before 2 got anything back
+    assert stage.leases.kept.cut is None
+    assert stage.notes[-2:] == [
+        "ps-0 was killed, and with it the checkpoint in memory",
+        "training begins anew",
+    ]
+    stage.register(0, 1)
+    stage.talk()
+    orders = [call.header for call in stage.said(Arrange)][-3:]
+    generation = stage.leases.kept.generation
+    assert generation == (2 if mode is ASYNC else 3)
+    assert {(order.generation, order.restore) for order in orders if isinstance(order, Arrange)} == {
+        (generation, "")
+    }
+
+
+def test_what_nobody_has_in_memory_any_more_is_begun_anew_and_fails_no_job() -> None:
+    stage = Stage(ASYNC, 2, MEMORY)
+    stage.open()
+    stage.complete()
+    stage.lose(1)
+    stage.register(1, 1)
+    stage.refuse(SpecError("it is not in memory"))
+    assert not stage.leases.finished
+    assert stage.leases.kept.cut is None
+    stage.talk(1.0)
+    assert ready(stage)
+    assert stage.leases.kept.generation == 2
+
+
+def test_one_server_has_no_neighbour_and_says_so() -> None:
+    stage = Stage(ASYNC, 1, MEMORY)
+    stage.open()
+    stage.step += 100
+    stage.talk(100.0)
+    assert not stage.said(Cut)
+    assert stage.notes == [
+        "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
+    ]
+
+
+def test_the_cut_that_the_ledger_has_stays_in_memory_while_the_next_is_taken() -> None:
+    stage = Stage(ASYNC, 2, MEMORY)
+    stage.open()
+    stage.complete()
+    stage.step += 1
+    stage.talk(11.0)
+    call = stage.said(Cut)[-1]
+    assert call.header == Cut(1, "000001-000002", memory=True, kept=("000001-000001",))
 
 
 def test_a_server_that_held_nothing_yet_is_only_replaced() -> None:

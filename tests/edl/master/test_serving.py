@@ -161,6 +161,28 @@ def test_a6_a_replaced_server_is_restored_from_the_last_cut(
     run(work())
 
 
+def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
+    machines: serving.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path, Checkpoints(secs=0.0, copies="neighbours")) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: any(kept.cut for kept in subject.ledger.written))
+            before = await asyncio.to_thread(machines.pull, MODEL, {})
+            await asyncio.to_thread(train, machines, 100, 1)
+            await asyncio.to_thread(machines.replace, 1)
+            await subject.seat(machines)
+            after = await asyncio.to_thread(machines.pull, MODEL, {})
+        assert subject.leases.kept.generation == 1
+        moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
+        assert moved == {"kernel"}  # which server 0 has
+        assert not list(tmp_path.iterdir())
+
+    run(work())
+
+
 def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_another(
     machines: serving.Servers, tmp_path: Path
 ) -> None:

@@ -76,10 +76,16 @@ class Servers:
     def call(self, index: int, header: Any, kind: Any, arrays: Sequence[np.ndarray] = ()) -> tuple[Any, Any]:
         return self.channels[index].call(header, arrays, kind, SECONDS)
 
-    def arrange(self, mode: say.Mode = ASYNC, restore: str = "", lives: Sequence[int] = ()) -> None:
+    def arrange(
+        self,
+        mode: say.Mode = ASYNC,
+        restore: str = "",
+        lives: Sequence[int] = (),
+        manifest: say.Manifest | None = None,
+    ) -> None:
         for index in range(len(self.servers)):
             life = lives[index] if lives else 0
-            order = say.Arrange(index, self.generation, life, self.addresses, mode, restore)
+            order = say.Arrange(index, self.generation, life, self.addresses, mode, restore, manifest)
             self.call(index, order, say.Arranged)
 
     def define(self, model: say.Definition) -> None:

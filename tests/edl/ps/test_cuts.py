@@ -232,7 +232,9 @@ def test_files_of_different_models_are_no_cut(made: Path, tmp_path: Path) -> Non
         cut(running, other)
     manifest, theirs = cuts.read_manifest(made), cuts.read_manifest(other)
     (other / "server-1.safetensors").replace(made / "server-1.safetensors")
-    cuts.write_manifest(made, manifest.at, ASYNC, [manifest.shards[0], theirs.shards[1]])
+    cuts.write_manifest(
+        made, cuts.manifest_of("made", manifest.at, ASYNC, [manifest.shards[0], theirs.shards[1]])
+    )
     with pytest.raises(SpecError, match="different models"):
         cuts.read_weights(made)
 
@@ -252,8 +254,13 @@ def test_a_server_that_cannot_restore_says_why(made: Path) -> None:
 def checkpoints(tmp_path: Path) -> Path:
     for number in range(5):
         (tmp_path / f"{number}").mkdir()
-        cuts.write_manifest(tmp_path / f"{number}", say.Version(0, 0, number), ASYNC, [say.Shard(0, "f")])
-    cuts.write_manifest(_made(tmp_path / "best-1"), say.Version(), ASYNC, [say.Shard(0, "f")])
+        cuts.write_manifest(
+            tmp_path / f"{number}",
+            cuts.manifest_of("", say.Version(0, 0, number), ASYNC, [say.Shard(0, "f")]),
+        )
+    cuts.write_manifest(
+        _made(tmp_path / "best-1"), cuts.manifest_of("", say.Version(), ASYNC, [say.Shard(0, "f")])
+    )
     _made(tmp_path / "half")
     return tmp_path
 

@@ -1,0 +1,133 @@
+"""Cuts in memory of servers in processes of their own, one of which is killed."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edl.cluster.folder import ClusterFolder
+from edl.ps import cuts
+from edl.ps import messages as say
+from edl.ps.channel import ServerChannel
+from edl.ps.place import Placement
+from tests.edl.instance.test_server import Master, master, running
+from tests.edl.ps.serving import ADAM, SECONDS, definition, first_values
+
+__all__ = ["master"]  # a fixture
+MODEL = definition(ADAM, state=())
+IDS = np.arange(7)
+ROWS = [IDS, np.ones((7, 2), np.float32)]
+
+
+class Processes:
+    """Three servers. generation, lives: as they are arranged next."""
+
+    def __init__(self, master: Master, job: Path, mode: say.Mode) -> None:
+        self._master = master
+        self._job = job
+        self.mode = mode
+        self.generation = 0
+        self.lives = [0, 0, 0]
+        self._stack = ExitStack()
+        started = [self._start() for _ in range(3)]
+        self.processes = [process for process, _ in started]
+        self.addresses = [address for _, address in started]
+
+    def _start(self) -> tuple[subprocess.Popen[bytes], str]:
+        process = self._stack.enter_context(running(self._job))
+        return process, self._master.heard.get(timeout=SECONDS).address
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def call(self, index: int, header: Any, kind: Any, arrays: Sequence[np.ndarray] = ()) -> tuple[Any, Any]:
+        with ServerChannel(self.addresses[index], ClusterFolder(self._job).token()) as channel:
+            return channel.call(header, arrays, kind, SECONDS)
+
+    def arrange(self, restore: str = "", manifest: say.Manifest | None = None) -> None:
+        for index, life in enumerate(self.lives):
+            header = say.Arrange(
+                index, self.generation, life, tuple(self.addresses), self.mode, restore, manifest
+            )
+            self.call(index, header, say.Arranged)
+
+    def open(self) -> None:
+        placement = Placement(MODEL.dense, 3)
+        for index in range(3):
+            values = [placement.flat(first_values(), index)]
+            self.call(index, say.Define(0, MODEL), say.Defined, values)
+            self.call(index, say.Open(0), say.Done)
+
+    def kill(self, index: int) -> None:
+        self.processes[index].kill()
+        self.processes[index].wait(SECONDS)
+        self.processes[index], self.addresses[index] = self._start()
+        self.lives[index] += 1
+
+    def step(self, sequence: int) -> None:
+        ticket = 0
+        version = self.call(0, say.Status(), say.Figures)[0].version
+        if self.mode.kind == "sync":
+            ask = say.Ticket(self.generation, "worker-0", 0, 1, version, SECONDS)
+            ticket = self.call(0, ask, say.Ticketed)[0].ticket
+        placement = Placement(MODEL.dense, 3)
+        for index in range(3):
+            push = say.Push(self.generation, "worker-0", 0, sequence, 0.1, 10, ("users",), ticket=ticket)
+            flat = np.ones_like(placement.flat(first_values(), index))
+            self.call(index, push, say.Pushed, [flat, *ROWS])
+        if ticket:
+            self.call(0, say.Land(self.generation, ticket), say.Landed)
+            wait = say.Pull(self.generation, at_least=version.step + 1, wait_secs=SECONDS)
+            self.call(0, wait, say.Pulled)
+
+    def cut(self) -> say.Manifest:
+        taken, _ = self.call(0, say.Cut(self.generation, "1", memory=True), say.CutTaken)
+        found = []
+        for index in range(3):
+            while "1" not in (figures := self.call(index, say.Status(), say.Figures)[0]).written:
+                pass
+            found.append(figures.written["1"])
+        return cuts.manifest_of("1", taken.version, self.mode, found)
+
+    def pulled(self) -> list[np.ndarray]:
+        pull = say.Pull(self.generation, ("users",), dense=True)
+        return [array for index in range(3) for array in self.call(index, pull, say.Pulled, [IDS])[1]]
+
+
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_a_killed_servers_successor_has_its_rows_slots_and_memory_of_pushes(
+    kind: str, master: Master, tmp_path: Path
+) -> None:
+    servers = Processes(master, tmp_path, say.Mode(kind, 1))  # type: ignore[arg-type]
+    try:
+        servers.arrange()
+        servers.open()
+        servers.step(1)
+        manifest = servers.cut()
+        before = servers.pulled()
+        servers.step(2)
+        after = servers.pulled()
+        servers.kill(1)
+        servers.generation += kind == "sync"
+        servers.arrange("1", manifest)
+        back = servers.pulled()
+        if kind == "async":  # it alone has gone back
+            servers.step(2)
+        else:
+            for one, other in zip(back, before, strict=True):
+                np.testing.assert_array_equal(one, other)
+            servers.step(2)
+        again = servers.pulled()
+    finally:
+        servers.close()
+    for index, (one, other) in enumerate(zip(back, before, strict=True)):
+        if index in (2, 3):  # of server 1: parameters and rows
+            np.testing.assert_array_equal(one, other)
+    for one, other in zip(again, after, strict=True):  # the others know the push, and its slots are back
+        np.testing.assert_array_equal(one, other)
