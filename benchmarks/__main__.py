@@ -27,6 +27,7 @@ from benchmarks import (
     servers,
     serving,
     steps,
+    traffic,
     training,
 )
 from benchmarks.table import Row, show
@@ -46,6 +47,7 @@ CASES = {
     "steps": steps.measure,
     "flights": flights.measure,
     "modes": modes.measure,
+    "traffic": traffic.measure,
     "replacing": replacing.measure,
 }
 

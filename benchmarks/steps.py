@@ -30,7 +30,7 @@ from edl.program import Program, read_spec
 from edl.ps import messages as say
 from edl.spec import Cluster
 from edl.tasks.exchange import Servers
-from edl.tasks.task import Report, Task
+from edl.tasks.task import Report, Task, TaskType
 from edl.worker.blocks import Blocks
 from edl.worker.modes import on_servers
 
@@ -72,6 +72,9 @@ class _Place:
 
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
         return self.servers if self.servers.number > after else None
+
+    def over(self, kind: TaskType) -> bool:
+        return False
 
 
 def _worker(job: JobFolder, rounds: int, steps: int) -> None:

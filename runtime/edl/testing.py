@@ -35,11 +35,12 @@ _ORDER = re.compile(r"([a-z0-9-]+)/(\d+) ([a-z ]+?) (\d+)")
 
 
 class Point(NamedTuple):
-    """Where: before or after a call of the method, found by `owner()`."""
+    """Where: before or after a call of the method, found by `owner()`. counts: which calls, by their arguments."""
 
     owner: Callable[[], Any]
     method: str
     when: Literal["before", "after"]
+    counts: Callable[..., bool] = lambda *arguments: True
 
 
 def _remote() -> Any:
@@ -72,6 +73,16 @@ def _checkpointer() -> Any:
     return Checkpointer
 
 
+def _calls() -> Any:
+    from edl.worker.servers import ParameterServers
+
+    return ParameterServers
+
+
+def _second_push(servers: Any, server: int, request: Any) -> bool:
+    return server == 1 and type(request.header).__name__ == "Push"
+
+
 def _server() -> Any:
     from edl.ps.server import Server
 
@@ -98,6 +109,7 @@ POINTS = {
     "before report": Point(_remote, "report", "before"),
     "after report": Point(_remote, "report", "after"),
     "while writing a cut": Point(_checkpointer, "_write", "before"),
+    "between two pushes": Point(_calls, "send", "before", _second_push),
     "in a push": Point(_server, "_push", "before"),
     "after a push": Point(_server, "_push", "after"),
     "in a round": Point(_server, "_commit", "before"),
@@ -180,7 +192,7 @@ def install(name: str, number: int) -> None:
         _watch(note)
     for point, times in _orders(name, number):
         owner = point.owner()
-        setattr(owner, point.method, _dying(getattr(owner, point.method), point.when, times, note))
+        setattr(owner, point.method, _dying(getattr(owner, point.method), point, times, note))
 
 
 def _orders(name: str, number: int) -> Iterator[tuple[Point, int]]:
@@ -192,7 +204,7 @@ def _orders(name: str, number: int) -> Iterator[tuple[Point, int]]:
             yield POINTS[found[3]], int(found[4])
 
 
-def _dying(method: Callable[..., Any], when: str, times: int, note: Note) -> Callable[..., Any]:
+def _dying(method: Callable[..., Any], point: Point, times: int, note: Note) -> Callable[..., Any]:
     left = times
 
     def die() -> None:
@@ -202,11 +214,12 @@ def _dying(method: Callable[..., Any], when: str, times: int, note: Note) -> Cal
     @functools.wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal left
-        left -= 1
-        if left == 0 and when == "before":
+        counted = point.counts(*arguments)
+        left -= counted
+        if counted and left == 0 and point.when == "before":
             die()
         result = method(*arguments, **named)
-        if left == 0:
+        if counted and left == 0:
             die()
         return result
 

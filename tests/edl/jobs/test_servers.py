@@ -33,9 +33,12 @@ STEPS = {
 OFTEN = Checkpoints(steps=20, secs=0)
 
 
-def job(mode: str, *orders: str, workers: int = 1, servers: int = 2, when: Checkpoints = OFTEN) -> Job:
-    waits = workers if mode == "sync" else 0
-    cluster = Cluster(workers, servers, mode, grads_to_wait=waits)  # type: ignore[arg-type]
+def job(
+    mode: str, *orders: str, workers: int = 1, servers: int = 2, when: Checkpoints = OFTEN, **more: Any
+) -> Job:
+    """more: of its `Cluster`."""
+    waits = {"grads_to_wait": workers} if mode == "sync" else {}
+    cluster = Cluster(workers, servers, mode, **{**waits, **more})  # type: ignore[arg-type]
     how = kill(*orders, master_arguments=("--lease-secs", "2"))
     spec: dict[str, Any] = {"cluster": cluster, "checkpoints": when}
     return Job(table(ROWS), epochs=EPOCHS, batch_size=BATCH[mode], how=how, spec=spec)
@@ -152,6 +155,24 @@ def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str)
     outcome = subject.run()
     assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS[mode]), subject.logs()
     assert tally(subject).relaunches == 2
+
+
+def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_gradient() -> None:
+    subject = job("sync", "worker-1/0 between two pushes 12", workers=3, grads_to_wait=2)
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["sync"]), subject.logs()
+    assert tally(subject).relaunches == 1
+    assert outcome.loss is not None
+    assert outcome.loss < 1.0
+
+
+def test_a10_local_steps_train_every_row_once() -> None:
+    subject = job("async", "worker-0/0 before report 3", workers=2, local_steps=4)
+    outcome = subject.run()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert tally(subject).relaunches == 1
+    assert outcome.loss is not None
+    assert outcome.loss < 1.0
 
 
 @pytest.mark.parametrize("mode", ["async", "sync"])

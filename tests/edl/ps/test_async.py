@@ -19,7 +19,7 @@ def gradients() -> dict[str, np.ndarray]:
     return {name: np.ones_like(value) for name, value in first_values().items()}
 
 
-def test_a_push_that_is_repeated_is_applied_once() -> None:
+def test_a23_a_push_that_is_repeated_is_applied_once() -> None:
     with trained(2, MODEL) as servers:
         for _ in range(3):
             answers = servers.push(MODEL, gradients(), ROWS, sequence=1)

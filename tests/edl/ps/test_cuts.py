@@ -60,7 +60,7 @@ def made(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("optimizer", [ADAM, MOMENTUM, ADAGRAD], ids=["adam", "momentum", "adagrad"])
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (3, 1), (2, 3), (2, 2)])
-def test_training_goes_on_with_another_number_of_servers(
+def test_a14_training_goes_on_with_another_number_of_servers(
     before: int, after: int, optimizer: Optimizer, tmp_path: Path
 ) -> None:
     model = definition(optimizer)

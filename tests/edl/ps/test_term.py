@@ -178,7 +178,7 @@ ACTIONS: Sequence[str] = ("ask", "push", "push", "push_again", "land", "die", "f
     st.integers(1, 3),
     st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2)), min_size=20, max_size=80),
 )
-def test_every_schedule_ends_in_the_weights_of_its_rounds(
+def test_a9_every_schedule_ends_in_the_weights_of_its_rounds(
     size: int, workers: int, actions: list[tuple[str, int]]
 ) -> None:
     world = World(size, workers)

@@ -23,7 +23,7 @@ def figures(servers: Servers) -> list[Any]:
 
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 @pytest.mark.parametrize("local_steps", [1, 4])
-def test_training_learns_and_is_settled_when_pushes_are_answered(
+def test_a10_training_learns_and_is_settled_when_pushes_are_answered(
     tmp_path: Path, framework: str, local_steps: int
 ) -> None:
     with arranged(2) as (servers, place):
@@ -101,7 +101,7 @@ def test_a_push_of_local_steps_is_as_many_steps_to_a_schedule(tmp_path: Path) ->
     assert asked == list(range(16))
 
 
-def test_a_push_whose_answer_is_lost_is_repeated_and_applied_once(
+def test_a23_a_push_whose_answer_is_lost_is_repeated_and_applied_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = subject(tmp_path, "torch")

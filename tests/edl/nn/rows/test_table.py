@@ -36,14 +36,14 @@ def test_a_first_value_depends_on_seed_and_name_and_id() -> None:
         assert all(not np.isin(one, other).any() for other in rows[:i])
 
 
-def test_uniform_rows_fill_their_range() -> None:
+def test_a16_uniform_rows_fill_their_range() -> None:
     values = table(16, scale=0.5).read(np.arange(20_000)).astype(np.float64)
     assert -0.5 <= values.min() < -0.4999 and 0.4999 < values.max() < 0.5
     assert abs(values.mean()) < 0.003
     assert values.std() == pytest.approx(0.5 / np.sqrt(3), rel=0.01)
 
 
-def test_normal_rows_have_their_deviation() -> None:
+def test_a16_normal_rows_have_their_deviation() -> None:
     values = table(16, initial="normal", scale=2.0).read(np.arange(20_000)).astype(np.float64)
     assert abs(values.mean()) < 0.02
     assert values.std() == pytest.approx(2.0, rel=0.01)
