@@ -13,6 +13,7 @@ import shutil
 import statistics
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 
@@ -21,6 +22,7 @@ from benchmarks.jobs import job_of
 from benchmarks.table import Row
 from edl.cluster.client import SupervisedJob
 from edl.data import jobs
+from edl.nn.rows.compiled import FOLDER
 from edl.program import read_spec
 from edl.spec import Checkpoints, Cluster, Rows, Training, to_json
 from edl.testing import read_moments
@@ -67,7 +69,8 @@ def _replaced(made: Path, environment: dict[str, str]) -> float:
         checkpoints=Checkpoints(steps=50, secs=0),
     )
     (job.program / "job.json").write_bytes(to_json(spec))
-    with tempfile.TemporaryDirectory() as moments:
+    with tempfile.TemporaryDirectory() as moments, mock.patch.dict(os.environ):
+        os.environ.pop(FOLDER, None)  # this process may have set it
         how = kill(KILLED, moments=Path(moments))
         how = msgspec.structs.replace(how, environment={**how.environment, **environment})
         with SupervisedJob.start(job, how) as running:
