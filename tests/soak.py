@@ -19,7 +19,13 @@ from pathlib import Path
 from tests.edl.jobs import timed
 from tests.edl.jobs.distributed import table
 
-PLACES = ("tests/edl/master", "tests/edl/jobs", "tests/edl/cluster")
+PLACES = (
+    "tests/edl/master",
+    "tests/edl/jobs",
+    "tests/edl/cluster",
+    "tests/edl/ps",
+    "tests/edl/instance/test_neighbours.py",
+)
 ROOT = Path(__file__).parent.parent
 MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task
 GAP_RATIO, GAP_SHARE = (
