@@ -203,5 +203,5 @@ def test_a13_so_many_cuts_are_kept(keep: int) -> None:
 
     subject.run(look)
     look(None)
-    assert max(kept) == kept[-1]
+    assert max(kept) <= kept[-1] + 1  # the oldest goes when the newest is known
     assert kept[-1] == 3 if keep else kept[-1] > 3, subject.logs()
