@@ -84,12 +84,12 @@ def _worker(job: JobFolder, rounds: int, steps: int) -> None:
         _, reader = work.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * steps, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)
-        local = _created(program, rows)
+        local = created(program, rows)
         ways: dict[str, Callable[[], object]] = {"local": lambda: local.train(rows)}
         for count in (1, 2):
             for name, cluster in MODES.items():
                 addresses = stack.enter_context(started(count))
-                way = _on_servers(program, rows, addresses, cluster, job.path)
+                way = served(program, rows, addresses, cluster, job.path)
                 ways[f"{name}, servers: {count}"] = way
         found: dict[str, list[float]] = {name: [] for name in ways}
         for number in range(rounds + 1):
@@ -101,12 +101,12 @@ def _worker(job: JobFolder, rounds: int, steps: int) -> None:
     print(json.dumps(found))
 
 
-def _created(program: Program, rows: Minibatches) -> nn.Adapter:
+def created(program: Program, rows: Minibatches) -> nn.Adapter:
     few = rows._replace(size=2).minibatch(0)
     return nn.create(program, few.features, few.labels, seed=0)
 
 
-def _on_servers(
+def served(
     program: Program, rows: Minibatches, addresses: list[str], cluster: Cluster, folder: Path
 ) -> Callable[[], None]:
     """All steps, as one task."""
@@ -115,7 +115,7 @@ def _on_servers(
         for index, channel in enumerate(channels):
             channel.call(say.Arrange(index, 0, 0, tuple(addresses), mode, ""), (), say.Arranged, SECONDS)
     strategy = on_servers(
-        cluster, _created(program, rows), _Place(addresses), TOKEN, ("worker-0", 0),
+        cluster, created(program, rows), _Place(addresses), TOKEN, ("worker-0", 0),
         start=lambda: None, folder=folder, leaving=threading.Event(),
     )  # fmt: skip
 

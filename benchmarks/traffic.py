@@ -20,7 +20,7 @@ import sqlflow_edl
 from benchmarks import embeddings
 from benchmarks.jobs import job_of
 from benchmarks.servers import started
-from benchmarks.steps import SIZE, _created, _on_servers
+from benchmarks.steps import SIZE, created, served
 from benchmarks.table import Row
 from edl.data.jobs import JobFolder
 from edl.instance import work
@@ -102,7 +102,7 @@ def _worker(job: JobFolder) -> None:
         _, reader = work.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * STEPS, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)
-        tables = _created(program, rows).tables
+        tables = created(program, rows).tables
         for local_steps in LOCAL_STEPS:
             union = 0
             for first in range(0, STEPS * SIZE, local_steps * SIZE):
@@ -111,7 +111,7 @@ def _worker(job: JobFolder) -> None:
                     2 * len(ids) * (8 + 4 * tables.tables[name].spec.dim) for name, ids in need.ids.items()
                 )
             with started(2) as addresses:
-                train = _on_servers(program, rows, addresses, Cluster(1, 2, "async", local_steps), job.path)
+                train = served(program, rows, addresses, Cluster(1, 2, "async", local_steps), job.path)
                 train()  # what it takes to begin is not counted
                 with _counted() as counter:
                     train()

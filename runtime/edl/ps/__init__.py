@@ -10,6 +10,7 @@
     gate       many pushes at once, or one cut alone           book       workers and leases: what of them is in
     rounds     sync, without clock and threads                 lead       sync at work, on server 0 (peers)
     cutting    copies for cuts                                 cuts       cuts on disk (shards)
+    neighbours cuts in the memory of two servers each
 
 A server never imports a framework or the user's module: workers say what the model is (`messages.Definition`).
 """
