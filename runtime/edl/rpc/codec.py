@@ -6,7 +6,7 @@ from edl.metrics import dump, load
 from edl.metrics.states import State
 from edl.rpc import control_pb2 as pb
 from edl.tasks.encoding import decode, encode
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Servers, TellKind, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Ring, Seek, Servers, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
 
@@ -76,6 +76,8 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         seen_upto=request.seen_upto,
         servers=request.servers,
         number=request.number,
+        ring=request.ring,
+        seek=_seek_to(request.seek),
     )
 
 
@@ -90,6 +92,8 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.seen_upto,
         message.servers,
         message.number,
+        message.ring,
+        _seek_from(message),
     )
 
 
@@ -102,6 +106,7 @@ def answer_to(answer: Answer) -> pb.ExchangeResponse:
         seen_upto=answer.seen_upto,
         durable_upto=answer.durable_upto,
         servers=_servers_to(answer.servers),
+        ring=_ring_to(answer.ring),
     )
 
 
@@ -114,6 +119,7 @@ def answer_from(message: pb.ExchangeResponse) -> Answer:
         message.seen_upto,
         message.durable_upto,
         _servers_from(message),
+        _ring_from(message),
     )
 
 
@@ -162,6 +168,31 @@ def _servers_from(message: pb.ExchangeResponse | pb.Registration) -> Servers | N
         return None
     found = message.servers
     return Servers(found.number, found.generation, tuple(found.addresses), found.ready)
+
+
+def _seek_to(seek: Seek | None) -> pb.Seek | None:
+    if seek is None:
+        return None
+    return pb.Seek(address=seek.address, after=seek.after, without=seek.without)
+
+
+def _seek_from(message: pb.ExchangeRequest) -> Seek | None:
+    if not message.HasField("seek"):
+        return None
+    return Seek(message.seek.address, message.seek.after, tuple(message.seek.without))
+
+
+def _ring_to(ring: Ring | None) -> pb.Ring | None:
+    if ring is None:
+        return None
+    return pb.Ring(number=ring.number, members=ring.members, holders=ring.holders, address=ring.address)
+
+
+def _ring_from(message: pb.ExchangeResponse) -> Ring | None:
+    if not message.HasField("ring"):
+        return None
+    ring = message.ring
+    return Ring(ring.number, tuple(ring.members), ring.holders, ring.address)
 
 
 def _told_to(told: Told) -> pb.Report:

@@ -167,7 +167,7 @@ class Held(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
-    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number")
+    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number", "ring", "seek")
     class WantEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +186,8 @@ class ExchangeRequest(_message.Message):
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    RING_FIELD_NUMBER: _ClassVar[int]
+    SEEK_FIELD_NUMBER: _ClassVar[int]
     instance: str
     incarnation: int
     generation: int
@@ -197,10 +199,34 @@ class ExchangeRequest(_message.Message):
     seen_upto: int
     servers: int
     number: int
-    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+    ring: int
+    seek: Seek
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ..., ring: _Optional[int] = ..., seek: _Optional[_Union[Seek, _Mapping]] = ...) -> None: ...
+
+class Seek(_message.Message):
+    __slots__ = ("address", "after", "without")
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    after: int
+    without: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, address: _Optional[str] = ..., after: _Optional[int] = ..., without: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Ring(_message.Message):
+    __slots__ = ("number", "members", "holders", "address")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    members: _containers.RepeatedScalarFieldContainer[str]
+    holders: int
+    address: str
+    def __init__(self, number: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ..., holders: _Optional[int] = ..., address: _Optional[str] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
-    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers")
+    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "ring")
     class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[ExchangeResponse.Flag]
@@ -212,6 +238,7 @@ class ExchangeResponse(_message.Message):
         REJOIN: _ClassVar[ExchangeResponse.Flag]
         DRY: _ClassVar[ExchangeResponse.Flag]
         TAKE_OVER: _ClassVar[ExchangeResponse.Flag]
+        REGROUP: _ClassVar[ExchangeResponse.Flag]
     NONE: ExchangeResponse.Flag
     PENDING: ExchangeResponse.Flag
     STOPPED: ExchangeResponse.Flag
@@ -221,6 +248,7 @@ class ExchangeResponse(_message.Message):
     REJOIN: ExchangeResponse.Flag
     DRY: ExchangeResponse.Flag
     TAKE_OVER: ExchangeResponse.Flag
+    REGROUP: ExchangeResponse.Flag
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
@@ -228,6 +256,7 @@ class ExchangeResponse(_message.Message):
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
     DURABLE_UPTO_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
+    RING_FIELD_NUMBER: _ClassVar[int]
     master_epoch: int
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     revoked: _containers.RepeatedScalarFieldContainer[int]
@@ -235,7 +264,8 @@ class ExchangeResponse(_message.Message):
     seen_upto: int
     durable_upto: int
     servers: Servers
-    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ...) -> None: ...
+    ring: Ring
+    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., ring: _Optional[_Union[Ring, _Mapping]] = ...) -> None: ...
 
 class JobStatusRequest(_message.Message):
     __slots__ = ()

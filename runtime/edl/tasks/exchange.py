@@ -25,6 +25,7 @@ class Flag(enum.IntFlag):
     REJOIN = 32  # this incarnation was given up: what it holds is void
     DRY = 64  # no training task is to hand out now
     TAKE_OVER = 128  # this worker is to give back what it has, and to go on as a parameter server
+    REGROUP = 256  # this ring is to end at the next minibatch: others wait to join it
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -53,9 +54,35 @@ class Held(msgspec.Struct, frozen=True):
     loss: float = 0.0
 
 
+class Ring(msgspec.Struct, frozen=True):
+    """Those who take the same steps together. number: grows with every ring of the job.
+
+    members: names; those who hold what was trained come first, the one that has held it for longest before all others.
+    holders: how many they are; 0: nothing was trained since the cut, or the start. address: host:port where the first
+    member's store listens.
+    """
+
+    number: int
+    members: tuple[str, ...]
+    holders: int
+    address: str
+
+
+class Seek(msgspec.Struct, frozen=True):
+    """A worker has left its ring, if it had one, and waits for the next. after: the number of the last that it was told
+    of. address: host:port where its own store listens. without: members that are to be left out for a while, because
+    they are far slower than the others."""
+
+    address: str
+    after: int = 0
+    without: tuple[str, ...] = ()
+
+
 class Request(msgspec.Struct, frozen=True):
     """want: how many tasks of which type. seen_upto: the reports that the last answer said are counted. servers: the
-    number of the servers' list that is known. number: grows with every request of this start of the instance."""
+    number of the servers' list that is known. number: grows with every request of this start of the instance. ring: the
+    number of the ring whose weights it has, 0: of none; what it tells of training tasks is of that ring. seek: it waits
+    for a ring."""
 
     instance: str
     incarnation: int
@@ -66,6 +93,8 @@ class Request(msgspec.Struct, frozen=True):
     seen_upto: int = 0
     servers: int = 0
     number: int = 0
+    ring: int = 0
+    seek: Seek | None = None
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -83,7 +112,7 @@ class Servers(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """revoked: leases that are not valid any more. seen_upto: reports up to that number are counted; the next ones are
     wanted. durable_upto: those up to that number survive the master. servers: where they are now, if that is not what
-    the request knew."""
+    the request knew. ring: the one that the request seeks."""
 
     master_epoch: int
     tasks: tuple[Task, ...] = ()
@@ -92,6 +121,7 @@ class Answer(msgspec.Struct, frozen=True):
     seen_upto: int = 0
     durable_upto: int = 0
     servers: Servers | None = None
+    ring: Ring | None = None
 
 
 class Joined(msgspec.Struct, frozen=True):

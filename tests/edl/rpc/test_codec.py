@@ -10,7 +10,7 @@ from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Servers, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Ring, Seek, Servers, Told
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task
@@ -25,6 +25,8 @@ ROUND = Round(
 TASK = Task(4, "conclude", 0, 0, 3, 0, (7 << 40) + 5, settles=True, round=ROUND)
 TRAIN = Task(1, "train", 8192, 16384, 2, 512, (7 << 40) + 6)
 SERVERS = Servers((7 << 20) + 2, 3, ("127.0.0.1:1", "127.0.0.1:2"), ready=True)
+RING = Ring(5, ("worker-1", "worker-0"), 1, "127.0.0.1:3")
+SEEK = Seek("127.0.0.1:4", 4, ("worker-2",))
 CONCLUSION = Conclusion(
     {"rmse": 0.5, "auc": None}, "enough", Outcome("train", 10, 0.5, archive="archive.zip")
 )
@@ -43,7 +45,9 @@ def test_a_request_comes_as_it_went() -> None:
         Told(5, "cut written", Report(TRAIN), folder="000012"),
         Told(6, "done", Report(TRAIN, conclusion=CONCLUSION)),
     )
-    request = Request("worker-0", 3, 2, told, (Held(TRAIN, 512, 1, 0.25),), {"train": 3, "export": 1}, 5, 9)
+    request = Request(
+        "worker-0", 3, 2, told, (Held(TRAIN, 512, 1, 0.25),), {"train": 3, "export": 1}, 5, 9, 11, 4, SEEK
+    )
     message = codec.request_to(request, 2.5, Flag.PENDING | Flag.STOPPED)
     found = over_the_wire(message, pb.ExchangeRequest)
     assert isinstance(found, pb.ExchangeRequest)
@@ -52,7 +56,7 @@ def test_a_request_comes_as_it_went() -> None:
 
 
 def test_an_answer_comes_as_it_went() -> None:
-    answer = Answer(7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.DRY, 8, 7, SERVERS)
+    answer = Answer(7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.DRY, 8, 7, SERVERS, RING)
     found = over_the_wire(codec.answer_to(answer), pb.ExchangeResponse)
     assert isinstance(found, pb.ExchangeResponse)
     assert encoding.encode(codec.answer_from(found)) == encoding.encode(answer)
