@@ -62,10 +62,12 @@ def test_a_sample_program_runs(program: Path, url: str, capsys: pytest.CaptureFi
     assert main(["run", str(program), "--source", url]) == 0, capsys.readouterr().err
 
 
-def test_all_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All but the flights: they are many, and nothing in them is SQLite's own."""
     url = f"sqlite:{tmp_path}/samples.sqlite"
+    programs = [str(program) for program in PROGRAMS if program.stem != "flights"]
     assert main(["samples", "--source", url]) == 0
-    assert main(["run", *map(str, PROGRAMS), "--source", url]) == 0, capsys.readouterr().err
+    assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
 
 
 def test_there_is_something_to_learn_from_each_program() -> None:
