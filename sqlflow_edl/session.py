@@ -40,7 +40,7 @@ from sqlflow_edl.explain import explain, not_there_yet
 from sqlflow_edl.fixing import fix, look
 from sqlflow_edl.observer import Observer, Silent
 from sqlflow_edl.places import at, placed
-from sqlflow_edl.reports import models
+from sqlflow_edl.reports import models, size
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.results import Result
 from sqlflow_edl.submit import Submitter
@@ -341,7 +341,7 @@ class Session:
         workers = job_spec.cluster.workers if self._workers is None else self._workers
         cluster = msgspec.structs.replace(job_spec.cluster, workers=max(workers, int(self._leaving)))
         if job_spec.kind == "train":
-            cluster = chosen(cluster)
+            cluster = chosen(cluster, size.table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)
 
     def _left(

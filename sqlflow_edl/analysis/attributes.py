@@ -117,7 +117,7 @@ TRAIN = (
         "train.num_ps",
         "integer",
         "Parameter servers, which hold the model's parameters and the rows of its tables; by default one for two "
-        "workers where more than one trains.",
+        "workers where the strategy needs them.",
         low=0,
         high=1000,
         aliases=("num_ps", "train.num_ps_pods"),
@@ -125,8 +125,10 @@ TRAIN = (
     Attribute(
         "train.strategy",
         "text",
-        "How workers share the work: async moves the parameters with each gradient, sync with those of several "
-        "workers; local is one worker. auto takes async where there are several workers, or servers.",
+        "How workers share the work: in allreduce each holds the parameters, and takes its part of every step; with "
+        "parameter servers, async moves the parameters with each gradient, sync with those of several workers; "
+        "local is one worker. auto takes allreduce where there are several workers, and async where there are "
+        "parameter servers, or embedding tables too large for each worker (256 MB).",
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
     ),

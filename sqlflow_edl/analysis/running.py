@@ -8,7 +8,6 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
-from edl.nn.rows.placement import is_outside
 from edl.spec import strategy
 
 if TYPE_CHECKING:
@@ -42,18 +41,11 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         for problem in strategy.problems(written)
     ]
     in_memory = checkpoints(settings).copies == "neighbours"
-    if in_memory and not found and strategy.chosen(written).strategy == "local":
+    if in_memory and not found and not strategy.chosen(written).parameter_servers:
         message = "only parameter servers keep checkpoints with their neighbours"
         hint = "leave it out, or take train.num_ps = 2"
         found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
     return found
-
-
-def tables(job_spec: spec.JobSpec) -> int:
-    """Numbers of the embeddings that stand outside of the graph, in row tables."""
-    embeddings = (feature for feature in job_spec.features if isinstance(feature, spec.Embedding))
-    sizes = ((spec.num_ids(feature.category), feature.dim) for feature in embeddings)
-    return sum(ids * dim for ids, dim in sizes if is_outside(ids, dim))
 
 
 def evaluation(settings: Settings) -> spec.Evaluation:

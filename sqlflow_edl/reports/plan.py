@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from edl.models.fitting import ColumnSummary
 from edl.nn.rows.placement import is_outside
 from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
-from sqlflow_edl.analysis import catalog, running
+from edl.spec.strategy import LARGEST_IN_WORKERS
+from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.decisions import reason
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import size, words
@@ -176,6 +177,9 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
     if cluster.strategy == "local":
         yield "strategy", "local", _origin(plan, "train.strategy", "one worker holds the parameters")
         return
+    if cluster.strategy == "allreduce":
+        yield "strategy", "allreduce", _origin(plan, "train.strategy", _why_all_reduce(spec))
+        return
     servers = _origin(plan, "train.num_ps", "one for two workers")
     yield "parameter servers", f"{cluster.parameter_servers:,}", servers
     yield "strategy", cluster.strategy, _origin(plan, "train.strategy", _why_servers(spec))
@@ -190,9 +194,19 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
         yield "local_steps", f"{cluster.local_steps:,}", _origin(plan, "train.local_steps")
 
 
+def _why_all_reduce(spec: JobSpec) -> str:
+    """Why each worker holds all parameters, with their sizes."""
+    if in_tables := size.table_memory(spec):
+        largest = words.size(LARGEST_IN_WORKERS)
+        return f"{words.size(in_tables)} of embedding rows and slots, up to {largest}, fit each worker"
+    count = size.parameters(spec)
+    of = "" if count is None else f", {words.size(count * size.FLOAT_BYTES)}"
+    return f"each worker holds all parameters{of}"
+
+
 def _why_servers(spec: JobSpec) -> str:
     """Why parameters are on servers, with their sizes."""
-    in_tables = running.tables(spec)
+    in_tables = size.in_tables(spec)
     count = size.parameters(spec)
     if in_tables:
         dense = (
@@ -200,7 +214,7 @@ def _why_servers(spec: JobSpec) -> str:
             if count is None
             else f", beside {words.size((count - in_tables) * size.FLOAT_BYTES)} of others"
         )
-        return f"{words.size(in_tables * size.FLOAT_BYTES)} of embedding rows in tables{dense}"
+        return f"{words.size(size.table_memory(spec))} of embedding rows and slots in tables{dense}"
     of = "" if count is None else f" of {words.size(count * size.FLOAT_BYTES)}"
     return f"workers share the parameters{of}"
 

@@ -16,6 +16,7 @@ from edl.data import jobs
 from edl.errors import ErrorList, SQLFlowError
 from edl.tasks.events import Tally
 from sqlflow_edl.observer import Silent
+from sqlflow_edl.reports.plan import WRITTEN
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 
@@ -97,14 +98,37 @@ def test_the_plan_says_how_many_workers_there_are(url: str) -> None:
         assert workers(session, f"{TRAIN} INTO n") == ["4"]
 
 
+def sharing(session: Session, settings: str, columns: str = "") -> dict[str, tuple[str, str]]:
+    """What the plan says of a training, name: value and why."""
+    text = TRAIN.replace("WITH ", f"WITH {settings}, ").replace("LABEL", f"{columns} LABEL")
+    [statement] = session.parse(f"{text} INTO n")
+    rows = session.plan(statement).to_arrow().to_pylist()
+    return {row["name"]: (row["value"], row["why"]) for row in rows if row["section"] == "training"}
+
+
 def test_the_plan_says_how_workers_share_a_training_and_why(url: str) -> None:
     with Session(url) as session:
-        [statement] = session.parse(f"{TRAIN.replace('WITH ', 'WITH num_workers = 3, ')} INTO n")
-        rows = session.plan(statement).to_arrow().to_pylist()
-    found = {row["name"]: (row["value"], row["why"]) for row in rows if row["section"] == "training"}
-    assert found["strategy"][0] == "async"
-    assert re.fullmatch(r"workers share the parameters of [\d.,]+ \w+", found["strategy"][1])
-    assert found["parameter servers"] == ("2", "one for two workers")
+        found = sharing(session, "num_workers = 3")
+        assert found["strategy"][0] == "allreduce"
+        assert re.fullmatch(r"each worker holds all parameters, [\d.,]+ \w+", found["strategy"][1])
+        assert "parameter servers" not in found
+        found = sharing(session, "num_workers = 3, num_ps = 2")
+        assert found["strategy"][0] == "async"
+        assert re.fullmatch(r"workers share the parameters of [\d.,]+ \w+", found["strategy"][1])
+        assert found["parameter servers"] == ("2", WRITTEN)
+
+
+def test_the_plan_says_whether_tables_fit_each_worker(url: str) -> None:
+    with Session(url) as session:
+        small = sharing(session, "num_workers = 3", "COLUMN EMBEDDING(CATEGORY_HASH(city, 1000000), 4)")
+        assert small["strategy"] == (
+            "allreduce",
+            "48.0 MB of embedding rows and slots, up to 256.0 MB, fit each worker",
+        )
+        large = sharing(session, "num_workers = 3", "COLUMN EMBEDDING(CATEGORY_HASH(city, 1000000), 64)")
+        assert large["strategy"][0] == "async"
+        assert large["strategy"][1].startswith("768.0 MB of embedding rows and slots in tables, beside ")
+        assert large["parameter servers"] == ("2", "one for two workers")
 
 
 def test_no_rows_need_no_workers(url: str) -> None:

@@ -11,9 +11,10 @@ from edl.spec.job import Strategy
 from edl.spec.strategy import chosen, problems
 
 _STRATEGIES: dict[str, Strategy] = {
-    "auto": "auto", "local": "local", "async": "async", "sync": "sync", "allreduce": "allreduce",
-    "parameterserverstrategy": "auto", "allreducestrategy": "allreduce",
+    "auto": "auto", "local": "local", "allreduce": "allreduce", "async": "async", "sync": "sync",
+    "allreducestrategy": "allreduce",
 }  # fmt: skip
+_ON_SERVERS = "parameterserverstrategy"  # async, or sync where that is written besides
 _ANSWERS = {"true": True, "false": False}
 _FLAGS = {
     "workers": "--num_workers",
@@ -36,7 +37,8 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--distribution_strategy",
         metavar="NAME",
-        help="local, async or sync; auto (the default) takes async where there are several workers",
+        help="local, allreduce, async or sync; auto (the default) takes allreduce where there are several workers, "
+        "and async where parameter servers are asked for",
     )
     group.add_argument(
         "--num_ps_pods",
@@ -81,12 +83,13 @@ def cluster(options: argparse.Namespace) -> Cluster:
 def _strategy(options: argparse.Namespace) -> Strategy:
     name = options.distribution_strategy or "auto"
     strategy = _STRATEGIES.get(name.casefold())
-    if strategy is None:
+    on_servers = name.casefold() == _ON_SERVERS
+    if strategy is None and not on_servers:
         raise SemanticError(f"there is no strategy {name}", hint=did_you_mean(name, [*_STRATEGIES][:5]))
     if options.use_async is None:
-        return strategy
+        return strategy or ("sync" if options.grads_to_wait else "async")
     wanted: Strategy = "async" if options.use_async else "sync"
-    if strategy not in ("auto", wanted):
+    if strategy not in (None, "auto", wanted):
         raise SemanticError(
             f"--use_async says {wanted}, and --distribution_strategy {name}", hint="write one of them"
         )

@@ -18,7 +18,7 @@ from edl.instance.main import _options, main
 from edl.instance.zoo_job import job_spec, parameters, write_program
 from edl.models.archive import read_archive
 from edl.program import own
-from edl.spec import Evaluation, JobSpec, Training, from_json, to_json
+from edl.spec import Cluster, Evaluation, JobSpec, Training, from_json, to_json
 
 SOURCE = "import torch\n\ndef custom_model(units, kind='a'):\n    raise RuntimeError\n"
 
@@ -110,13 +110,46 @@ def test_parameters_are_literals_of_python(text: str, found: dict[str, Any]) -> 
     [
         ((), "custom_model needs its parameter units"),
         (("--model_params", "units=1; kid='a'"), "has no parameter kid"),
-        (("--model_params", "units=1", "--distribution_strategy", "AllreduceStrategy"), "is not there yet"),
         (("--model_params", "units=1", "--distribution_strategy", "asynk"), "no strategy asynk"),
+        (
+            (
+                "--model_params",
+                "units=1",
+                "--distribution_strategy",
+                "AllreduceStrategy",
+                "--num_ps_pods",
+                "1",
+            ),
+            "--distribution_strategy: the strategy allreduce has no parameter servers",
+        ),
     ],
 )
 def test_what_cannot_run_is_named_before_anything_does(more: tuple[str, ...], words: str) -> None:
     with pytest.raises(SemanticError, match=words):
         job_spec(options(*more))
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ((), Cluster(2, 0, "allreduce")),
+        (("--distribution_strategy", "AllreduceStrategy"), Cluster(2, 0, "allreduce")),
+        (("--distribution_strategy", "ParameterServerStrategy"), Cluster(2, 1, "async")),
+        (
+            ("--distribution_strategy", "ParameterServerStrategy", "--grads_to_wait", "2"),
+            Cluster(2, 1, "sync", grads_to_wait=2),
+        ),
+        (
+            ("--distribution_strategy", "ParameterServerStrategy", "--use_async", "false"),
+            Cluster(2, 1, "sync", grads_to_wait=2),
+        ),
+        (("--num_ps_pods", "2"), Cluster(2, 2, "async")),
+    ],
+)
+def test_how_workers_share_a_training_is_written_as_in_elasticdl(
+    written: tuple[str, ...], found: Cluster
+) -> None:
+    assert spec_of("--num_workers", "2", *written).cluster == found
 
 
 def test_a_module_that_does_not_tell_its_framework_is_asked_for(zoo: Path) -> None:

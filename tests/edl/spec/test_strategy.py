@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.spec import Cluster
-from edl.spec.strategy import chosen, problems
+from edl.spec.strategy import LARGEST_IN_WORKERS, chosen, problems
 
 
 @pytest.mark.parametrize(
@@ -13,14 +13,15 @@ from edl.spec.strategy import chosen, problems
     [
         (Cluster(), Cluster(strategy="local")),
         (Cluster(workers=1), Cluster(workers=1, strategy="local")),
-        (Cluster(workers=2), Cluster(2, 1, "async")),
-        (Cluster(workers=5), Cluster(5, 3, "async")),
+        (Cluster(workers=2), Cluster(2, 0, "allreduce")),
+        (Cluster(strategy="allreduce"), Cluster(1, 0, "allreduce")),
         (Cluster(workers=2, parameter_servers=4), Cluster(2, 4, "async")),
         (Cluster(parameter_servers=2), Cluster(1, 2, "async")),
         (Cluster(local_steps=4), Cluster(1, 1, "async", local_steps=4)),
         (Cluster(workers=3, grads_to_wait=2), Cluster(3, 2, "sync", grads_to_wait=2)),
         (Cluster(workers=3, strategy="sync"), Cluster(3, 2, "sync", grads_to_wait=3)),
-        (Cluster(workers=3, strategy="async"), Cluster(3, 2, "async")),
+        (Cluster(workers=2, strategy="async"), Cluster(2, 1, "async")),
+        (Cluster(workers=5, strategy="async"), Cluster(5, 3, "async")),
     ],
 )
 def test_what_is_not_written_is_chosen(written: Cluster, found: Cluster) -> None:
@@ -29,10 +30,20 @@ def test_what_is_not_written_is_chosen(written: Cluster, found: Cluster) -> None
     assert chosen(found) == found
 
 
+def test_tables_too_large_for_each_worker_are_left_to_servers() -> None:
+    assert chosen(Cluster(workers=2), LARGEST_IN_WORKERS) == Cluster(2, 0, "allreduce")
+    assert chosen(Cluster(workers=2), LARGEST_IN_WORKERS + 1) == Cluster(2, 1, "async")
+    assert chosen(Cluster(workers=1), LARGEST_IN_WORKERS + 1) == Cluster(1, 0, "local")
+    written = Cluster(workers=2, strategy="allreduce")
+    assert chosen(written, LARGEST_IN_WORKERS + 1) == written
+
+
 @pytest.mark.parametrize(
     ("written", "field"),
     [
-        (Cluster(strategy="allreduce"), "strategy"),
+        (Cluster(parameter_servers=1, strategy="allreduce"), "strategy"),
+        (Cluster(strategy="allreduce", local_steps=2), "local_steps"),
+        (Cluster(strategy="allreduce", grads_to_wait=2), "grads_to_wait"),
         (Cluster(workers=2, strategy="local"), "strategy"),
         (Cluster(parameter_servers=1, strategy="local"), "strategy"),
         (Cluster(strategy="sync", local_steps=2), "local_steps"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from edl.spec import ClassLabel, Component, Embedding, JobSpec, Numeric, OneHot, Vocabulary
+from edl.spec import ClassLabel, Component, Embedding, HashBucket, JobSpec, Numeric, OneHot, Vocabulary
 from sqlflow_edl.reports import size
 from tests.edl.models.conftest import SPEC
 
@@ -46,6 +46,15 @@ def test_a_classifier_has_a_logit_per_class_and_one_of_two() -> None:
 def test_a_model_that_is_not_built_in_has_no_known_size() -> None:
     assert size.parameters(spec("my.zoo.Model")) is None
     assert size.memory(spec("my.zoo.Model")) is None
+
+
+def test_tables_outside_of_the_graph_count_with_their_slots() -> None:
+    small, large = Embedding(HashBucket("a", 1000), 100), Embedding(HashBucket("b", 1000), 200)
+    found = msgspec.structs.replace(
+        SPEC, inputs={"x": (Numeric("c"), small, large)}, optimizer=Component("adam")
+    )
+    assert size.in_tables(found) == 1001 * 200
+    assert size.table_memory(found) == 1001 * 200 * 4 * 3
 
 
 @pytest.mark.parametrize(
