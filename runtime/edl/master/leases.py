@@ -264,6 +264,8 @@ class Leases:
         flags = Flag.FINISHED if self.finished else Flag.NONE
         if any(map(job.waits, ASIDE)):
             flags |= Flag.PENDING
+        if job.measuring:
+            flags |= Flag.MEASURING
         if job.stopped:
             flags |= Flag.STOPPED
         if self.served and not job.waits("train"):

@@ -239,6 +239,7 @@ class ExchangeResponse(_message.Message):
         DRY: _ClassVar[ExchangeResponse.Flag]
         TAKE_OVER: _ClassVar[ExchangeResponse.Flag]
         REGROUP: _ClassVar[ExchangeResponse.Flag]
+        MEASURING: _ClassVar[ExchangeResponse.Flag]
     NONE: ExchangeResponse.Flag
     PENDING: ExchangeResponse.Flag
     STOPPED: ExchangeResponse.Flag
@@ -249,6 +250,7 @@ class ExchangeResponse(_message.Message):
     DRY: ExchangeResponse.Flag
     TAKE_OVER: ExchangeResponse.Flag
     REGROUP: ExchangeResponse.Flag
+    MEASURING: ExchangeResponse.Flag
     MASTER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]

@@ -97,6 +97,11 @@ class Job:
         """Whether training was ended before its last epoch."""
         return bool(self.state.stopped)
 
+    @property
+    def measuring(self) -> bool:
+        """Whether a round is open: what it measures is not concluded."""
+        return any(pool.state.type in ("evaluate", "conclude") for pool in self._pools)
+
     def waits(self, kind: TaskType) -> bool:
         """Whether a task of that type is to do now."""
         return any(pool.todo for pool in self._ready(kind)) or (kind == "train" and self._may_begin_epoch())
