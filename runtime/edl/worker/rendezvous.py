@@ -47,7 +47,7 @@ class Rendezvous(Protocol):
 
     @property
     def regroup(self) -> bool:
-        """Whether this worker is to leave its ring before the next minibatch: there is none, it is to end, or it has."""
+        """Whether this worker is to leave its ring before the next minibatch, or has none."""
         ...
 
     def leave_out(self, members: Sequence[str]) -> None:
