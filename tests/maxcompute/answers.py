@@ -27,7 +27,9 @@ class Answer:
 
 def xml(text: str, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(f'<?xml version="1.0"?>\n{text}'.encode(), 200, {"Content-Type": "application/xml", **named})
+    return Answer(
+        f'<?xml version="1.0"?>\n{text}'.encode(), 200, {"Content-Type": "application/xml", **named}
+    )
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
@@ -35,7 +37,10 @@ def json_answer(value: Any, status: int = 200) -> Answer:
 
 
 def xml_error(status: int, code: str, message: str) -> Answer:
-    text = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message><RequestId>0</RequestId><HostId>double</HostId></Error>"
+    text = (
+        f"<Error><Code>{code}</Code><Message>{escape(message)}</Message>"
+        "<RequestId>0</RequestId><HostId>double</HostId></Error>"
+    )
     return Answer(text.encode(), status, {"Content-Type": "application/xml"})
 
 

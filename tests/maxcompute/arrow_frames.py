@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 from crc32c import crc32c
 
-from tests.maxcompute.records import Damaged
+from tests.maxcompute.records import DamagedError
 
 PIECE = 65_536
 
@@ -29,7 +29,7 @@ def frame(batches: Iterable[pa.RecordBatch]) -> bytes:
 
 
 def unframe(data: bytes, schema: pa.Schema) -> pa.Table:
-    """Damaged: a checksum is wrong, or the batches are not of this schema."""
+    """DamagedError: a checksum is wrong, or the batches are not of this schema."""
     (size,) = struct.unpack_from("!I", data)
     pieces, at = [], 4
     while len(data) - at >= size + 4 + 4:
@@ -44,9 +44,9 @@ def unframe(data: bytes, schema: pa.Schema) -> pa.Table:
         with pa.ipc.open_stream(schema.serialize().to_pybytes() + whole) as reader:
             return reader.read_all()
     except pa.ArrowInvalid as error:
-        raise Damaged(str(error)) from None
+        raise DamagedError(str(error)) from None
 
 
 def _agree(said: bytes, found: int) -> None:
     if struct.unpack("!I", said)[0] != found:
-        raise Damaged("a checksum of the Arrow stream is wrong")
+        raise DamagedError("a checksum of the Arrow stream is wrong")

@@ -64,7 +64,7 @@ _FROM_DUCKDB = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """name: `bigint`, `decimal`, `array` …; arguments: the numbers of decimal, char and varchar; inner: what is nested."""
+    """name: `bigint`, `array` …; arguments: the numbers of decimal, char and varchar; inner: what is nested."""
 
     name: str
     arguments: tuple[int, ...] = ()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from tests.maxcompute.column_types import Column, parse_prefix
-from tests.maxcompute.storage import Project, Refused, Table
+from tests.maxcompute.storage import Project, RefusedError, Table
 
 _NAME = r"((?:`?[^\s`.(]+`?\.)?(?:`[^`]+`|[^\s`.(;]+))"
 _TEXT = r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
@@ -23,7 +23,9 @@ class Cursor:
         self.text = text.strip()
 
     def take(self, pattern: str) -> re.Match[str] | None:
-        match = re.match(pattern + r"(?!\w)\s*" if pattern[-1].isalpha() else pattern + r"\s*", self.text, re.I)
+        match = re.match(
+            pattern + r"(?!\w)\s*" if pattern[-1].isalpha() else pattern + r"\s*", self.text, re.I
+        )
         if match:
             self.text = self.text[match.end() :]
         return match
@@ -31,7 +33,9 @@ class Cursor:
     def need(self, pattern: str) -> re.Match[str]:
         found = self.take(pattern)
         if found is None:
-            raise Refused(400, "ODPS-0130161", f"[1,1] Parse exception - invalid token near {self.text[:20]!r}")
+            raise RefusedError(
+                400, "ODPS-0130161", f"[1,1] Parse exception - invalid token near {self.text[:20]!r}"
+            )
         return found
 
     def name(self) -> str:
@@ -83,7 +87,7 @@ def _create(project: Project, cursor: Cursor, query: Query) -> None:
     if name.lower() in project.tables:
         if absent:
             return
-        raise Refused(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
+        raise RefusedError(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
     _check_names([name], r"[A-Za-z_]\w{0,127}")
     if columns is None:
         cursor.need("AS")
@@ -100,7 +104,7 @@ def _create_view(project: Project, cursor: Cursor, query: Query, replace: bool) 
     name = cursor.name()
     cursor.need("AS")
     if name.lower() in project.tables and not replace:
-        raise Refused(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
+        raise RefusedError(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
     project.tables[name.lower()] = Table(name, query(cursor.text).columns, view=cursor.text)
 
 
@@ -118,7 +122,7 @@ def _alter(project: Project, cursor: Cursor) -> None:
     if cursor.take(r"RENAME\s+TO"):
         name = cursor.name()
         if name.lower() in project.tables:
-            raise Refused(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
+            raise RefusedError(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
         del project.tables[table.name.lower()]
         table.name = name
         project.tables[name.lower()] = table
@@ -139,7 +143,7 @@ def _add_partitions(table: Table, cursor: Cursor) -> None:
         spec = table.spec(partition_values(cursor))
         if spec in table.parts:
             if not lenient:
-                raise Refused(400, _FOUND_ALREADY, f"Partition already exists - {spec}")
+                raise RefusedError(400, _FOUND_ALREADY, f"Partition already exists - {spec}")
             continue
         table.put(spec, table.schema.empty_table(), overwrite=False)
 
@@ -151,7 +155,7 @@ def _drop_partitions(table: Table, cursor: Cursor) -> None:
         if spec in table.parts:
             del table.parts[spec]
         elif not lenient:
-            raise Refused(400, _NO_PARTITION, f"Partition not found - {spec}")
+            raise RefusedError(400, _NO_PARTITION, f"Partition not found - {spec}")
         cursor.take(",")
 
 
@@ -173,7 +177,7 @@ def _columns(cursor: Cursor) -> list[Column]:
         try:
             kind, rest = parse_prefix(cursor.text)
         except ValueError as error:
-            raise Refused(400, "ODPS-0130071", f"[1,1] Semantic analysis exception - {error}") from None
+            raise RefusedError(400, "ODPS-0130071", f"[1,1] Semantic analysis exception - {error}") from None
         cursor.text = rest.lstrip()
         nullable = not cursor.take(r"NOT\s+NULL")
         columns.append(Column(name, kind, cursor.string() if cursor.take("COMMENT") else "", nullable))
@@ -185,15 +189,22 @@ def _check_names(names: list[str], pattern: str) -> None:
     """Names that MaxCompute does not take, and columns that differ by case alone."""
     for name in names:
         if not re.fullmatch(pattern, name):
-            raise Refused(400, "ODPS-0130071", f"[1,1] Semantic analysis exception - invalid name {name}")
+            raise RefusedError(
+                400, "ODPS-0130071", f"[1,1] Semantic analysis exception - invalid name {name}"
+            )
     folded = [name.lower() for name in names]
     for name in names:
         if folded.count(name.lower()) > 1:
-            raise Refused(
+            raise RefusedError(
                 400, "ODPS-0130071", f"[1,1] Semantic analysis exception - column name {name} is ambiguous"
             )
 
 
 def unescaped(literal: str) -> str:
     """The text of a literal with its quotes."""
-    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "0": "\0"}.get(found[1], found[1]), literal[1:-1], flags=re.S)
+    return re.sub(
+        r"\\(.)",
+        lambda found: {"n": "\n", "t": "\t", "0": "\0"}.get(found[1], found[1]),
+        literal[1:-1],
+        flags=re.S,
+    )

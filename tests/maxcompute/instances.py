@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 from tests.maxcompute import queries
 from tests.maxcompute.answers import Answer, Request, cdata, http_date, json_answer, xml
 from tests.maxcompute.metadata import session_schema
-from tests.maxcompute.storage import Download, Project, Refused, Table, World
+from tests.maxcompute.storage import Download, Project, RefusedError, Table, World
 
 RESULT_ROWS = 10_000  # that a CSV result, or a limited tunnel, has at most
 
@@ -27,7 +27,7 @@ class Instance:
     task: str
     started: float
     result: Table | None = None
-    failure: Refused | None = None
+    failure: RefusedError | None = None
     polls: int = 0  # that are still to be told that it runs
     stopped: bool = False
 
@@ -49,7 +49,7 @@ class Instances:
         assert job is not None
         task = job.find("Tasks/SQL")
         if task is None:
-            raise Refused(400, "InvalidParameter", "only SQL is run here")
+            raise RefusedError(400, "InvalidParameter", "only SQL is run here")
         name = task.findtext("Name") or ""
         settings: dict[str, str] = {}
         for found in task.iterfind("Config/Property"):
@@ -61,9 +61,9 @@ class Instances:
         )
         try:
             instance.result = queries.run(project, text, settings)
-        except Refused as refused:
+        except RefusedError as refused:
             if refused.code == "ODPS-0130161":  # a syntax error is told at once
-                raise Refused(400, "ParseError", f"{refused.code}:{refused.message}") from None
+                raise RefusedError(400, "ParseError", f"{refused.code}:{refused.message}") from None
             instance.failure = refused
         self._instances[instance.id] = instance
         where = f"/api/projects/{project.name}/instances/{instance.id}"
@@ -94,7 +94,7 @@ class Instances:
         """A download session of a SELECT's result, which without a right to more has 10,000 rows at most."""
         instance = self.find(instance_id)
         if instance.result is None or instance.result.comment == "text":
-            raise Refused(400, "InstanceTypeNotSupported", "The instance is not a SELECT.")
+            raise RefusedError(400, "InstanceTypeNotSupported", "The instance is not a SELECT.")
         rows = instance.result.parts[()]
         if "instance_tunnel_limit_enabled" in request.options:
             rows = rows.slice(0, RESULT_ROWS)
@@ -111,7 +111,7 @@ class Instances:
 
     def find(self, instance_id: str) -> Instance:
         if instance_id not in self._instances:
-            raise Refused(404, "NoSuchInstance", "The specified instance does not exist.")
+            raise RefusedError(404, "NoSuchInstance", "The specified instance does not exist.")
         return self._instances[instance_id]
 
     def _tasks(self, instance: Instance) -> Answer:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from tests.maxcompute.answers import Answer, Request, cdata, http_date, json_answer, xml
 from tests.maxcompute.column_types import Column
-from tests.maxcompute.storage import Project, Refused, Spec, Table
+from tests.maxcompute.storage import Project, RefusedError, Spec, Table
 
 _TENANT = {
     "Name": "double",
@@ -76,7 +76,7 @@ def table(found: Table, request: Request) -> Answer:
 
 def given_partition(text: str) -> dict[str, str]:
     """`pt='a',hour=1`, with `/` between them too."""
-    return {name: value for name, value in re.findall(r"(\w+)\s*=\s*'?([^',/]*)'?", text)}
+    return dict(re.findall(r"(\w+)\s*=\s*'?([^',/]*)'?", text))
 
 
 def session_schema(columns: Sequence[Column], partitions: Sequence[Column] = ()) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _named(found: Table, spec: Spec) -> dict[str, str]:
 
 def _look(found: Table, request: Request) -> Answer:
     if found.partition_columns and "partition" not in request.options:
-        raise Refused(400, "InvalidArgument", "a partition is needed")
+        raise RefusedError(400, "InvalidArgument", "a partition is needed")
     rows = found.part(given_partition(request.options.get("partition", "")))
     text = io.StringIO()
     writer = csv.writer(text)

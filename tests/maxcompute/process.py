@@ -43,7 +43,7 @@ class Running:
         self._tell("polls", str(times).encode())
 
     def requests(self) -> list[str]:
-        """Method and target of the requests since the last time."""
+        """Port of the client, method and target of each request since the last time."""
         return msgspec.json.decode(self._tell("requests"), type=list[str])
 
     def reset(self) -> None:
@@ -52,7 +52,7 @@ class Running:
 
     def _tell(self, what: str, body: bytes = b"") -> bytes:
         url = f"http://127.0.0.1:{self.port}/double/{what}"
-        with urllib.request.urlopen(urllib.request.Request(url, body)) as answer:  # noqa: S310
+        with urllib.request.urlopen(urllib.request.Request(url, body)) as answer:
             found: bytes = answer.read()
         return found
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from tests.maxcompute.column_types import Column, ColumnType, type_of_duckdb
 from tests.maxcompute.definitions import Cursor, define, partition_values
-from tests.maxcompute.storage import Project, Refused, Table
+from tests.maxcompute.storage import Project, RefusedError, Table
 
 _STRING = ColumnType("string")
 _MACROS = (
@@ -29,7 +29,7 @@ _MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
 
 
 def run(project: Project, text: str, settings: dict[str, str]) -> Table | None:
-    """Run one statement; the columns and rows of a query. Refused: in the words of MaxCompute."""
+    """Run one statement; the columns and rows of a query. RefusedError: in the words of MaxCompute."""
     while found := _SETTING.match(text):
         settings = settings | {found[1]: found[2].strip()}
         text = text[found.end() :]
@@ -93,7 +93,9 @@ def _parsed(text: str) -> exp.Expression:
     except sqlglot.errors.SqlglotError as error:
         raise _syntax(error, text) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query | exp.Values):
-        raise Refused(400, "ODPS-0130161", f"[1,1] Parse exception - invalid token '{text.split(' ')[0]}'")
+        raise RefusedError(
+            400, "ODPS-0130161", f"[1,1] Parse exception - invalid token '{text.split(' ')[0]}'"
+        )
     for kind in trees[0].find_all(exp.DataType):
         if kind.this in (exp.DataType.Type.DATETIME, exp.DataType.Type.TIMESTAMP):
             kind.set("this", exp.DataType.Type.TIMESTAMPTZ)
@@ -108,7 +110,7 @@ def _show_tables(
     declared: list[Column] = []
     shown: set[str] = set()
     for node in tree.find_all(exp.Table):
-        name = node.name.lower()
+        written, name = node.name, node.name.lower()
         if not node.db and (name in inside or not name):
             continue
         node.set("db", None)
@@ -123,8 +125,8 @@ def _show_tables(
                 shown.add(name)
                 _show(connection, project, table, zone)
         else:
-            raise Refused(
-                400, "ODPS-0130131", f"{_place(text, node.name)} Table not found - table {project.name}.{name}"
+            raise RefusedError(
+                400, "ODPS-0130131", f"{_place(text, written)} Table not found - table {project.name}.{name}"
                 " cannot be resolved",
             )  # fmt: skip
     return declared
@@ -135,9 +137,12 @@ def _show(connection: duckdb.DuckDBPyConnection, project: Project, table: Table,
     name = table.name.lower()
     connection.register(f"arrow_{name}", whole)
     casts = ", ".join(
-        f"{_from_arrow(column)} AS {_quoted(column.name)}" for column in (*table.columns, *table.partition_columns)
+        f"{_from_arrow(column)} AS {_quoted(column.name)}"
+        for column in (*table.columns, *table.partition_columns)
     )
-    connection.execute(f"CREATE VIEW {_quoted(f'of_project_{name}')} AS SELECT {casts} FROM {_quoted(f'arrow_{name}')}")
+    connection.execute(
+        f"CREATE VIEW {_quoted(f'of_project_{name}')} AS SELECT {casts} FROM {_quoted(f'arrow_{name}')}"
+    )
 
 
 def _whole(table: Table) -> pa.Table:
@@ -179,13 +184,21 @@ def _run_insert(project: Project, cursor: Cursor, zone: str) -> None:
     given = partition_values(cursor) if cursor.take(r"PARTITION\s*\(") else {}
     spec = table.spec(given)
     if re.match("VALUES", cursor.text, re.IGNORECASE):
-        cursor.text = f"SELECT * FROM {cursor.text} AS given({', '.join(f'c{i}' for i in range(len(table.columns)))})"
+        cursor.text = (
+            f"SELECT * FROM {cursor.text} AS given({', '.join(f'c{i}' for i in range(len(table.columns)))})"
+        )
     found = select(project, cursor.text, zone)
     if len(found.columns) != len(table.columns):
-        raise Refused(
-            400, "ODPS-0130071", f"[1,1] Semantic analysis exception - {len(table.columns)} columns are expected"
+        raise RefusedError(
+            400,
+            "ODPS-0130071",
+            f"[1,1] Semantic analysis exception - {len(table.columns)} columns are expected",
         )
-    table.put(spec, from_duckdb(found.parts[()].rename_columns(table.schema.names), table.columns), overwrite=overwrite)
+    table.put(
+        spec,
+        from_duckdb(found.parts[()].rename_columns(table.schema.names), table.columns),
+        overwrite=overwrite,
+    )
 
 
 def _lines(lines: Iterable[str]) -> Table:
@@ -198,7 +211,7 @@ def _lines(lines: Iterable[str]) -> Table:
 # Errors ------------------------------------------------------------------------------------------------------
 
 
-def _translated(error: duckdb.Error, text: str) -> Refused:
+def _translated(error: duckdb.Error, text: str) -> RefusedError:
     message = str(error)
     if found := _MISSING_COLUMN.search(message):
         name = found[1] or found[2]
@@ -207,14 +220,20 @@ def _translated(error: duckdb.Error, text: str) -> Refused:
         name = found[1]
         said = f"function or view '{name}' cannot be resolved"
     else:
-        return Refused(400, "ODPS-0130071", f"[1,1] Semantic analysis exception - {message.splitlines()[0]}")
-    return Refused(400, "ODPS-0130071", f"{_place(text, name)} Semantic analysis exception - {said}")
+        return RefusedError(
+            400, "ODPS-0130071", f"[1,1] Semantic analysis exception - {message.splitlines()[0]}"
+        )
+    return RefusedError(400, "ODPS-0130071", f"{_place(text, name)} Semantic analysis exception - {said}")
 
 
-def _syntax(error: sqlglot.errors.SqlglotError, text: str) -> Refused:
+def _syntax(error: sqlglot.errors.SqlglotError, text: str) -> RefusedError:
     details = getattr(error, "errors", None) or [{}]
-    token = details[0].get("highlight") or text.split()[0]
-    return Refused(400, "ODPS-0130161", f"{_place(text, token)} Parse exception - invalid token '{token}'")
+    token = first = text.split(maxsplit=1)[0]
+    if first.upper() in ("SELECT", "WITH", "VALUES"):
+        token = details[0].get("highlight") or first
+    return RefusedError(
+        400, "ODPS-0130161", f"{_place(text, token)} Parse exception - invalid token '{token}'"
+    )
 
 
 def _place(text: str, word: str) -> str:

@@ -30,7 +30,7 @@ _TEXT = frozenset({"string", "char", "varchar", "json", "binary", "decimal"})
 Summed = tuple[bytes, bytes]  # what travels, and what the checksum is of
 
 
-class Damaged(ValueError):
+class DamagedError(ValueError):
     """A stream that does not fit its checksums, or is none."""
 
 
@@ -56,7 +56,7 @@ def encode(batches: Iterable[pa.RecordBatch], columns: Sequence[Column]) -> byte
 
 
 def decode(data: bytes, columns: Sequence[Column]) -> pa.Table:
-    """The rows of a stream. Damaged: a checksum or the number of records is wrong, or it ends too soon."""
+    """The rows of a stream. DamagedError: a checksum or the number of records is wrong, or it ends too soon."""
     stream = _Stream(data)
     readers = {i: _decoder(c.type) for i, c in enumerate(columns, 1)}
     rows: list[list[Any]] = []
@@ -86,7 +86,7 @@ def decode(data: bytes, columns: Sequence[Column]) -> pa.Table:
 
 def _agree(said: int, found: int) -> None:
     if said & 0xFFFFFFFF != found:
-        raise Damaged(f"the stream says {said}, and it is {found}")
+        raise DamagedError(f"the stream says {said}, and it is {found}")
 
 
 # Values to bytes ---------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class _Stream:
         value = shift = 0
         while True:
             if self.at >= len(self.data):
-                raise Damaged("the stream ends in the midst of a number")
+                raise DamagedError("the stream ends in the midst of a number")
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 0x7F) << shift
@@ -202,7 +202,7 @@ class _Stream:
 
     def take(self, count: int) -> bytes:
         if self.at + count > len(self.data):
-            raise Damaged("the stream ends in the midst of a value")
+            raise DamagedError("the stream ends in the midst of a value")
         self.at += count
         return self.data[self.at - count : self.at]
 

@@ -22,7 +22,7 @@ from tests.maxcompute.answers import Answer, Request, json_error, xml_error
 from tests.maxcompute.faults import Fault, Faults
 from tests.maxcompute.instances import Instances
 from tests.maxcompute.signature import authorization
-from tests.maxcompute.storage import Project, Refused, World
+from tests.maxcompute.storage import Project, RefusedError, World
 
 PREFIX = "/api"  # of every path, as with the real service
 
@@ -46,7 +46,7 @@ class Double:
                     return metadata.project(self.world.project(name))
                 case ("projects", name, *rest):
                     return self._in_project(self.world.project(name), tuple(rest), request, part)
-        raise Refused(404, "NoSuchObject", "there is nothing of this name")
+        raise RefusedError(404, "NoSuchObject", "there is nothing of this name")
 
     def _in_project(self, project: Project, rest: tuple[str, ...], request: Request, part: float) -> Answer:
         match rest:
@@ -67,7 +67,7 @@ class Double:
                 return tunnel.download(self.world, request, part, of_instance=True)
             case ("logs",):
                 return Answer()
-        raise Refused(404, "NoSuchObject", "there is nothing of this name")
+        raise RefusedError(404, "NoSuchObject", "there is nothing of this name")
 
     def control(self, request: Request) -> Answer:
         """What tests ask of the double itself."""
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send(self.double.control(request))
             return
         line = f"{self.command} {unquote(self.path)}"
-        self.double.requests.append(line)
+        self.double.requests.append(f"{self.client_address[1]} {line}")
         fault = self.double.faults.of(line)
         if fault is not None and fault.kind == "delay":
             time.sleep(fault.seconds)
@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self._send(self._answer(request, fault), fault)
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - as http.server calls them
 
     def log_message(self, *_: Any) -> None:
         """Tests ask for what was requested."""
@@ -122,7 +122,9 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, request: Request, fault: Fault | None) -> Answer:
         error = json_error if "x-odps-tunnel-version" in request.headers else xml_error
         if not self.double.signed(request, self.path.removeprefix(PREFIX)):
-            return error(401, "SignatureNotMatch", "The request signature is not the one that was calculated.")
+            return error(
+                401, "SignatureNotMatch", "The request signature is not the one that was calculated."
+            )
         if fault is not None and fault.kind == "status":
             return error(fault.status, fault.code, "asked for by a test")
         if fault is not None and fault.kind == "expire":
@@ -130,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             self.double.world.uploads.pop(request.options.get("uploadid", ""), None)
         try:
             return self.double.answer(request, fault.part if fault and fault.kind == "short" else 1.0)
-        except Refused as refused:
+        except RefusedError as refused:
             return error(refused.status, refused.code, refused.message)
 
     def _request(self) -> Request:

@@ -19,7 +19,7 @@ from tests.maxcompute.column_types import Column, arrow_schema
 Spec = tuple[str, ...]  # the values of a partition's columns; () where a table has none
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer that says no. code: a name of `odps.errors`, or the ODPS number of an SQL error."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -62,13 +62,13 @@ class Table:
         known = {name.lower(): value for name, value in given.items()}
         names = [column.name.lower() for column in self.partition_columns]
         if sorted(known) != sorted(names):
-            raise Refused(400, "InvalidPartitionSpec", f"{self.name} is partitioned by {names}")
+            raise RefusedError(400, "InvalidPartitionSpec", f"{self.name} is partitioned by {names}")
         return tuple(known[name] for name in names)
 
     def part(self, given: Mapping[str, str]) -> pa.Table:
         spec = self.spec(given)
         if spec not in self.parts:
-            raise Refused(404, "NoSuchPartition", "The specified partition does not exist.")
+            raise RefusedError(404, "NoSuchPartition", "The specified partition does not exist.")
         return self.parts[spec]
 
     def put(self, spec: Spec, rows: pa.Table, *, overwrite: bool) -> None:
@@ -87,7 +87,7 @@ class Project:
     def table(self, name: str) -> Table:
         found = self.tables.get(name.lower())
         if found is None:
-            raise Refused(404, "NoSuchTable", f"Table not found - {self.name}.{name}")
+            raise RefusedError(404, "NoSuchTable", f"Table not found - {self.name}.{name}")
         return found
 
 
@@ -96,6 +96,7 @@ class Download:
     id: str
     columns: Sequence[Column]
     rows: pa.Table
+    partition_columns: Sequence[Column] = ()
     bodies: dict[object, bytes] = field(default_factory=dict)  # as they were encoded
 
 

@@ -12,7 +12,7 @@ from tests.maxcompute import arrow_frames, records
 from tests.maxcompute.answers import Answer, Request, json_answer
 from tests.maxcompute.column_types import Column
 from tests.maxcompute.metadata import given_partition, session_schema
-from tests.maxcompute.storage import Download, Refused, Table, Upload, World
+from tests.maxcompute.storage import Download, RefusedError, Table, Upload, World
 
 _STRUCT = pa.struct([("sec", pa.int64()), ("nano", pa.int32())])
 
@@ -30,7 +30,7 @@ def table(world: World, found: Table, request: Request, part: float) -> Answer:
         return _begin_upload(world, found, request)
     upload = world.uploads.get(options.get("uploadid", ""))
     if upload is None:
-        raise Refused(404, "NoSuchUpload", "The specified upload id does not exist.")
+        raise RefusedError(404, "NoSuchUpload", "The specified upload id does not exist.")
     if request.method == "PUT":
         return _write_block(upload, request)
     if request.method == "POST":
@@ -44,7 +44,7 @@ def download(world: World, request: Request, part: float, *, of_instance: bool =
     session = _session(world, request)
     match = re.fullmatch(r"\((\d+),(\d+)\)", request.options.get("rowrange", ""))
     if match is None:
-        raise Refused(400, "InvalidRowRange", "The specified row range is not valid.")
+        raise RefusedError(400, "InvalidRowRange", "The specified row range is not valid.")
     start, count = int(match[1]), int(match[2])
     wanted = tuple(name.lower() for name in request.options.get("columns", "").split(",") if name)
     key = (start, int(count * part), wanted, "arrow" in request.options)
@@ -69,17 +69,19 @@ def _body(session: Download, key: tuple[int, int, tuple[str, ...], bool], of_ins
         return records.encode(batches, columns)
     for column in columns:
         if column.type.name in ("json", "interval_day_time", "interval_year_month"):
-            raise Refused(400, "MethodNotAllowed", f"the type {column.type} is not read as Arrow")
+            raise RefusedError(400, "MethodNotAllowed", f"the type {column.type} is not read as Arrow")
     return arrow_frames.frame(_as_structs(batch, columns) if of_instance else batch for batch in batches)
 
 
 def _begin_download(world: World, found: Table, request: Request) -> Answer:
     if found.view:
-        raise Refused(400, "InvalidArgument", f"{found.name} is a view")
+        raise RefusedError(400, "InvalidArgument", f"{found.name} is a view")
     given = given_partition(request.options.get("partition", ""))
     if found.partition_columns and not given:
-        raise Refused(400, "InvalidPartitionSpec", "The partition of a partitioned table is to be named.")
-    session = Download(world.new_id(), found.columns, found.part(given))
+        raise RefusedError(
+            400, "InvalidPartitionSpec", "The partition of a partitioned table is to be named."
+        )
+    session = Download(world.new_id(), found.columns, found.part(given), found.partition_columns)
     world.downloads[session.id] = session
     return _tell_download(session)
 
@@ -90,7 +92,7 @@ def _tell_download(session: Download) -> Answer:
             "DownloadID": session.id,
             "Status": "normal",
             "RecordCount": session.rows.num_rows,
-            "Schema": session_schema(session.columns),
+            "Schema": session_schema(session.columns, session.partition_columns),
             "QuotaName": "default",
         }
     )
@@ -99,7 +101,7 @@ def _tell_download(session: Download) -> Answer:
 def _session(world: World, request: Request) -> Download:
     session = world.downloads.get(request.options.get("downloadid", ""))
     if session is None:
-        raise Refused(404, "NoSuchDownload", "The specified download id does not exist.")
+        raise RefusedError(404, "NoSuchDownload", "The specified download id does not exist.")
     return session
 
 
@@ -107,7 +109,7 @@ def _begin_upload(world: World, found: Table, request: Request) -> Answer:
     spec = found.spec(given_partition(request.options.get("partition", "")))
     if spec not in found.parts:
         if "create_partition" not in request.options:
-            raise Refused(404, "NoSuchPartition", "The specified partition does not exist.")
+            raise RefusedError(404, "NoSuchPartition", "The specified partition does not exist.")
         found.put(spec, found.schema.empty_table(), overwrite=False)
     overwrite = request.options.get("overwrite") == "true"
     upload = Upload(world.new_id(), found, spec, overwrite)
@@ -138,8 +140,8 @@ def _write_block(upload: Upload, request: Request) -> Answer:
             rows = arrow_frames.unframe(body, upload.table.schema)
         else:
             rows = records.decode(body, upload.table.columns)
-    except records.Damaged as error:
-        raise Refused(400, "ChecksumError", str(error)) from None
+    except records.DamagedError as error:
+        raise RefusedError(400, "ChecksumError", str(error)) from None
     upload.blocks[int(request.options["blockid"])] = rows
     return Answer()
 
@@ -151,7 +153,8 @@ def _as_structs(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBa
         if column.type.name.startswith("timestamp"):
             numbers = array.cast(pa.int64()).to_pylist()
             pairs = [
-                None if n is None else dict(zip(("sec", "nano"), divmod(n, 10**9), strict=True)) for n in numbers
+                None if n is None else dict(zip(("sec", "nano"), divmod(n, 10**9), strict=True))
+                for n in numbers
             ]
             array = pa.array(pairs, _STRUCT)
         arrays.append(array)
