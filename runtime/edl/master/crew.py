@@ -10,6 +10,7 @@ import msgspec
 from edl.cluster import Change, Instance, NoRoomError, Reason, Role
 from edl.errors import ClusterError
 from edl.master.leases import Leases
+from edl.master.parameters import Gain
 from edl.master.servers import Servers
 from edl.tasks.failed import Failed
 
@@ -56,7 +57,7 @@ class _Luck:
 
     patience: int
     fruitless: int = 0
-    gained: int = 0
+    gained: Gain = ()
 
 
 class Crew:
@@ -79,6 +80,7 @@ class Crew:
         self._leases = leases
         self._servers = servers
         self.wanted = workers
+        leases.parameters.want(workers)
         self._posts: dict[str, _Post] = {}
         self._luck: dict[Role, _Luck] = {
             "worker": _Luck(patience or max(6, 3 * workers)),
@@ -143,6 +145,7 @@ class Crew:
     def scale(self, workers: int) -> list[Order]:
         """Have so many workers from now on; who is to leave."""
         self.wanted = workers
+        self._leases.parameters.want(workers)
         leaving = [
             post.state.instance
             for name, post in self._posts.items()
@@ -247,7 +250,7 @@ class Crew:
     def _count(self, role: Role, name: str, change: Change, why: str) -> None:
         luck, gained = self._luck[role], self._leases.gained(role)
         luck.fruitless = 1 if gained > luck.gained else luck.fruitless + (change.reason not in _NOBODYS_FAULT)
-        luck.gained = gained
+        luck.gained = max(luck.gained, gained)
         if luck.fruitless >= luck.patience:
             message = f"{luck.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
             hint = f"its log: {self._log(name)}"

@@ -17,7 +17,8 @@ from collections.abc import Iterable
 import msgspec
 
 from edl.master.kept import Cut
-from edl.master.leases import Leases, report_of
+from edl.master.lease_table import report_of
+from edl.master.leases import Leases
 from edl.ps.messages import Arrange, CutTaken, Manifest, Progress, Shard, Version
 from edl.spec import Checkpoints
 from edl.tasks.job import Job, JobState

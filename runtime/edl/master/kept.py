@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from edl.ps.messages import Manifest, Progress
+from edl.tasks.exchange import Ring
 from edl.tasks.failed import Failed
 from edl.tasks.job import JobState
 from edl.tasks.task import TaskType
@@ -74,6 +75,38 @@ class Place(msgspec.Struct, array_like=True):
     life: int = -1
 
 
+class Holder(msgspec.Struct, array_like=True):
+    """A start of an instance that has what was trained. ring: the last that it said it is in; led: the last whose first
+    member it was."""
+
+    instance: str
+    incarnation: int
+    ring: int = 0
+    led: int = 0
+
+
+class Pause(msgspec.Struct, array_like=True):
+    """Of an instance that is left out of rings. until: the second of its end. times: how often it was. ring: the last
+    in which that was decided."""
+
+    until: float
+    times: int
+    ring: int
+
+
+class Rings(msgspec.Struct):
+    """number: of the last ring. present: who trains, or is about to; incarnations: of its members. holders: those who
+    have held what was trained for longest come first. pauses: by instance. vain: rings in a row that all their members
+    came back from, with nothing trained."""
+
+    number: int = 0
+    present: Ring | None = None
+    incarnations: tuple[int, ...] = ()
+    holders: list[Holder] = []
+    pauses: dict[str, Pause] = {}
+    vain: int = 0
+
+
 class Kept(msgspec.Struct):
     """What is written down. seconds: since the job began. revoking: leases of training tasks whose workers are gone;
     how far they are, server 0 is to say. servers: by index."""
@@ -94,3 +127,4 @@ class Kept(msgspec.Struct):
     metric_kinds: dict[str, str] = {}
     revoking: dict[int, Lease] = {}
     servers: list[Place] = []
+    rings: Rings = msgspec.field(default_factory=Rings)

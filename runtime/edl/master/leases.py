@@ -1,16 +1,11 @@
 """Leases: which worker does which task, until when, and what becomes of it when the worker does not.
 
-A pure state machine around `edl.tasks.job.Job`, with the clock handed in as seconds since the job began.
+A pure state machine around `edl.tasks.job.Job`, with the clock handed in as seconds since the job began. What it makes
+of a lost worker depends on where the parameters are: `edl.master.parameters`.
 
-* Every task that is handed out is a lease with a number that grows: the epoch of the master, then a counter. A report
-  counts when its lease is valid, once; whatever else comes changes nothing.
+* A report counts when its lease is valid, once; whatever else comes changes nothing.
 * A worker that leaves, dies or is silent for `lease_secs` gives its tasks back. That never counts against a task. A
   task that *raises* is tried three times, then the job fails and names it.
-* A *trainer* (`stateful`) holds the model's weights itself. When it is lost, what it has done since its last cut is
-  lost with it: the job goes back to that cut and begins a new generation.
-* With parameter servers (`served`), what a worker did of a task before it was lost is in the parameters. So server 0
-  revokes the lease, and says how much of it that is; only then the rest is given back. And a lease is written down
-  before it is told, and never adopted: nobody's gradients come unknown.
 * A worker names what it holds with every request. A lease that it does not name never reached it: it is given back.
 * After a restart leases that were written down stay valid. One that was not is void, but a report on it counts as
   long as nobody else has the task: it was computed on the same rows.
@@ -18,71 +13,82 @@ A pure state machine around `edl.tasks.job.Job`, with the clock handed in as sec
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from edl.cluster import Role
-from edl.master.kept import Cut, Failure, Kept, Lease, Member
-from edl.metrics import merge_states
+from edl.master.kept import Failure, Kept, Member
+from edl.master.lease_table import LeaseTable, report_of, task_of
+from edl.master.parameters import Gain, NoParameters
 from edl.ps.messages import Progress
-from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
 from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, Told
 from edl.tasks.failed import Failed
-from edl.tasks.job import Job, JobState, Plan
-from edl.tasks.pool import States
+from edl.tasks.job import Job, Plan
 from edl.tasks.task import ASIDE, Report, Task, TaskType
 
 ATTEMPTS = 3  # of a task that raises
-_COUNTER = 40  # lower bits of a lease's number
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """How far a ledger is. reports: the start of each instance, and its reports that are counted. ring: the number of
+    the last one."""
+
+    reports: dict[str, tuple[int, int]]
+    ring: int
 
 
 class Leases:
-    """The state of a job with workers. `kept`: what was written down before a restart; its epoch is the one before.
+    """The state of a job with workers. kept: what was written down before a restart; its epoch is the one before.
 
-    stateful: one worker trains, and holds the weights; served: parameter servers hold them. note: told in words what
-    goes wrong.
+    parameters: where they are, in a job that trains. note: told in words what goes wrong.
     """
 
     def __init__(
         self,
         plan: Plan,
         kept: Kept | None = None,
+        parameters: type[NoParameters] = NoParameters,
         *,
-        stateful: bool = False,
-        served: bool = False,
         lease_secs: float = 10.0,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.plan = plan
-        self.stateful = stateful and plan.kind == "train"
-        self.served = served and plan.kind == "train"
         self.lease_secs = lease_secs
         self.kept = kept or Kept()
-        self.kept.epoch += 1
-        self.kept.counter = 0
-        self.job = Job(plan, self.kept.job, merge=self._merge)
+        self.note = note
+        self._table = LeaseTable(plan, self.kept, note)
+        self.parameters = (parameters if plan.kind == "train" else NoParameters)(self._table)
         for member in self.kept.members.values():
             member.seen = self.kept.seconds
-        self._held: defaultdict[str, dict[int, None]] = defaultdict(
-            dict
-        )  # leases by instance, in their order
-        for number, lease in self.kept.leases.items():
-            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
-            self._held[lease.instance][number] = None
-        for lease in self.kept.revoking.values():
-            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
-        self._durable = {
-            name: (member.incarnation, member.upto) for name, member in self.kept.members.items()
-        }
+        self._durable = self._marks()
         self.servers: Servers | None = None  # where they are, in a job that has them
         self._rows: Counter[str] = Counter()  # of tasks that were done, by instance
         self.told = 0  # reports that were counted and are not written down
         self.news: list[EpochEnd] = []  # that was not told of
-        self.note = note
         self._ticked = self.kept.seconds
+
+    @property
+    def job(self) -> Job:
+        """The course of the job; another one when it goes back."""
+        return self._table.job
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do, for whatever reason."""
+        return self._table.finished
+
+    @property
+    def written_first(self) -> bool:
+        """Whether tasks are written down before they are told."""
+        return self.parameters.written_first
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for what is told when it is written down."""
+        return self.kept.rings.number > self._durable.ring
 
     # Instances ------------------------------------------------------------------------------------------------
 
@@ -104,24 +110,19 @@ class Leases:
                 self.lost(instance, member.incarnation, now)
             if member is None or member.incarnation < incarnation:
                 self.kept.members[instance] = Member(incarnation, now)
-            elif self.stateful:  # its weights are not those of the cut that the job went back to
+            elif not self.parameters.readmits:
                 return None
             else:
                 member.gone, member.seen = False, now
-        resume = self.kept.cut.folder if self.stateful and self.kept.cut else ""
         return Joined(
             self.kept.epoch,
             self.kept.generation,
             self.lease_secs,
             self.lease_secs / 3,
-            resume,
+            self.parameters.resume,
             self.finished,
             self.servers,
         )
-
-    def _merge(self, one: States, other: States) -> States | None:
-        """The states of one task's metrics and another's as one; None when a metric is none of ours."""
-        return merge_states(self.kept.metric_kinds, one, other)
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """The instance is gone: its tasks go to others. Nothing when it was known to be, or a later one runs."""
@@ -129,13 +130,12 @@ class Leases:
         if member is None or member.incarnation != incarnation or member.gone:
             return
         member.gone = True
-        held = list(self._held[instance])
+        held = self._table.of(instance)
         for number in reversed(held):
-            self._give_back(number)
-        if why and (held or self.stateful):
+            self.parameters.give_back(number)
+        if why and (held or self.parameters.matters(instance)):
             self.note(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
-        if self.stateful and not self.job.finished:
-            self.go_back()
+        self.parameters.lost(instance, now)
 
     def silence(self, instance: str, incarnation: int, now: float) -> float:
         """Seconds since the last word of an instance that was given up; 0 of one that was not, or is not known."""
@@ -146,14 +146,13 @@ class Leases:
 
     def rows_of(self, instance: str) -> int:
         """That an instance did since this master began, those of its open tasks included."""
-        return self._rows[instance] + sum(self.kept.leases[number].rows for number in self._held[instance])
+        return self._rows[instance] + sum(
+            self.kept.leases[number].rows for number in self._table.of(instance)
+        )
 
-    def gained(self, role: Role) -> int:
-        """Grows with what stays when an instance of that role is lost: tasks, or, where the job goes back with it, the
-        steps of the last cut."""
-        if self.stateful or role == "ps":
-            return self.kept.cut.job.step if self.kept.cut else 0
-        return sum(self.kept.done.values())
+    def gained(self, role: Role) -> Gain:
+        """Grows with what stays when an instance of that role is lost."""
+        return self.parameters.gained(role)
 
     def tick(self, now: float) -> None:
         """Time has passed: give up who was silent for too long, begin a round if one is due."""
@@ -165,13 +164,9 @@ class Leases:
             if not member.gone and now - member.seen > self.lease_secs:
                 self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")
         self.job.tick(now)
+        self.parameters.tick(now)
 
     # The exchange -----------------------------------------------------------------------------------------
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to do, for whatever reason."""
-        return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
 
     def exchange(self, request: Request, now: float) -> Answer:
         """Take what a worker tells, and hand out what it wants."""
@@ -196,17 +191,17 @@ class Leases:
             overtaken or request.seen_upto > member.upto
         ):  # an earlier master knew more: it is to tell that again
             return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
-        revoked = [held.task.attempt for held in request.held if held.task.attempt not in self.kept.leases]
         tasks = tuple(self._grant(request)) if not self.finished else ()
-        incarnation, upto = self._durable.get(request.instance, (-1, 0))
+        incarnation, upto = self._durable.reports.get(request.instance, (-1, 0))
         return Answer(
             self.kept.epoch,
             tasks,
-            tuple(revoked),
-            self._flags() | self._role_of(request),
+            tuple(self._revoked(request)),
+            self._flags() | self.parameters.flags_for(request),
             member.upto,
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
+            self.parameters.ring_for(request),
         )
 
     def _known(self, request: Request) -> Member | None:
@@ -217,59 +212,64 @@ class Leases:
         return member if request.generation == self.kept.generation else None
 
     def _hear(self, request: Request, member: Member, now: float) -> None:
+        parameters = self.parameters
+        parameters.hear(request, now)
         for told in request.told:
             if told.sequence == member.upto + 1:
                 member.upto = told.sequence
                 self.told += 1
-                self._take(told, request.instance, now)
+                self._take(told, request, now)
+        if member.gone:  # with what it has told
+            return
         named = {held.task.attempt for held in request.held}
-        for number in [number for number in reversed(self._held[request.instance]) if number not in named]:
-            self._give_back(number)
+        for owner in parameters.named(request):
+            for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
+                parameters.give_back(number)
         for held in request.held:
-            lease = self.kept.leases.get(held.task.attempt)
+            lease, owner = self.kept.leases.get(held.task.attempt), parameters.owner(held.task.type, request)
             if lease is None:
-                self._adopt(held.task, request.instance)
-            elif lease.instance == request.instance:
+                self._adopt(held.task, owner)
+            elif lease.instance == owner:
                 lease.rows, lease.steps, lease.loss = held.rows, held.steps, held.loss
+
+    def _adopt(self, task: Task, owner: str) -> bool:
+        return bool(owner) and self.parameters.adopts and self._table.adopt(task, owner)
 
     def _grant(self, request: Request) -> Iterable[Task]:
         for kind, count in request.want.items():
-            if kind == "export" and self.kept.revoking:
+            owner = self.parameters.owner(kind, request)
+            if not owner or not self.parameters.may_take(kind, request):
                 continue
             for _ in range(count):
-                number = self._next_number()
-                task = self.job.take(kind, number)
+                task = self._table.take(kind, owner)
                 if task is None:
                     break
-                self._lease(task, request.instance)
                 yield task
+
+    def _revoked(self, request: Request) -> Iterable[int]:
+        """What the request names and is not its own any more."""
+        for held in request.held:
+            if held.task.attempt not in self.kept.leases and self.parameters.owner(held.task.type, request):
+                yield held.task.attempt
 
     @property
     def signal(self) -> tuple[object, ...]:
         """Differs when there may be something new to say to somebody who waits."""
         kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
-        stand_ins = tuple(place.instance for place in self.kept.servers)
-        revoking = bool(self.kept.revoking)
-        rest = (revoking, stand_ins, *map(self.job.waits, kinds))
-        return (self._flags(), self.kept.generation, self.servers, *rest)
-
-    def _role_of(self, request: Request) -> Flag:
-        """Whether the worker is to be a parameter server from now on; see `edl.master.servers`."""
-        who = (request.instance, request.incarnation)
-        waited_for = any((place.instance, place.incarnation) == who for place in self.kept.servers)
-        return Flag.TAKE_OVER if waited_for and not self.finished else Flag.NONE
+        waits = map(self.job.waits, kinds)
+        return self._flags(), self.kept.generation, self.servers, *self.parameters.signal, *waits
 
     def _flags(self) -> Flag:
         job = self.job
-        flags = Flag.FINISHED if self.finished else Flag.NONE
+        flags = self.parameters.flags
+        if self.finished:
+            flags |= Flag.FINISHED
         if any(map(job.waits, ASIDE)):
             flags |= Flag.PENDING
         if job.measuring:
             flags |= Flag.MEASURING
         if job.stopped:
             flags |= Flag.STOPPED
-        if self.served and not job.waits("train"):
-            flags |= Flag.DRY
         if job.over("train"):
             flags |= Flag.TRAIN_OVER
         if job.over("predict"):
@@ -278,40 +278,39 @@ class Leases:
 
     # What is told -------------------------------------------------------------------------------------------
 
-    def _take(self, told: Told, instance: str, now: float) -> None:
-        task = told.report.task
+    def _take(self, told: Told, request: Request, now: float) -> None:
+        task, owner = told.report.task, self.parameters.owner_told(told, request)
         if told.kind == "cut":
-            self._begin_cut(told)
+            self.parameters.begin_cut(told, request)
             return
         if told.kind == "cut written":
-            self._end_cut(told)
+            self.parameters.end_cut(told.folder)
             return
         if told.fatal and told.error:
             self.fail(told.error)
             return
         lease = self.kept.leases.get(task.attempt)
-        if lease is None and not self._adopt(task, instance):
+        if lease is None and not self._adopt(task, owner):
             return  # void: somebody else has it, or it is done
-        if task.attempt not in self._held[instance]:
+        if self.kept.leases[task.attempt].instance != owner:
             return
         if told.kind == "done":
-            self._end(task.attempt)
-            self._rows[instance] += told.report.rows
+            self._table.end(task.attempt)
+            self._rows[owner] += told.report.rows
             self._done(told.report, now)
         elif told.kind == "given back":
-            self._give_back(task.attempt, told.report if told.report.rows else None)
+            self.parameters.give_back(task.attempt, told.report if told.report.rows else None)
         elif told.error:
-            self._give_back(task.attempt)
-            self._count_failure(task, told.error, instance, now)
+            self.parameters.failed(task)
+            self._count_failure(task, told.error, request.instance, now)
 
     def _done(self, report: Report, now: float) -> None:
         kind = report.task.type
         self.kept.failures.pop(_key(report.task), None)
         self.kept.done[kind] = self.kept.done.get(kind, 0) + 1
         self.news += self.job.done(report, now)
-        if self.served and self.job.stopped:  # nobody is to push while the model is exported
-            for number in [number for number, lease in self.kept.leases.items() if lease.type == "train"]:
-                self._give_back(number)
+        if self.job.stopped:
+            self.parameters.stopped()
 
     def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
         earlier = self.kept.failures.get(_key(task))
@@ -321,7 +320,7 @@ class Leases:
         if times >= ATTEMPTS:
             message = f"{_named(task)} failed {times} times, the last time: {error.message}"
             self.fail(Failed(error.code, message, error.hint))
-        elif self.stateful and task.type == "train":  # its weights have taken a part of the task
+        elif self.parameters.ends_on_failure and task.type == "train":
             member = self.kept.members[instance]
             self.lost(instance, member.incarnation, now)
 
@@ -334,38 +333,11 @@ class Leases:
         if not self.finished:
             self.kept.cancelled = reason
 
-    # Trainers -----------------------------------------------------------------------------------------------
-
-    def _begin_cut(self, told: Told) -> None:
-        """Remember the course of the job at the cut: what was told before it, and the part of its open task."""
-        if not self.stateful:
-            return
-        copy = self.copy()
-        part = told.report
-        if part.rows and copy.claim(part.task, part.task.attempt):
-            copy.give_back(part.task, part)
-        self.kept.cutting = [*self.kept.cutting[-1:], Cut(told.folder, copy.kept())]
-
-    def _end_cut(self, told: Told) -> None:
-        """From now on the job goes back to this cut."""
-        for cut in self.kept.cutting:
-            if cut.folder == told.folder:
-                self.kept.cut = cut
-        self.kept.cutting = [cut for cut in self.kept.cutting if cut.folder != told.folder]
+    # Where the parameters are -------------------------------------------------------------------------------
 
     def go_back(self) -> None:
         """The weights since the last cut are lost, and so is what was done since."""
-        cut = self.kept.cut
-        self.kept.generation += 1
-        self.kept.cutting = []
-        self.kept.leases.clear()
-        self.kept.revoking.clear()
-        self._held.clear()
-        self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
-        step = self.job.state.step
-        self.note(f"training goes on from step {step:,}" if cut else "training begins anew")
-
-    # Parameter servers ----------------------------------------------------------------------------------------
+        self.parameters.go_back()
 
     def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
         """Server 0 takes no gradients of these leases any more; what of them is in the parameters for good."""
@@ -374,80 +346,33 @@ class Leases:
             lease = self.kept.revoking.pop(number, None)
             if lease is None:
                 continue
-            task = _task(number, lease)
             part = found.get(number) or lease.pushed
             if part is not None and part.rows >= part.task.rows:
                 self._done(report_of(part), self.kept.seconds)
             else:
-                self.job.give_back(task, report_of(part) if part is not None and part.rows else None)
+                done = report_of(part) if part is not None and part.rows else None
+                self.job.give_back(task_of(number, lease), done)
 
     def copy(self) -> Job:
         """The course of the job at this moment; what is in hands is to do. See `edl.master.cuts`."""
-        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
-        for number, lease in {**self.kept.leases, **self.kept.revoking}.items():
-            if lease.pushed and copy.claim(_task(number, lease), number):
-                copy.done(report_of(lease.pushed), self.kept.seconds)
-        return copy
-
-    # Leases ---------------------------------------------------------------------------------------------------
-
-    def _adopt(self, task: Task, instance: str) -> bool:
-        """A lease of an earlier master that was not written down: it holds if nobody else has the task.
-
-        What was written down may be an earlier lease of the same task to the same instance; the later one counts.
-        """
-        if self.served or task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
-            return False
-        for number in [number for number in self._held[instance] if number < task.attempt]:
-            lease = self.kept.leases[number]
-            if (lease.type, lease.number, lease.id) == (task.type, task.number, task.id):
-                self._give_back(number)
-        if self.job.claim(task, task.attempt) is None:
-            return False
-        self._lease(task, instance)
-        return True
-
-    def _lease(self, task: Task, instance: str) -> None:
-        self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, instance)
-        self._held[instance][task.attempt] = None
-
-    def _end(self, number: int) -> Lease:
-        lease = self.kept.leases.pop(number)
-        del self._held[lease.instance][number]
-        return lease
-
-    def _give_back(self, number: int, part: Report | None = None) -> None:
-        lease = self._end(number)
-        if self.served and lease.type == "train":
-            self.kept.revoking[number] = lease
-        else:
-            self.job.give_back(_task(number, lease), part)
-
-    def _next_number(self) -> int:
-        self.kept.counter += 1
-        return (self.kept.epoch << _COUNTER) + self.kept.counter
+        return self._table.copy()
 
     # What is written down -----------------------------------------------------------------------------------
 
-    def to_keep(self) -> tuple[Kept, dict[str, tuple[int, int]]]:
+    def to_keep(self) -> tuple[Kept, Marks]:
         """What to write down now; and what to hand to `written` when that has been done."""
         self.told = 0
-        kept = msgspec.structs.replace(self.kept, job=self.job.kept(doing=True))
-        return kept, {name: (member.incarnation, member.upto) for name, member in self.kept.members.items()}
+        return msgspec.structs.replace(self.kept, job=self.job.kept(doing=True)), self._marks()
 
-    def written(self, marks: dict[str, tuple[int, int]]) -> None:
+    def written(self, marks: Marks) -> None:
         """What `to_keep` gave survives this master."""
         self._durable = marks
+        self.parameters.written(marks.ring)
 
-
-def _task(number: int, lease: Lease) -> Task:
-    """As far as the job wants to know it."""
-    return Task(lease.id, lease.type, number=lease.number, skip=lease.skip, attempt=number)
-
-
-def report_of(part: Progress) -> Report:
-    """What is in the parameters of a task, as its worker would tell it."""
-    return Report(part.task, part.rows, part.steps, part.loss, part.weight)
+    def _marks(self) -> Marks:
+        members = self.kept.members.items()
+        reports = {name: (member.incarnation, member.upto) for name, member in members}
+        return Marks(reports, self.kept.rings.number)
 
 
 def _key(task: Task) -> str:
@@ -458,7 +383,3 @@ def _named(task: Task) -> str:
     if task.type in ("conclude", "export"):
         return f"the task {task.type}"
     return f"the {task.type} task of the rows [{task.start:,}, {task.end:,})"
-
-
-def _copied(state: JobState) -> JobState:
-    return encoding.decode(encoding.encode(state), JobState)

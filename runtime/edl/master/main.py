@@ -28,6 +28,8 @@ from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.ledger import FileLedger, Ledger
 from edl.master.office import Office
+from edl.master.parameters import InTrainer, NoParameters, OnServers
+from edl.master.ring_leases import InRing
 from edl.master.servers import Servers
 from edl.master.service import Service, serve
 from edl.master.serving import Serving
@@ -72,10 +74,7 @@ def _run(
 ) -> int:
     data = ledger.read()
     kept = encoding.decode(data, Kept) if data is not None else None
-    served = spec.cluster.parameter_servers > 0
-    leases = Leases(
-        plan(spec), kept, stateful=not served, served=served, lease_secs=options.lease_secs, note=_note
-    )
+    leases = Leases(plan(spec), kept, _parameters(spec), lease_secs=options.lease_secs, note=_note)
     master = Master(spec, folder, leases, ledger, cluster, events)
     try:
         return asyncio.run(master.run(f"127.0.0.1:{options.port}"))
@@ -89,6 +88,13 @@ def plan(spec: JobSpec) -> Plan:
     if spec.kind == "train":
         return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
     return Plan(spec.kind, rows.total)
+
+
+def _parameters(spec: JobSpec) -> type[NoParameters]:
+    """Where they are, in a job that trains."""
+    if spec.cluster.parameter_servers:
+        return OnServers
+    return InRing if spec.cluster.strategy == "allreduce" else InTrainer
 
 
 class Master:
@@ -108,7 +114,8 @@ class Master:
         self._cluster = cluster
         mode = mode_of(spec.cluster)
         checkpoints = JobFolder(folder.job).checkpoints
-        self._servers = _servers(spec, leases, mode, checkpoints) if leases.served else None
+        served = isinstance(leases.parameters, OnServers)
+        self._servers = _servers(spec, leases, mode, checkpoints) if served else None
         self._crew = Crew(leases, spec.cluster.workers, self._servers, log=lambda name: str(folder.log(name)))
         self._teller = Teller(spec, folder, leases, self._crew, events, self._servers)
         self._office = Office(leases, ledger, self._servers, on_tick=self._on_tick)

@@ -2,7 +2,7 @@
 
 Everything happens in one event loop, so the state machines need no locks. Only the ledger's disk and the cluster are
 waited for in threads. An answer never tells more than what may be lost: the master's epoch and a registration are
-written down before they are told, the end of the job too, and with parameter servers each lease.
+written down before they are told, the end of the job too, a ring, and with parameter servers each lease.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+
+import msgspec
 
 from edl.errors import SQLFlowError
 from edl.master.leases import Leases
@@ -83,9 +85,7 @@ class Office:
             answer = self._masked(self.leases.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
-        if (
-            answer.tasks and self.leases.served
-        ):  # their gradients may be in the parameters before their reports come
+        if answer.tasks and self.leases.written_first:
             await self.write()
         return answer
 
@@ -97,7 +97,8 @@ class Office:
             self._signal = signal
             self._bell.set()
             self._bell = asyncio.Event()
-        if leases.told >= GROUP_REPORTS or (leases.finished and not self.ended.is_set()):
+        over = leases.finished and not self.ended.is_set()
+        if leases.told >= GROUP_REPORTS or leases.awaited or over:
             self._group.set()
 
     async def write(self) -> None:
@@ -140,7 +141,7 @@ class Office:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._group.wait(), GROUP_SECS)
             self._group.clear()
-            if self.leases.told or self.leases.finished:
+            if self.leases.told or self.leases.awaited or self.leases.finished:
                 try:
                     await self.write()
                 except SQLFlowError as error:
@@ -159,18 +160,11 @@ class Office:
         """That the job is over is told when it is written down."""
         if not answer.flags & Flag.FINISHED or self.ended.is_set():
             return answer
-        return Answer(
-            answer.master_epoch,
-            answer.tasks,
-            answer.revoked,
-            answer.flags & ~Flag.FINISHED,
-            answer.seen_upto,
-            answer.durable_upto,
-            answer.servers,
-        )
+        return msgspec.structs.replace(answer, flags=answer.flags & ~Flag.FINISHED)
 
 
 def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
     """Whether the answer may wait for something better."""
     behind = bool(request.told) and answer.seen_upto < request.told[-1].sequence
-    return not (answer.tasks or answer.revoked or behind or answer.servers or answer.flags != known)
+    said = answer.tasks or answer.revoked or answer.servers or answer.ring
+    return not (said or behind or answer.flags != known)

@@ -16,6 +16,7 @@ from typing import Literal
 from edl.master.cuts import Cuts, Taking
 from edl.master.kept import Kept
 from edl.master.leases import Leases
+from edl.master.parameters import OnServers
 from edl.master.servers import Answer, Call, Servers
 from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
@@ -126,7 +127,7 @@ class World:
     # The master -------------------------------------------------------------------------------------------
 
     def start(self, kept: Kept | None) -> None:
-        self.master = Leases(self.plan, kept, served=True, lease_secs=LEASE, note=self.notes.append)
+        self.master = Leases(self.plan, kept, OnServers, lease_secs=LEASE, note=self.notes.append)
         steps = self.random.choice([0, 5])
         when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
         count = len(self.machines)

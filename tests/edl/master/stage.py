@@ -9,6 +9,7 @@ from edl.master.crew import Crew
 from edl.master.cuts import Cuts
 from edl.master.kept import Kept
 from edl.master.leases import Leases
+from edl.master.parameters import OnServers
 from edl.master.servers import Answer, Call, Servers
 from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
@@ -66,7 +67,7 @@ class Stage:
         self._start(None)
 
     def _start(self, kept: Kept | None) -> None:
-        self.leases = Leases(self.plan, kept, served=True, lease_secs=LEASE, note=self.notes.append)
+        self.leases = Leases(self.plan, kept, OnServers, lease_secs=LEASE, note=self.notes.append)
         self.cuts = Cuts(self.leases, self.when, self.count, steps_per_version=self.steps_per_version)
         self.servers = Servers(self.leases, self.mode, self.count, self.cuts, FOLDER)
         self.crew = Crew(self.leases, 1, self.servers)

@@ -8,6 +8,7 @@ from edl.cluster import Change, Instance, NoRoomError, Reason
 from edl.errors import ClusterError
 from edl.master.crew import SILENT_LEASES, Crew
 from edl.master.leases import Leases
+from edl.master.parameters import InTrainer
 from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks.exchange import Flag
@@ -277,7 +278,7 @@ class Trainers:
 
     def __init__(self, plan: Plan) -> None:
         self.now = 0.0
-        self.leases = Leases(plan, stateful=True, lease_secs=LEASE)
+        self.leases = Leases(plan, None, InTrainer, lease_secs=LEASE)
         self.crew = Crew(self.leases, 1)
 
     def start(self) -> tuple[Instance, Mailbox]:

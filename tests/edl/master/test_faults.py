@@ -8,6 +8,7 @@ import pytest
 from edl.errors import JobError
 from edl.master.kept import Kept
 from edl.master.leases import ATTEMPTS, Leases
+from edl.master.parameters import InTrainer, NoParameters
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag
@@ -27,15 +28,15 @@ TRAIN = Plan("train", 4 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 class Job:
     """A master, and the workers that talk to it."""
 
-    def __init__(self, plan: Plan, *, stateful: bool = False) -> None:
+    def __init__(self, plan: Plan, *, parameters: type[NoParameters] = NoParameters) -> None:
         self.plan = plan
-        self.stateful = stateful
+        self.parameters = parameters
         self.now = 0.0
         self.notes: list[str] = []
         self.master = self._master(None)
 
     def _master(self, kept: Kept | None) -> Leases:
-        return Leases(self.plan, kept, stateful=self.stateful, lease_secs=LEASE, note=self.notes.append)
+        return Leases(self.plan, kept, self.parameters, lease_secs=LEASE, note=self.notes.append)
 
     def worker(self, name: str = "worker-0", incarnation: int = 0) -> Mailbox:
         """A worker that has registered."""
@@ -254,7 +255,7 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
 
 
 def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> None:
-    job = Job(TRAIN, stateful=True)
+    job = Job(TRAIN, parameters=InTrainer)
     box = job.worker()
     lost = job.master.exchange(box.request({"train": 3}), job.now)
     box.answered(job.master.exchange(box.request({"train": 3}), job.now))

@@ -13,6 +13,7 @@ from edl.errors import JobError
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.office import Office
+from edl.master.parameters import OnServers
 from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks import encoding
@@ -83,7 +84,7 @@ def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> N
     async def work() -> None:
         ledger = MemoryLedger()
         plan = Plan("train", LEAST_ROWS, 0, Training(batch_size=512))
-        subject = Office(Leases(plan, served=True), ledger)
+        subject = Office(Leases(plan, None, OnServers), ledger)
         await subject.join("worker-0", 0, {})
         answer = await subject.exchange(Request("worker-0", 0, 1, want={"train": 1}), 0.0, Flag.NONE)
         assert [task.attempt for task in answer.tasks] == list(ledger.written[-1].leases)

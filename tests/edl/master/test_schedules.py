@@ -13,6 +13,7 @@ import pytest
 
 from edl.master.kept import Kept
 from edl.master.leases import Leases
+from edl.master.parameters import InTrainer, NoParameters
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag
@@ -61,12 +62,14 @@ def finished(task: Task) -> Report:
 class World:
     """One job under one random schedule."""
 
-    def __init__(self, seed: int, plan: Plan, workers: int, *, stateful: bool = False) -> None:
+    def __init__(
+        self, seed: int, plan: Plan, workers: int, *, parameters: type[NoParameters] = NoParameters
+    ) -> None:
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
-        self.stateful = stateful
+        self.parameters = parameters
         self.now = 0.0
-        self.master = Leases(plan, stateful=stateful, lease_secs=LEASE)
+        self.master = Leases(plan, None, parameters, lease_secs=LEASE)
         self.durable = b""
         self.write()
         self.workers = [Worker(f"worker-{n}", 0) for n in range(workers)]
@@ -87,14 +90,14 @@ class World:
             if joined is None:
                 self.replace(worker)
             elif not lose_answer:
-                if self.stateful:
+                if self.parameters is InTrainer:
                     worker.steps = list(self.cuts[joined.resume])
                 mailbox.joined(joined)
             return
         answer = self.master.exchange(mailbox.request(WANT), self.now)
         if not lose_answer:
             mailbox.answered(answer)
-            if mailbox.rejoin and self.stateful:
+            if mailbox.rejoin and self.parameters is InTrainer:
                 self.replace(worker)
 
     def replace(self, worker: Worker) -> None:
@@ -141,7 +144,7 @@ class World:
         """The master dies, and is back with what it had written down."""
         kept = encoding.decode(self.durable, Kept)
         self.now = max(self.now, kept.seconds)
-        self.master = Leases(self.plan, kept, stateful=self.stateful, lease_secs=LEASE)
+        self.master = Leases(self.plan, kept, self.parameters, lease_secs=LEASE)
         self.write()
 
     def finish(self) -> None:
@@ -153,7 +156,7 @@ class World:
                 self.call(worker)
                 worker.do()
                 if (
-                    self.stateful
+                    self.parameters is InTrainer
                     and worker in self.workers
                     and self.random.random() < 0.1
                     and worker.task is None
@@ -166,7 +169,7 @@ class World:
 
     def take_cut(self, worker: Worker) -> None:
         """A trainer writes down its weights, in the middle of a task or between two."""
-        if not self.stateful or worker.mailbox.rejoin:
+        if self.parameters is not InTrainer or worker.mailbox.rejoin:
             return
         folder = f"cut-{len(self.cuts)}"
         self.cuts[folder] = list(worker.steps)
@@ -179,8 +182,10 @@ class World:
             worker.mailbox.tell("cut written", Report(Task(0, "train")), folder=worker.cutting.pop())
 
 
-def run(seed: int, plan: Plan, workers: int, *, stateful: bool = False, steps: int = 300) -> World:
-    world = World(seed, plan, workers, stateful=stateful)
+def run(
+    seed: int, plan: Plan, workers: int, *, parameters: type[NoParameters] = NoParameters, steps: int = 300
+) -> World:
+    world = World(seed, plan, workers, parameters=parameters)
     for _ in range(steps):
         if world.master.finished:
             break
@@ -215,7 +220,7 @@ def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
     for seed in range(100 * block, 100 * block + 100):
-        world = run(seed, plan, workers=1, stateful=True)
+        world = run(seed, plan, workers=1, parameters=InTrainer)
         assert world.master.job.state.rows == 2 * rows
         taken = [step[:3] for step in world.workers[0].steps if step[0]]
         assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)], seed

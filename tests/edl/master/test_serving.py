@@ -13,6 +13,7 @@ import pytest
 from edl.master.cuts import Cuts
 from edl.master.leases import Leases
 from edl.master.office import Office
+from edl.master.parameters import OnServers
 from edl.master.servers import Servers
 from edl.master.serving import Serving
 from edl.ps import cuts, shards
@@ -44,7 +45,7 @@ class Master:
     def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
         self.notes: list[str] = []
         self.ledger = MemoryLedger()
-        self.leases = Leases(PLAN, served=True, note=self.notes.append)
+        self.leases = Leases(PLAN, None, OnServers, note=self.notes.append)
         self.servers = Servers(self.leases, ASYNC, 2, Cuts(self.leases, when, 2), checkpoints)
         self.office = Office(
             self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)

@@ -17,6 +17,7 @@ from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.ledger import FileLedger
 from edl.master.office import Office
+from edl.master.parameters import InTrainer, OnServers
 from edl.master.service import Service, serve
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
@@ -224,7 +225,7 @@ def test_a_worker_that_was_given_up_registers_again(master: Master, tasks: Remot
     assert found == [0, 1, 2]
 
 
-@pytest.mark.parametrize("master", [TRAIN | {"stateful": True}], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"parameters": InTrainer}], indirect=True)
 def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
@@ -256,7 +257,7 @@ def test_who_asks_for_servers_waits_until_all_are_ready(master: Master, tasks: R
     assert tasks.servers == third
 
 
-@pytest.mark.parametrize("master", [TRAIN | {"served": True}], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"parameters": OnServers}], indirect=True)
 def test_who_holds_tasks_turns_to_their_gradients_when_there_are_no_others(
     master: Master, tasks: RemoteTasks
 ) -> None:

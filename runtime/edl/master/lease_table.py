@@ -1,0 +1,123 @@
+"""Which task is in whose hands, and the job's course with that: what leases do, whoever decides about them.
+
+Every task that is handed out is a lease with a number that grows: the epoch of the master, then a counter. An *owner*
+is the name of an instance, or of several that have tasks together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from edl.master.kept import Kept, Lease
+from edl.metrics import merge_states
+from edl.ps.messages import Progress
+from edl.tasks import encoding
+from edl.tasks.job import Job, JobState, Plan
+from edl.tasks.pool import States
+from edl.tasks.task import Report, Task, TaskType
+
+_COUNTER = 40  # lower bits of a lease's number
+
+
+class LeaseTable:
+    """kept: what was written down before a restart; its epoch is the one before. note: told what goes wrong."""
+
+    def __init__(self, plan: Plan, kept: Kept, note: Callable[[str], None]) -> None:
+        self.plan = plan
+        self.kept = kept
+        self.note = note
+        kept.epoch += 1
+        kept.counter = 0
+        self.job = Job(plan, kept.job, merge=self._merge)
+        self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)  # in their order
+        for number, lease in kept.leases.items():
+            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
+            self._of[lease.instance][number] = None
+        for lease in kept.revoking.values():
+            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do, for whatever reason."""
+        return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
+
+    def of(self, owner: str) -> list[int]:
+        """The leases of an owner, the first one first."""
+        return list(self._of[owner])
+
+    def take(self, kind: TaskType, owner: str) -> Task | None:
+        """Hand out the next task of that type; None when none is to do now."""
+        self.kept.counter += 1
+        task = self.job.take(kind, (self.kept.epoch << _COUNTER) + self.kept.counter)
+        if task is not None:
+            self._add(task, owner)
+        return task
+
+    def adopt(self, task: Task, owner: str) -> bool:
+        """A lease of an earlier master that was not written down: it holds if nobody else has the task.
+
+        What was written down may be an earlier lease of the same task to the same owner; the later one counts.
+        """
+        if task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
+            return False
+        for number in [number for number in self._of[owner] if number < task.attempt]:
+            lease = self.kept.leases[number]
+            if (lease.type, lease.number, lease.id) == (task.type, task.number, task.id):
+                self.give_back(number)
+        if self.job.claim(task, task.attempt) is None:
+            return False
+        self._add(task, owner)
+        return True
+
+    def end(self, number: int) -> Lease:
+        """The lease is over, whatever becomes of its task."""
+        lease = self.kept.leases.pop(number)
+        del self._of[lease.instance][number]
+        return lease
+
+    def give_back(self, number: int, part: Report | None = None) -> None:
+        """The task is to do again. part: what of it is done for good."""
+        self.job.give_back(task_of(number, self.end(number)), part)
+
+    def copy(self) -> Job:
+        """The course of the job at this moment; what is in hands is to do. See `edl.master.cuts`."""
+        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
+        for number, lease in {**self.kept.leases, **self.kept.revoking}.items():
+            if lease.pushed and copy.claim(task_of(number, lease), number):
+                copy.done(report_of(lease.pushed), self.kept.seconds)
+        return copy
+
+    def go_back(self) -> None:
+        """The weights since the last cut are lost, and so is what was done since."""
+        cut = self.kept.cut
+        self.kept.generation += 1
+        self.kept.cutting = []
+        self.kept.leases.clear()
+        self.kept.revoking.clear()
+        self._of.clear()
+        self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
+        step = self.job.state.step
+        self.note(f"training goes on from step {step:,}" if cut else "training begins anew")
+
+    def _add(self, task: Task, owner: str) -> None:
+        self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
+        self._of[owner][task.attempt] = None
+
+    def _merge(self, one: States, other: States) -> States | None:
+        """The states of one task's metrics and another's as one; None when a metric is none of ours."""
+        return merge_states(self.kept.metric_kinds, one, other)
+
+
+def task_of(number: int, lease: Lease) -> Task:
+    """As far as the job wants to know it."""
+    return Task(lease.id, lease.type, number=lease.number, skip=lease.skip, attempt=number)
+
+
+def report_of(part: Progress) -> Report:
+    """What is in the parameters of a task, as its worker would tell it."""
+    return Report(part.task, part.rows, part.steps, part.loss, part.weight)
+
+
+def _copied(state: JobState) -> JobState:
+    return encoding.decode(encoding.encode(state), JobState)

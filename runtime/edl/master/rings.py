@@ -1,0 +1,295 @@
+"""Who trains together: which workers seek a ring, which of them hold what was trained, and when the next one begins.
+
+A pure state machine, with the clock handed in as seconds since the job began.
+
+    seeks ─▶ told of a ring ─▶ forms it, takes the state ─▶ says that it has it: a holder ─▶ trains … ─▶ seeks
+
+* A ring begins at once when all whom it concerns seek: those of the present one and the holders, as far as they live,
+  or, where there are none, all that are wanted. Who does not come in time is left behind.
+* A holder stays one until somebody says that a later ring without it has formed: as long as nothing can have been
+  trained without it, what it has may be all that is left.
+* A ring has a holder, if any is alive. Without one nothing was trained since the cut, or the start.
+* Who waits to join has the present ring end between two minibatches, as has the loss of a member.
+* A member that the others find far slower pauses, longer each time. So does the youngest member of a ring when two in a
+  row came to nothing though all their members are alive: a ring of one always comes to something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from edl.master.kept import Holder, Kept, Pause
+from edl.tasks.exchange import Request, Ring, Seek
+
+MEMBER_SECS = 0.3  # that the others of a ring have, when the first one seeks the next
+BOUNDARY_SECS = 2.0  # that they have when the ring was to end: they may be in the middle of a step
+JOIN_SECS = 1.0  # that further workers have where nobody trains yet; that a joiner waits for others
+PAUSE_SECS, LONGEST_PAUSE = 10.0, 300.0
+
+Key = tuple[str, int]  # a start of an instance
+
+
+@dataclass
+class _Seeker:
+    """since: the second at which it began."""
+
+    key: Key
+    seek: Seek
+    since: float
+
+
+class Rings:
+    """The rings of one job. wanted: workers. step_secs: that a step takes, as far as is known."""
+
+    def __init__(self, kept: Kept, note: Callable[[str], None] = lambda text: None) -> None:
+        self._kept = kept
+        self._state = kept.rings
+        self._note = note
+        self._seekers: dict[str, _Seeker] = {}
+        self._written = self._state.number
+        self._ending = False  # whether the present ring is to end
+        self.wanted = 1
+        self.step_secs = 0.0
+
+    # What is known ------------------------------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """Of the last ring."""
+        return self._state.number
+
+    @property
+    def present(self) -> Ring | None:
+        return self._state.present
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody has, or had, what was trained since the cut, or the start."""
+        return bool(self._state.holders)
+
+    @property
+    def lives(self) -> bool:
+        """Whether a holder is alive."""
+        return any(self._is_alive(_key(holder)) for holder in self._state.holders)
+
+    @property
+    def ending(self) -> bool:
+        """Whether the present ring is to end at the next minibatch."""
+        return self._ending
+
+    @property
+    def signal(self) -> tuple[object, ...]:
+        """Differs when there may be something to tell."""
+        return self._written, self._ending, self._is_broken
+
+    def is_holder(self, request: Request) -> bool:
+        """Whether an instance is in the present ring, and has what is trained there."""
+        return request.ring == self.number and self._is_member((request.instance, request.incarnation))
+
+    def leads(self, request: Request) -> bool:
+        """Whether it speaks for the present ring."""
+        present = self._state.present
+        return self.is_holder(request) and present is not None and present.members[0] == request.instance
+
+    def has_led(self, request: Request) -> bool:
+        """Whether it spoke for the ring that it was in when it sent this: all later ones have what that has settled."""
+        holder = self._holder((request.instance, request.incarnation))
+        return holder is not None and 0 < holder.led == request.ring
+
+    def was_in(self, request: Request) -> bool:
+        """Whether it was in a ring whose state the present one has, when it sent this."""
+        holder = self._holder((request.instance, request.incarnation))
+        return holder is not None and 0 < holder.ring == request.ring
+
+    def paused(self, instance: str, now: float) -> float:
+        """Seconds until an instance may be in a ring again; 0: it may be now."""
+        pause = self._state.pauses.get(instance)
+        return max(0.0, pause.until - now) if pause else 0.0
+
+    def seeks(self, instance: str) -> bool:
+        """Whether it waits for a ring."""
+        seeker = self._seekers.get(instance)
+        return seeker is not None and self._waits(seeker)
+
+    def told(self, request: Request) -> Ring | None:
+        """The ring that is sought, once it is written down."""
+        present = self._state.present
+        if request.seek is None or present is None or self._written < present.number:
+            return None
+        return present if self._is_for((request.instance, request.incarnation), request.seek) else None
+
+    # What happens -------------------------------------------------------------------------------------------
+
+    def hear(self, request: Request, now: float) -> None:
+        """What an instance says of rings."""
+        key = (request.instance, request.incarnation)
+        if self.is_holder(request):
+            self._formed(key)
+        if request.seek is None:
+            self._seekers.pop(request.instance, None)
+            return
+        before = self._seekers.get(request.instance)
+        again = before is not None and before.key == key and before.seek.after == request.seek.after
+        since = before.since if before is not None and again else now
+        self._seekers[request.instance] = _Seeker(key, request.seek, since)
+        if self._is_member(key) and not self._is_for(key, request.seek):
+            self._pause(request.seek.without, now)
+        self.tick(now)
+
+    def tick(self, now: float) -> None:
+        """Time has passed, or somebody is lost: begin the next ring, or have the present one end, if that is due."""
+        seekers = [seeker for seeker in self._seekers.values() if self._waits(seeker)]
+        if self._is_due(seekers, now):
+            self._begin(seekers, now)
+        self._ending = self._is_to_end(now)
+
+    def reset(self) -> None:
+        """All that was trained since the cut is lost."""
+        self._state.present, self._state.incarnations, self._state.holders = None, (), []
+        self._seekers.clear()
+        self._ending = False
+
+    def written(self, number: int) -> None:
+        """Rings up to that number survive this master."""
+        self._written = number
+
+    # Who is who ---------------------------------------------------------------------------------------------
+
+    def _is_alive(self, key: Key) -> bool:
+        member = self._kept.members.get(key[0])
+        return member is not None and member.incarnation == key[1] and not member.gone
+
+    @property
+    def _members(self) -> list[Key]:
+        """Of the present ring."""
+        present = self._state.present
+        return list(zip(present.members, self._state.incarnations, strict=True)) if present else []
+
+    def _is_member(self, key: Key) -> bool:
+        return key in self._members
+
+    def _holder(self, key: Key) -> Holder | None:
+        return next((holder for holder in self._state.holders if _key(holder) == key), None)
+
+    @property
+    def _has_formed(self) -> bool:
+        """Whether somebody has the state of the present ring."""
+        return any(holder.ring == self.number for holder in self._state.holders)
+
+    @property
+    def _is_broken(self) -> bool:
+        """Whether a member was lost before the ring had formed."""
+        return not self._has_formed and not all(map(self._is_alive, self._members))
+
+    def _is_for(self, key: Key, seek: Seek) -> bool:
+        """Whether the present ring is what it seeks."""
+        return seek.after < self.number and self._is_member(key) and not self._is_broken
+
+    def _waits(self, seeker: _Seeker) -> bool:
+        """Whether it waits for a ring after the present one."""
+        return self._is_alive(seeker.key) and not self._is_for(seeker.key, seeker.seek)
+
+    # The next ring ------------------------------------------------------------------------------------------
+
+    def _formed(self, key: Key) -> None:
+        """The present ring is there: who is not in it holds nothing any more that counts."""
+        state = self._state
+        if not self._has_formed:
+            members = self._members
+            state.holders = [holder for holder in state.holders if _key(holder) in members]
+            state.vain = 0
+        holder = self._holder(key)
+        if holder is None:
+            holder = Holder(*key)
+            state.holders.append(holder)
+        holder.ring = self.number
+        if state.present is not None and state.present.members[0] == key[0]:
+            holder.led = self.number
+
+    def _concerned(self, now: float) -> set[Key]:
+        """Without whom no ring is begun in haste."""
+        found = {*self._members, *map(_key, self._state.holders)}
+        return {key for key in found if self._is_alive(key) and not self.paused(key[0], now)}
+
+    def _is_due(self, seekers: list[_Seeker], now: float) -> bool:
+        if not seekers or (self.lives and not any(self._holder(seeker.key) for seeker in seekers)):
+            return False
+        concerned = self._concerned(now)
+        here = [seeker for seeker in seekers if seeker.key in concerned]
+        if not concerned:
+            return len(seekers) >= self.wanted or now >= _first(seekers) + JOIN_SECS
+        if not here:
+            return False
+        haste = BOUNDARY_SECS if self._ending else MEMBER_SECS
+        return len(here) == len(concerned) or now >= _first(here) + max(haste, 2 * self.step_secs)
+
+    def _begin(self, seekers: list[_Seeker], now: float) -> None:
+        state = self._state
+        self._count_vain(seekers, now)
+        free = [seeker for seeker in seekers if not self.paused(seeker.key[0], now)]
+        if not free or (self.lives and not any(self._holder(seeker.key) for seeker in free)):
+            free = seekers
+        by_key = {seeker.key: seeker for seeker in free}
+        holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
+        members = [*holders, *(key for key in by_key if key not in holders)]
+        state.number += 1
+        state.present = Ring(
+            state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
+        )
+        state.incarnations = tuple(incarnation for _, incarnation in members)
+
+    def _count_vain(self, seekers: list[_Seeker], now: float) -> None:
+        """A ring that all came back from has failed without any loss: the second one in a row does without its
+        youngest."""
+        members = self._members
+        if not members or self._has_formed:
+            return
+        back = {seeker.key for seeker in seekers if seeker.seek.after == self.number}
+        if back.issuperset(members):
+            self._state.vain += 1
+            if self._state.vain > 1 and len(members) > 1:
+                self._pause([members[-1][0]], now)
+
+    def _pause(self, names: Iterable[str], now: float) -> None:
+        """Leave instances out for a while; once for each ring."""
+        present = {name for name, _ in self._members}
+        for name in present.intersection(names):
+            before = self._state.pauses.get(name)
+            if before is not None and before.ring == self.number:
+                continue
+            times = before.times + 1 if before else 1
+            seconds = min(LONGEST_PAUSE, PAUSE_SECS * times)
+            self._state.pauses[name] = Pause(now + seconds, times, self.number)
+            self._note(f"{name} is left out of the ring for {seconds:g} s")
+
+    def _is_to_end(self, now: float) -> bool:
+        members = self._members
+        living = [key for key in members if self._is_alive(key)]
+        if len(living) < len(members):
+            return bool(living)
+        joiners = [
+            seeker
+            for seeker in self._seekers.values()
+            if self._waits(seeker) and seeker.key not in members and not self.paused(seeker.key[0], now)
+        ]
+        if not joiners or not living:
+            return False
+        there = {*members, *(seeker.key for seeker in self._seekers.values() if self._is_alive(seeker.key))}
+        return len(there) >= self.wanted or now >= self._first_free(joiners) + JOIN_SECS
+
+    def _first_free(self, seekers: list[_Seeker]) -> float:
+        """The second at which the first of them could have joined."""
+        pauses = self._state.pauses
+        return min(
+            max(seeker.since, pauses[seeker.key[0]].until if seeker.key[0] in pauses else 0.0)
+            for seeker in seekers
+        )
+
+
+def _key(holder: Holder) -> Key:
+    return holder.instance, holder.incarnation
+
+
+def _first(seekers: list[_Seeker]) -> float:
+    return min(seeker.since for seeker in seekers)
