@@ -1,0 +1,510 @@
+"""Who is in the next ring, when it begins, and which tasks follow from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.master.kept import Kept
+from edl.master.leases import Leases
+from edl.master.ring_leases import RING, InRing
+from edl.master.rings import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS, Rings
+from edl.spec import Training
+from edl.tasks import encoding
+from edl.tasks.exchange import Answer, Flag, Held, Request, Ring, Seek, Told
+from edl.tasks.failed import Failed
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import Report, Task, TaskType
+from tests.edl.master.test_schedules import finished
+
+LEASE = 10.0
+PLAN = Plan("train", 3 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
+ALL: dict[TaskType, int] = dict.fromkeys(("train", "evaluate", "conclude", "export"), 1)
+
+
+class Stage:
+    """A master with the clock in the test's hands, and workers by letter, which say what the test has them say."""
+
+    def __init__(self, workers: str) -> None:
+        self.now = 0.0
+        self.notes: list[str] = []
+        self.wanted = len(workers)
+        self.ring: dict[str, int] = {}  # that each worker has the state of
+        self.incarnations: dict[str, int] = {}
+        self.held: dict[str, list[Held]] = {}
+        self._sequence: dict[str, int] = {}
+        self._start(None)
+        for name in workers:
+            self.start(name)
+
+    def _start(self, kept: Kept | None) -> None:
+        self.master = Leases(PLAN, kept, InRing, lease_secs=LEASE, note=self.notes.append)
+        self.master.parameters.want(self.wanted)
+
+    def restart(self) -> None:
+        """The master dies and comes back with all that it knew."""
+        self._start(encoding.decode(encoding.encode(self.master.to_keep()[0]), Kept))
+
+    @property
+    def rings(self) -> Rings:
+        parameters = self.master.parameters
+        assert isinstance(parameters, InRing)
+        return parameters.rings
+
+    @property
+    def present(self) -> Ring:
+        ring = self.rings.present
+        assert ring is not None
+        return ring
+
+    # Workers ------------------------------------------------------------------------------------------------
+
+    def start(self, name: str) -> None:
+        self.incarnations[name] = self.incarnations.get(name, -1) + 1
+        assert self.master.join(name, self.incarnations[name], self.now)
+        self.ring[name] = self._sequence[name] = 0
+        self.held[name] = []
+
+    def kill(self, name: str) -> None:
+        self.master.lost(name, self.incarnations[name], self.now, "was killed")
+
+    def say(
+        self,
+        name: str,
+        *reports: Report,
+        seek: Seek | None = None,
+        want: dict[TaskType, int] | None = None,
+        error: Failed | None = None,
+    ) -> Answer:
+        kind = "failed" if error else "done"
+        self._sequence[name] += len(reports)
+        first = self._sequence[name] - len(reports) + 1
+        told = tuple(Told(number, kind, report, error) for number, report in enumerate(reports, first))
+        request = Request(
+            name,
+            self.incarnations[name],
+            self.master.kept.generation,
+            told,
+            tuple(self.held[name]),
+            want or {},
+            first - 1,
+            ring=self.ring[name],
+            seek=seek,
+        )
+        found = self.master.exchange(request, self.now)
+        self.held[name] += [Held(task) for task in found.tasks]
+        return found
+
+    def seek(self, names: str, *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
+        for name in names:
+            seek = Seek(f"{name}:1", self.rings.number if after is None else after, without)
+            self.say(name, seek=seek)
+
+    def form(self, names: str) -> None:
+        """They have the state of the present ring."""
+        for name in names:
+            self.ring[name] = self.rings.number
+            self.say(name)
+
+    def train_together(self, names: str) -> None:
+        """A ring of these begins, and trains."""
+        self.seek(names)
+        self.pass_time(JOIN_SECS)
+        assert set(self.present.members) == set(names)
+        self.form("".join(self.present.members))
+
+    def take(self, name: str, kind: TaskType = "train") -> Task | None:
+        found = self.say(name, want={kind: 1}).tasks
+        return found[0] if found else None
+
+    def pass_time(self, seconds: float, speaking: str = "") -> None:
+        """Some of the workers say now and then that they train."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + 0.1)
+            self.master.tick(self.now)
+            for name in speaking:
+                self.say(name)
+
+    def write(self) -> None:
+        self.master.written(self.master.to_keep()[1])
+
+
+@pytest.fixture
+def trio() -> Stage:
+    """Three workers train together: a leads."""
+    stage = Stage("abc")
+    stage.train_together("abc")
+    return stage
+
+
+# Who is in it, and when it begins ---------------------------------------------------------------------------
+
+
+def test_the_first_ring_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
+    stage = Stage("abc")
+    stage.seek("ab")
+    assert stage.rings.present is None
+    stage.seek("c")
+    assert stage.present == Ring(1, ("a", "b", "c"), 0, "a:1")
+
+
+def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
+    stage = Stage("abc")
+    stage.seek("b")
+    stage.pass_time(JOIN_SECS - 0.2)
+    assert stage.rings.present is None
+    stage.pass_time(0.2)
+    assert stage.present.members == ("b",)
+
+
+def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
+    stage = Stage("a")
+    seek = Seek("a:1")
+    assert stage.say("a", seek=seek).ring is None
+    assert stage.master.awaited
+    stage.write()
+    assert not stage.master.awaited
+    assert stage.say("a", seek=seek).ring == stage.say("a", seek=seek).ring == stage.present
+    assert stage.say("a", seek=Seek("a:1", after=1)).ring is None
+
+
+def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: Stage) -> None:
+    trio.kill("a")
+    trio.seek("c")
+    assert trio.rings.number == 1
+    trio.seek("b")
+    assert trio.present == Ring(2, ("b", "c"), 2, "b:1")
+
+
+def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
+    trio: Stage,
+) -> None:
+    trio.seek("bc")
+    trio.pass_time(MEMBER_SECS - 0.1)
+    assert trio.rings.number == 1
+    trio.pass_time(0.2)
+    assert trio.present.members == ("b", "c")
+    trio.form("bc")
+    trio.seek("abc", after=2)
+    assert trio.present == Ring(3, ("b", "c", "a"), 2, "b:1")
+
+
+def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_formed(trio: Stage) -> None:
+    trio.kill("c")
+    trio.seek("b")
+    trio.pass_time(BOUNDARY_SECS)
+    assert trio.present.members == ("b",)
+    trio.kill("b")
+    trio.seek("a", after=1)
+    assert (trio.present.members, trio.present.holders) == (("a",), 1)
+    assert trio.master.kept.generation == 1
+
+
+def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: Stage) -> None:
+    trio.rings.step_secs = 1.0
+    trio.seek("ab")
+    trio.pass_time(1.9)
+    assert trio.rings.number == 1
+    trio.seek("c")
+    assert trio.present.members == ("a", "b", "c")
+
+
+def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
+    stage = Stage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    stage.start("b")
+    stage.seek("b", after=0)
+    for _ in range(5):
+        stage.pass_time(1.0)
+        stage.seek("b", after=0)
+    assert stage.rings.number == 1
+
+
+def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: Stage) -> None:
+    trio.seek("abc")
+    trio.kill("c")
+    trio.seek("ab", after=1)  # b was not told of the ring, a was
+    assert (trio.rings.number, trio.present.members) == (3, ("a", "b"))
+
+
+def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: Stage) -> None:
+    trio.restart()
+    trio.kill("a")
+    trio.seek("bc")
+    assert trio.present == Ring(2, ("b", "c"), 2, "b:1")
+
+
+# Joiners ----------------------------------------------------------------------------------------------------
+
+
+def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
+    stage = Stage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    assert not stage.say("a").flags & Flag.REGROUP
+    stage.start("b")
+    stage.seek("b", after=0)
+    assert stage.say("a").flags & Flag.REGROUP
+    assert not stage.say("b", seek=Seek("b:1")).flags & Flag.REGROUP
+    stage.seek("a")
+    assert stage.present == Ring(2, ("a", "b"), 1, "a:1")
+    stage.form("a")
+    assert not stage.say("a").flags & Flag.REGROUP
+
+
+def test_a_joiner_waits_a_moment_for_others() -> None:
+    stage = Stage("abc")
+    stage.train_together("a")
+    stage.seek("b", after=0)
+    assert not stage.say("a").flags & Flag.REGROUP
+    stage.pass_time(JOIN_SECS)
+    assert stage.say("a").flags & Flag.REGROUP
+
+
+def test_the_loss_of_a_member_ends_the_ring_for_the_others(trio: Stage) -> None:
+    assert not trio.say("a").flags & Flag.REGROUP
+    trio.kill("c")
+    assert trio.say("a").flags & Flag.REGROUP
+
+
+def test_a_joiner_holds_the_state_when_it_says_so() -> None:
+    stage = Stage("ab")
+    stage.train_together("a")
+    stage.seek("ba")
+    stage.form("a")
+    stage.kill("b")
+    stage.form("a")
+    stage.start("b")
+    stage.seek("ba")
+    assert stage.present.holders == 1
+    stage.form("ab")
+    stage.kill("a")
+    stage.seek("b")
+    assert (stage.present.members, stage.present.holders) == (("b",), 1)
+
+
+# Pauses -----------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_member_pauses_longer_each_time(trio: Stage) -> None:
+    for times, seconds in enumerate((PAUSE_SECS, 2 * PAUSE_SECS, 3 * PAUSE_SECS), 1):
+        trio.seek("ab", without=("c",))
+        assert trio.present.members == ("a", "b")
+        trio.form("ab")
+        trio.seek("c", after=2 * times - 1)
+        assert trio.rings.paused("c", trio.now) == pytest.approx(seconds)
+        assert not trio.say("a").flags & Flag.REGROUP
+        for _ in range(int(seconds)):
+            trio.pass_time(1.0, speaking="ab")
+            trio.seek("c", after=2 * times - 1)
+        assert trio.say("a").flags & Flag.REGROUP
+        trio.seek("ab")
+        assert trio.present.members == ("a", "b", "c")
+        trio.form("abc")
+
+
+def test_no_pause_is_longer_than_some_minutes(trio: Stage) -> None:
+    for number in range(1, 80, 2):
+        trio.seek("ab", without=("c",))
+        trio.form("ab")
+        trio.rings._state.pauses["c"].until = 0.0
+        trio.seek("cab", after=number + 1)
+        trio.form("abc")
+    trio.seek("ab", without=("c",))
+    assert trio.rings.paused("c", trio.now) == LONGEST_PAUSE
+
+
+def test_the_last_one_does_not_pause(trio: Stage) -> None:
+    trio.seek("ab", without=("c",))
+    trio.form("ab")
+    trio.kill("a")
+    trio.kill("b")
+    assert trio.master.kept.generation == 2
+    trio.seek("c", after=1)
+    trio.pass_time(JOIN_SECS)
+    assert trio.present.members == ("c",)
+
+
+def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: Stage) -> None:
+    trio.seek("abc")
+    trio.seek("abc")
+    assert (trio.rings.number, trio.present.members) == (3, ("a", "b", "c"))
+    trio.seek("abc")
+    assert (trio.rings.number, trio.present.members) == (4, ("a", "b"))
+    trio.seek("ab")
+    assert (trio.rings.number, trio.present.members) == (5, ("a",))
+
+
+# Tasks ------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: Stage) -> None:
+    assert trio.take("b") is None
+    for _ in range(3):
+        task = trio.take("a")
+        assert task is not None
+        assert trio.master.kept.leases[task.attempt].instance == RING
+        trio.held["a"].clear()
+        trio.say("a", finished(task))
+    assert trio.take("c", "evaluate")
+
+
+def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_them(trio: Stage) -> None:
+    first, second = trio.take("a"), trio.take("a")
+    assert first is not None
+    assert second is not None
+    trio.kill("a")
+    assert set(trio.master.kept.leases) == {first.attempt, second.attempt}
+    trio.seek("bc")
+    trio.held["b"] = [Held(first, 512, 1, 512.0)]
+    trio.form("bc")
+    assert list(trio.master.kept.leases) == [first.attempt]
+    again = trio.take("b")
+    assert again is not None
+    assert again.id == second.id
+
+
+def test_a_report_counts_once_whichever_leader_tells_it(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.held["a"].clear()
+    trio.say("a", finished(task))
+    trio.kill("a")
+    trio.seek("bc")
+    trio.form("c")
+    trio.say("c", finished(task))
+    trio.form("b")
+    trio.say("b", finished(task))
+    assert trio.master.job.state.rows == LEAST_ROWS
+
+
+def test_what_a_leader_told_counts_though_the_next_ring_is_there_before_it_is_heard(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.seek("abc")
+    trio.held["a"].clear()
+    trio.say("a", finished(task))
+    assert trio.master.job.state.rows == LEAST_ROWS
+
+
+def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.seek("bc")
+    trio.pass_time(1.0)
+    trio.held["b"] = [Held(task)]
+    trio.form("bc")
+    trio.say("a", finished(task))
+    assert trio.master.job.state.rows == 0
+    trio.held["b"].clear()
+    trio.say("b", finished(task))
+    assert trio.master.job.state.rows == LEAST_ROWS
+
+
+def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_it(trio: Stage) -> None:
+    kept = encoding.encode(trio.master.to_keep()[0])
+    task = trio.take("a")
+    assert task is not None
+    trio._start(encoding.decode(kept, Kept))
+    trio.kill("a")
+    trio.seek("bc")
+    trio.held["b"] = [Held(task, 512, 1, 512.0)]
+    trio.form("bc")
+    assert trio.say("b").revoked == ()
+    trio.held["b"].clear()
+    trio.say("b", finished(task))
+    assert trio.master.job.state.rows == LEAST_ROWS
+
+
+def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    error = Failed("JobError", "a bad row")
+    for name, others in (("c", "ab"), ("b", "a")):
+        trio.say(name, Report(task), error=error)
+        assert trio.master.kept.members[name].gone
+        trio.seek(others)
+        trio.form(others)
+        assert task.attempt in trio.master.kept.leases
+    trio.say("a", Report(task), error=error)
+    assert trio.master.kept.failed is not None
+    assert "failed 3 times, the last time: a bad row" in trio.master.kept.failed.message
+
+
+# Losses -----------------------------------------------------------------------------------------------------
+
+
+def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: Stage) -> None:
+    task = trio.take("a")
+    trio.kill("b")
+    trio.seek("ac")
+    trio.form("ac")
+    trio.pass_time(LEASE + 1.0, speaking="a")
+    assert trio.master.kept.members["c"].gone
+    assert task is not None
+    assert list(trio.master.kept.leases) == [task.attempt]
+    assert trio.master.kept.generation == 1
+
+
+def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who_come(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    for name in "abc":
+        trio.kill(name)
+    assert (trio.master.kept.generation, trio.master.kept.leases) == (2, {})
+    assert trio.notes[-1] == "training begins anew"
+    trio.start("b")
+    trio.seek("b", after=0)
+    trio.pass_time(JOIN_SECS)
+    assert trio.present == Ring(2, ("b",), 0, "b:1")
+    trio.form("b")
+    again = trio.take("b")
+    assert again is not None
+    assert again.id == task.id
+
+
+def test_a18_the_job_goes_back_to_the_leaders_cut(trio: Stage) -> None:
+    tasks = [trio.take("a") for _ in range(2)]
+    done, half = (task for task in tasks if task is not None)
+    trio.held["a"] = [Held(half)]
+    trio.say("a", finished(done))
+    part = Report(half, 512, 1, 512.0, 512.0)
+    request = Request(
+        "a",
+        0,
+        1,
+        (
+            Told(2, "cut", part, folder="cut-1"),
+            Told(3, "cut written", Report(Task(0, "train")), folder="cut-1"),
+        ),
+        (Held(half, 512, 1, 512.0),),
+        seen_upto=1,
+        ring=1,
+    )
+    trio.master.exchange(request, trio.now)
+    for name in "abc":
+        trio.kill(name)
+    assert trio.master.job.state.rows == LEAST_ROWS + 512
+    trio.start("a")
+    assert trio.master.join("a", 1, trio.now).resume == "cut-1"  # type: ignore[union-attr]
+
+
+def test_workers_that_leave_before_anything_was_trained_cost_nothing() -> None:
+    stage = Stage("ab")
+    stage.seek("a")
+    stage.kill("a")
+    stage.kill("b")
+    assert stage.master.kept.generation == 1
+
+
+def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: Stage) -> None:
+    trio.seek("bc")
+    trio.pass_time(1.0)
+    trio.form("bc")
+    trio.pass_time(LEASE + 1.0, speaking="bc")
+    assert trio.say("a").flags & Flag.REJOIN
+    assert trio.master.join("a", 0, trio.now)
+    trio.seek("a", after=1)
+    assert trio.say("b").flags & Flag.REGROUP
