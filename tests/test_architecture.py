@@ -38,6 +38,10 @@ def test_the_client_never_imports_a_framework(module: str) -> None:
     assert not modules_after(f"import {module}") & FRAMEWORKS
 
 
+def modules_of(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+
+
 def test_a_wheel_compiles_a_statement_without_the_checkout(repository: Path, tmp_path: Path) -> None:
     subprocess.run(
         [
@@ -56,6 +60,8 @@ def test_a_wheel_compiles_a_statement_without_the_checkout(repository: Path, tmp
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.startswith(("tests/", "samples/"))]
+        missing = modules_of(repository / "runtime") - set(archive.namelist())
+        assert not missing
         archive.extractall(tmp_path / "installed")
     code = (
         "import sys\n"

@@ -9,7 +9,7 @@ schedule starts with `warmup` steps over which the rate rises evenly to `rate`; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,19 @@ import numpy.typing as npt
 
 Rates = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.integer[Any]]
+
+# Of a JobSpec's schedule: parameter -> keyword, and what it is when it is not written.
+PARAMETERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
+    "constant": {"warmup_steps": ("warmup", 0)},
+    "linear": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
+    "cosine": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
+    "exponential": {
+        "decay_rate": ("factor", None),
+        "decay_steps": ("every", None),
+        "warmup_steps": ("warmup", 0),
+    },
+    "step": {"decay_rate": ("factor", None), "decay_steps": ("every", None), "warmup_steps": ("warmup", 0)},
+}
 
 
 def constant(steps: Steps, rate: float, *, warmup: int = 0) -> Rates:
@@ -47,6 +60,21 @@ def exponential(steps: Steps, rate: float, *, factor: float, every: int, warmup:
 def step(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
     """Falls at once, to `factor` times what it was, after each `every` steps."""
     return _warmed(steps, warmup, lambda after: rate * factor ** (after // every))
+
+
+def named(name: str, params: Mapping[str, Any], rate: float) -> Callable[[Steps], Rates]:
+    """The schedule that a JobSpec names, with the parameters that it has there."""
+    keywords = {keyword: params[parameter] for parameter, (keyword, _) in PARAMETERS[name].items()}
+    return lambda steps: _SCHEDULES[name](steps, rate, **keywords)
+
+
+_SCHEDULES: Mapping[str, Callable[..., Rates]] = {
+    "constant": constant,
+    "linear": linear,
+    "cosine": cosine,
+    "exponential": exponential,
+    "step": step,
+}
 
 
 def _share(after: Rates, over: int) -> Rates:

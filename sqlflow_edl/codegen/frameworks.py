@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from edl import schedules
 from edl.spec import ClassLabel, Component, Label
 from edl.spec.job import Parameter
 from sqlflow_edl.codegen.source import Call, Expression, literal
@@ -129,25 +130,11 @@ def _keywords(spelling: Spelling, optimizer: Component) -> list[tuple[str, Expre
     ]
 
 
-# Learning-rate schedules of `edl.schedules`: our parameter -> its keyword, and what it is when it is not written.
-_SCHEDULES: Mapping[str, Mapping[str, tuple[str, Parameter]]] = {
-    "constant": {"warmup_steps": ("warmup", 0)},
-    "linear": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
-    "cosine": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
-    "exponential": {
-        "decay_rate": ("factor", None),
-        "decay_steps": ("every", None),
-        "warmup_steps": ("warmup", 0),
-    },
-    "step": {"decay_rate": ("factor", None), "decay_steps": ("every", None), "warmup_steps": ("warmup", 0)},
-}
-
-
 def schedule(name: str, params: Mapping[str, Parameter], rate: str) -> Expression:
     """The call of a program's `learning_rate(steps)`."""
     keywords = [
         (keyword, literal(params[parameter]))
-        for parameter, (keyword, default) in _SCHEDULES[name].items()
+        for parameter, (keyword, default) in schedules.PARAMETERS[name].items()
         if params[parameter] != default
     ]
     return Call(f"schedules.{name}", ("steps", rate, *keywords))

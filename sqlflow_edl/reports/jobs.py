@@ -20,8 +20,10 @@ STATEMENT = 60  # characters of a statement in the list of jobs
 class JobReport(msgspec.Struct, frozen=True):
     """What is known of a job. Times are UTC in ISO 8601; seconds: from its start to its end, or to now.
 
-    tasks: by kind. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch
-    over the others first. logs: their names.
+    tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second: of
+    late. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch over the
+    others first. logs: their names. metrics: where Prometheus finds the figures, while the job runs. tensorboard: the
+    folder of its curves; both empty where there is none.
     """
 
     id: str
@@ -40,6 +42,11 @@ class JobReport(msgspec.Struct, frozen=True):
     cut: str
     instances: tuple[Row, ...]
     logs: tuple[str, ...]
+    step: int
+    loss: float | None
+    rows_per_second: float
+    metrics: str
+    tensorboard: str
 
 
 def report(job: JobFolder) -> JobReport:
@@ -66,6 +73,11 @@ def report(job: JobFolder) -> JobReport:
         cut=snapshot.cut,
         instances=instances,
         logs=logs(job),
+        step=snapshot.step,
+        loss=snapshot.loss,
+        rows_per_second=snapshot.rate,
+        metrics=_metrics(job) if status.alive else "",
+        tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
     )
 
 
@@ -113,14 +125,15 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
     if found.rows:
         rows.append(("rows", f"{found.rows:,}"))
+    if found.loss is not None:
+        rows.append(("loss", f"{found.loss:.4g}"))
     if found.generation > 1:
         rows.append(("generation", f"{found.generation}"))
     if found.cut:
         rows.append(("checkpoint", found.cut))
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
-    rows += [
-        (name, value) for name, value in (("error", found.error), ("statement", found.statement)) if value
-    ]
+    rest = ("metrics", "tensorboard", "error", "statement")
+    rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]
     return rows
 
 
@@ -182,6 +195,11 @@ def _master(folder: ClusterFolder, relaunches: int) -> Row:
     found = folder.process("master")
     state, place = ("running", f"pid {found.pid}") if found and found.runs else ("pending", "")
     return Row("master", "master", relaunches, state, place, folder.address(), relaunches)
+
+
+def _metrics(job: JobFolder) -> str:
+    address = ClusterFolder(job.path).metrics()
+    return f"http://{address}/metrics" if address else ""
 
 
 def _seconds(status: Status) -> float:

@@ -45,3 +45,9 @@ def test_a_warm_up_rises_evenly_and_the_rest_counts_from_there(warmup: int) -> N
 def test_a_part_of_the_steps_has_the_rates_of_the_whole() -> None:
     whole = schedules.cosine(STEPS, 1.0, over=6, warmup=3)
     assert schedules.cosine(STEPS[5:9], 1.0, over=6, warmup=3).tolist() == whole[5:9].tolist()
+
+
+def test_a_schedule_of_a_jobspec_is_the_one_that_its_program_calls() -> None:
+    params = {"decay_rate": 0.5, "decay_steps": 5, "warmup_steps": 2}
+    found = schedules.named("step", params, 0.1)(STEPS)
+    assert found.tolist() == schedules.step(STEPS, 0.1, factor=0.5, every=5, warmup=2).tolist()

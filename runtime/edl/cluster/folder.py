@@ -6,6 +6,7 @@ address        the supervisor: host:port of the master, the same for the life of
 lock           the supervisor holds it as long as it lives: one job has one
 supervisor     the supervisor: which process it is (`Process`)
     master         the supervisor: which process the present master is
+metrics        the master: host:port where Prometheus finds its figures
 events.jsonl   the master: what a client is told, one event a line (`edl.cluster.events`)
 snapshot.json  the master: the figures of the running job (`edl.cluster.snapshot`)
 """
@@ -119,6 +120,13 @@ class ClusterFolder:
     def address(self) -> str:
         """Of the master; empty before there is one."""
         return self._read("address")
+
+    def write_metrics(self, address: str) -> None:
+        self._write("metrics", address.encode())
+
+    def metrics(self) -> str:
+        """Where the master serves `/metrics`; empty before it does."""
+        return self._read("metrics")
 
     def make_token(self) -> None:
         """Unless there is one: instances that already run know it."""

@@ -51,10 +51,11 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What the master knows. Times are UTC in ISO 8601. rows: done, in this epoch. epoch: counted from 1, 0 without.
+    """What the master knows. Times are UTC in ISO 8601. epoch: counted from 1, 0 without.
 
-    tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger; it grows when
-    the job goes back to a checkpoint. cut: the last checkpoint that is complete.
+    rows: done, over all epochs. step: minibatches that were trained. loss: the mean over this epoch, so far. rate:
+    rows a second, of late. tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger; it
+    grows when the job goes back to a checkpoint. cut: the last checkpoint that is complete.
     """
 
     started: str
@@ -67,6 +68,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     generation: int = 0
     master_relaunches: int = 0
     cut: str = ""
+    step: int = 0
+    loss: float | None = None
+    rate: float = 0.0
 
     def write(self, path: Path) -> None:
         """Replace the file in one step."""

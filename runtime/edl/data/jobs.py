@@ -105,6 +105,11 @@ class JobFolder:
         return self.path / "archive.zip"
 
     @property
+    def tensorboard(self) -> Path:
+        """Event files with the curves of a job that has a master."""
+        return self.path / "tensorboard"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 

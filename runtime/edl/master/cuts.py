@@ -56,8 +56,9 @@ class Cuts:
         self.steps: tuple[int, ...] = ()  # of each server at the last complete one, if that was in our time
 
     @property
-    def under_way(self) -> bool:
-        return self._taking is not None
+    def under_way(self) -> str:
+        """The name of the one that is being taken; empty: none is."""
+        return self._taking.name if self._taking is not None else ""
 
     def due(self, step: int, now: float) -> bool:
         """step: of the parameters."""

@@ -15,7 +15,7 @@ from edl.tasks.task import TaskType
 
 
 class Lease(msgspec.Struct, array_like=True):
-    """A task in a worker's hands. rows, steps, loss: of it that are done, as the last heartbeat said.
+    """A task in a worker's hands. rows, steps, loss, weight: of it that are done, as the last heartbeat said.
 
     pushed: all of it was in the parameters at the last cut, though its worker has not reported it.
     """
@@ -29,6 +29,7 @@ class Lease(msgspec.Struct, array_like=True):
     steps: int = 0
     loss: float = 0.0
     pushed: Progress | None = None
+    weight: float = 0.0
 
 
 class Member(msgspec.Struct, array_like=True):

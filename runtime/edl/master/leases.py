@@ -230,7 +230,8 @@ class Leases:
             if lease is None:
                 self._adopt(held.task, owner)
             elif lease.instance == owner:
-                lease.rows, lease.steps, lease.loss = held.rows, held.steps, held.loss
+                lease.rows, lease.steps = held.rows, held.steps
+                lease.loss, lease.weight = held.loss, held.weight
 
     def _adopt(self, task: Task, owner: str) -> bool:
         return bool(owner) and self.parameters.adopts and self._table.adopt(task, owner)

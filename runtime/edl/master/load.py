@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from statistics import fmean, median
 
 from edl.cluster.snapshot import Load
+from edl.master import figures
 from edl.master.leases import Leases
 from edl.master.servers import Servers
 
@@ -30,6 +31,8 @@ class Window:
     @property
     def rates(self) -> tuple[float, ...]:
         """Of each count, a second; empty: not known yet."""
+        if not self._seen:
+            return ()
         (began, first), (ended, last) = self._seen[0], self._seen[-1]
         seconds = ended - began
         return tuple(max(0.0, b - a) / seconds for a, b in zip(first, last, strict=True)) if seconds else ()
@@ -44,9 +47,11 @@ class Loads:
         self._workers: defaultdict[tuple[str, int], Window] = defaultdict(Window)
         self._calls: defaultdict[tuple[str, int], Window] = defaultdict(Window)
         self._notes: dict[str, str] = {}
+        self._all = Window()
 
     def look(self, now: float) -> None:
         """See how far everybody is; once in a while."""
+        self._all.add(now, figures.rows(self._leases))
         members = self._leases.kept.members
         workers = {(name, member.incarnation) for name, member in members.items() if not member.gone}
         servers = {
@@ -64,6 +69,11 @@ class Loads:
                 window = self._calls[name, incarnation]
                 window.add(now, found.rows_pulled, found.rows_pushed, found.busy, calls)
         self._notes = self._noted()
+
+    @property
+    def job_rate(self) -> float:
+        """Rows a second that all do."""
+        return next(iter(self._all.rates), 0.0)
 
     def rate(self, name: str) -> float:
         """Rows a second that a worker does."""

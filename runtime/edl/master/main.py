@@ -23,6 +23,7 @@ from edl.cluster.processes import ProcessCluster
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
 from edl.master.crew import Crew, Order
+from edl.master.curves import Curves
 from edl.master.cuts import Cuts
 from edl.master.kept import Kept
 from edl.master.leases import Leases
@@ -34,6 +35,7 @@ from edl.master.servers import Servers
 from edl.master.service import Service, serve
 from edl.master.serving import Serving
 from edl.master.telling import Teller
+from edl.master.watching import Watching
 from edl.ps.messages import Mode
 from edl.spec import Cluster as ClusterSpec
 from edl.spec import JobSpec, from_json
@@ -117,8 +119,10 @@ class Master:
         served = isinstance(leases.parameters, OnServers)
         self._servers = _servers(spec, leases, mode, checkpoints) if served else None
         self._crew = Crew(leases, spec.cluster.workers, self._servers, log=lambda name: str(folder.log(name)))
-        self._teller = Teller(spec, folder, leases, self._crew, events, self._servers)
+        curves = Curves(spec, JobFolder(folder.job).tensorboard, leases)
+        self._teller = Teller(spec, folder, leases, self._crew, events, curves, self._servers)
         self._office = Office(leases, ledger, self._servers, on_tick=self._on_tick)
+        self._watching = Watching(self._office, self._servers, self._teller.snapshot, folder, checkpoints)
         self._serving = (
             Serving(self._servers, self._office, mode, checkpoints, folder.token())
             if self._servers is not None
@@ -137,6 +141,7 @@ class Master:
         self._crew.found(await asyncio.to_thread(self._cluster.list), self._office.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
         ordering = asyncio.create_task(self._carry_out())
+        watched = asyncio.create_task(self._watching.serve())
         if self._serving is not None:
             await self._serving.start()
         self._on_tick(self._office.now())
@@ -146,6 +151,7 @@ class Master:
             await self._serving.close()
         await self._let_go()
         ordering.cancel()
+        watched.cancel()
         end = self._teller.end()
         await server.stop(0.2)
         return end
@@ -156,6 +162,7 @@ class Master:
         if self._serving is not None:
             self._serving.tick(now)
         self._teller.tell(now)
+        self._watching.tick(now)
 
     async def _carry_out(self) -> None:
         """Ask the cluster for what the crew orders, one after another."""

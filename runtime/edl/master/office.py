@@ -15,6 +15,7 @@ from collections.abc import Callable
 import msgspec
 
 from edl.errors import SQLFlowError
+from edl.master.counters import Timed
 from edl.master.leases import Leases
 from edl.master.ledger import Ledger
 from edl.master.servers import Servers
@@ -51,6 +52,8 @@ class Office:
         self._signal: tuple[object, ...] = ()
         self.ended = asyncio.Event()  # the job is over, and that is written down
         self.left: set[str] = set()  # instances that know it
+        self.exchanges = 0
+        self.writes = Timed()  # of the ledger
 
     def now(self) -> float:
         """Seconds since the job began, over all its masters."""
@@ -73,6 +76,7 @@ class Office:
 
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
         """Take what is told, and answer as soon as there is something to say that is not known."""
+        self.exchanges += 1
         answer = self._masked(self.leases.exchange(request, self.now()))
         self.ring()
         end = asyncio.get_running_loop().time() + wait_secs
@@ -122,7 +126,9 @@ class Office:
             finished = self.leases.finished
             kept, marks = self.leases.to_keep()
             data = encoding.encode(kept)
+            began = time.monotonic()
             await asyncio.to_thread(self._ledger.write, data)
+            self.writes.add(time.monotonic() - began)
             self.leases.written(marks)
             self._answered = answered
             if finished:

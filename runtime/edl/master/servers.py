@@ -99,10 +99,13 @@ class Servers:
 
     def figures(self, instance: str) -> Figures | None:
         """What a server said last; None of one that has said nothing yet, or is none."""
-        for place, seat in zip(self._places, self._seats, strict=True):
-            if place.instance == instance and place.address:
-                return seat.figures
-        return None
+        return self.told.get(instance)
+
+    @property
+    def told(self) -> dict[str, Figures]:
+        """What each server said last, by name."""
+        pairs = zip(self._places, self._seats, strict=True)
+        return {place.instance: seat.figures for place, seat in pairs if place.address and seat.figures}
 
     def address(self, instance: str) -> str:
         """Where a server listens; empty: it is not there, or is none."""
@@ -278,7 +281,7 @@ class Servers:
 
     @property
     def _waits(self) -> bool:
-        return self.cuts.under_way or not (self.ready and self.open)
+        return bool(self.cuts.under_way) or not (self.ready and self.open)
 
     def _done(self, call: Call) -> _Seat | None:
         """Whom a call was made to; None when that is not there any more."""

@@ -9,18 +9,19 @@ import msgspec
 from edl import exit_codes
 from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.snapshot import Counts, Row, Snapshot
+from edl.cluster.snapshot import Row, Snapshot
 from edl.errors import JobError
+from edl.master import figures
 from edl.master.crew import Crew
+from edl.master.curves import Curves
 from edl.master.leases import Leases
 from edl.master.load import Loads
 from edl.master.servers import Servers
 from edl.spec import JobSpec
-from edl.tasks.events import EpochEnd, Phase, Progress, Tally, finite
+from edl.tasks.events import EpochEnd, Phase, Progress, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 from edl.tasks.ranges import STREAMED_ROWS, partition
-from edl.tasks.task import TaskType
 
 INTERVAL = 0.2  # seconds between two events of progress
 SNAPSHOT_SECS = 1.0
@@ -37,6 +38,7 @@ class Teller:
         leases: Leases,
         crew: Crew,
         events: EventLog,
+        curves: Curves,
         servers: Servers | None = None,
     ) -> None:
         self._spec = spec
@@ -44,6 +46,7 @@ class Teller:
         self._leases = leases
         self._crew = crew
         self._events = events
+        self._curves = curves
         self._servers = servers
         self._loads = Loads(leases, servers)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -56,6 +59,7 @@ class Teller:
         """Tell what is new; at most about five times a second."""
         for news in self._take_news():
             self._events.write(news)
+            self._curves.epoch_end(news)
         if now - self._told_at < INTERVAL:
             return
         self._told_at = now
@@ -67,11 +71,12 @@ class Teller:
         if now - self._written_at >= SNAPSHOT_SECS:
             self._written_at = now
             self._loads.look(now)
-            self.snapshot().write(self._folder.snapshot)
+            self._write()
 
     def end(self) -> int:
         """Tell how the job ended; the master's exit code."""
-        self.snapshot().write(self._folder.snapshot)
+        self._write()
+        self._curves.close()
         kept = self._leases.kept
         if kept.failed:
             self._events.write(kept.failed)
@@ -91,15 +96,23 @@ class Teller:
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            tasks=self._counts(),
+            tasks=figures.counts(leases),
             epoch=state.epoch,
             epochs=self._spec.training.epochs if self._spec.kind == "train" else 0,
-            rows=self._rows(),
+            rows=figures.rows(leases),
+            step=figures.trained(leases).steps,
+            loss=figures.loss(leases),
+            rate=self._loads.job_rate,
             instances=tuple(self._row(name) for name in sorted(self._crew.posts)),
             generation=leases.kept.generation,
             master_relaunches=leases.kept.epoch - 1,
             cut=leases.kept.cut.folder if leases.kept.cut else "",
         )
+
+    def _write(self) -> None:
+        snapshot = self.snapshot()
+        snapshot.write(self._folder.snapshot)
+        self._curves.point(snapshot)
 
     # Parts --------------------------------------------------------------------------------------------------
 
@@ -107,19 +120,8 @@ class Teller:
         news, self._leases.news = self._leases.news, []
         return [item for item in news if isinstance(item, EpochEnd)]
 
-    def _counts(self) -> dict[str, Counts]:
-        leases = self._leases
-        found: dict[TaskType, list[int]] = {}
-        for kind, done in leases.kept.done.items():
-            found[kind] = [0, 0, done]
-        for pool in leases.job.pools:
-            counts = found.setdefault(pool.state.type, [0, 0, 0])
-            counts[0] += pool.todo
-            counts[1] += len(pool.doing)
-        return {kind: Counts(*counts) for kind, counts in found.items()}
-
     def _count(self) -> Tally:
-        counts = self._counts().values()
+        counts = figures.counts(self._leases).values()
         relaunches = sum(relaunches for _, relaunches in self._crew.posts.values())
         return Tally(
             sum(count.todo for count in counts),
@@ -129,20 +131,9 @@ class Teller:
             relaunches + self._leases.kept.epoch - 1,
         )
 
-    def _rows(self) -> int:
-        """Done, those of open tasks included."""
-        leases = self._leases
-        kind = self._spec.kind
-        under_way = sum(lease.rows for lease in leases.kept.leases.values() if lease.type == kind)
-        if kind == "train":
-            return leases.job.state.rows + under_way
-        total = leases.plan.rows
-        open_pools = [pool for pool in leases.job.pools if pool.state.type == kind]
-        return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
-
     def _tell_progress(self, now: float) -> None:
         state, training = self._leases.job.state, self._spec.training
-        rows, kind = self._rows(), self._spec.kind
+        rows, kind = figures.rows(self._leases), self._spec.kind
         at, before = self._progress
         if rows == before:
             return
@@ -161,23 +152,9 @@ class Teller:
                 state.epoch,
                 epochs,
                 state.step,
-                self._loss(),
+                figures.loss(self._leases),
             )
         )
-
-    def _loss(self) -> float | None:
-        """The mean of what is trained of the epoch, with its open tasks as far as their workers have told."""
-        pools = [pool for pool in self._leases.job.pools if pool.state.type == "train"]
-        if not pools:
-            return None
-        done = pools[0].state.summary
-        under_way = [
-            lease
-            for lease in self._leases.kept.leases.values()
-            if lease.type == "train" and lease.number == pools[0].state.number
-        ]
-        weight = done.weight + sum(lease.rows for lease in under_way)
-        return finite((done.loss + sum(lease.loss for lease in under_way)) / weight) if weight else None
 
     def _row(self, name: str) -> Row:
         change, relaunches = self._crew.posts[name]

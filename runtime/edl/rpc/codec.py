@@ -67,7 +67,13 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         generation=request.generation,
         reports=map(_told_to, request.told),
         held=[
-            pb.Held(task=task_to(held.task, whole=False), rows=held.rows, steps=held.steps, loss=held.loss)
+            pb.Held(
+                task=task_to(held.task, whole=False),
+                rows=held.rows,
+                steps=held.steps,
+                loss=held.loss,
+                weight=held.weight,
+            )
             for held in request.held
         ],
         want={_TYPES[kind]: count for kind, count in request.want.items()},
@@ -87,7 +93,9 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.incarnation,
         message.generation,
         tuple(map(_told_from, message.reports)),
-        tuple(Held(task_from(held.task), held.rows, held.steps, held.loss) for held in message.held),
+        tuple(
+            Held(task_from(held.task), held.rows, held.steps, held.loss, held.weight) for held in message.held
+        ),
         {_NAMES[kind]: count for kind, count in message.want.items()},
         message.seen_upto,
         message.servers,

@@ -155,16 +155,18 @@ class Report(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[Report.Kind, str]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ..., states: _Optional[_Mapping[str, bytes]] = ..., conclusion: _Optional[bytes] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., fatal: _Optional[bool] = ..., folder: _Optional[str] = ...) -> None: ...
 
 class Held(_message.Message):
-    __slots__ = ("task", "rows", "steps", "loss")
+    __slots__ = ("task", "rows", "steps", "loss", "weight")
     TASK_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     LOSS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     task: Task
     rows: int
     steps: int
     loss: float
-    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ...) -> None: ...
+    weight: float
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
     __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number", "ring", "seek")

@@ -47,12 +47,13 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A task in a worker's hands, and how far it is."""
+    """A task in a worker's hands, and how far it is; sums as in `edl.tasks.task.Summary`."""
 
     task: Task
     rows: int = 0
     steps: int = 0
     loss: float = 0.0
+    weight: float = 0.0
 
 
 class Ring(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ class JobState(msgspec.Struct):
     """All that is kept of a job's course.
 
     epoch: the last that was begun. trained: epochs whose rows are all done and that are not concluded. measured: the
-    last whose final round was begun. step, rows: of
+    last whose final round was begun. step, rows, loss, weight: sums over
     all training tasks that are done. rounds: that were begun. measured_at: the step and the second of the last one.
     rate: that the last conclusion to do so has set, with the number of its round.
     """
@@ -61,6 +61,8 @@ class JobState(msgspec.Struct):
     finished: bool = False
     outcome: Outcome | None = None  # what the export came to
     rate: tuple[int, float] | None = None
+    loss: float = 0.0
+    weight: float = 0.0
 
 
 class Job:
@@ -152,8 +154,7 @@ class Job:
         if pool is not None and task.id in pool.doing:
             pool.give_back(task.id, part)
             if part is not None:
-                self.state.step += part.steps
-                self.state.rows += part.rows
+                self._count(part)
 
     # What follows ----------------------------------------------------------------------------------------
 
@@ -164,8 +165,7 @@ class Job:
             return []
         pool.finish(report, self._merge)
         if report.task.type == "train":
-            self.state.step += report.steps
-            self.state.rows += report.rows
+            self._count(report)
             if not pool.complete:  # the end of an epoch is measured anyway
                 self._measure_by_step(now)
         if not pool.complete:
@@ -211,6 +211,12 @@ class Job:
             self.state.finished = True
             self.state.outcome = (report.conclusion or Conclusion()).outcome
         return []
+
+    def _count(self, part: Report) -> None:
+        self.state.step += part.steps
+        self.state.rows += part.rows
+        self.state.loss += part.loss
+        self.state.weight += part.weight
 
     def _end_epoch(self, pool: Pool, now: float) -> list[EpochEnd]:
         """Measure what is trained: epochs in their order, though a later one may be done sooner."""

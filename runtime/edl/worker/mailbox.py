@@ -64,7 +64,7 @@ class Mailbox:
     def progress(self, done: Report) -> None:
         task = done.task
         if task.attempt in self._held:
-            self._held[task.attempt] = Held(task, done.rows, done.steps, done.loss)
+            self._held[task.attempt] = Held(task, done.rows, done.steps, done.loss, done.weight)
 
     def tell(
         self,

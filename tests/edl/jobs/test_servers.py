@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,19 +55,28 @@ def notes(of: Job) -> str:
 
 
 class Watch:
-    """Asks the servers of a running job for their versions, as a client of theirs, whoever they are."""
+    """Asks the servers of a running job for their versions, as a client of theirs, whoever they are, and its master for
+    its figures, as Prometheus does."""
 
     def __init__(self, of: Job) -> None:
         self._job = of
         self._over = threading.Event()
         self.versions: defaultdict[str, list[Version]] = defaultdict(list)
+        self.figures: set[str] = set()  # lines that the master has told
 
     def run(self) -> None:
         while not self._over.wait(0.02):
+            self._scrape()
             snapshot = read_snapshot(self._job.cluster.snapshot)
             for row in snapshot.instances if snapshot else ():
                 if row.role == "ps" and row.address and row.state == "running":
                     self._ask(row.name, row.address)
+
+    def _scrape(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it is not there yet, or any more
+            address = f"http://{self._job.cluster.metrics()}/metrics"
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                self.figures.update(answer.read().decode().splitlines())
 
     def _ask(self, name: str, address: str) -> None:
         with ServerChannel(address, self._job.cluster.token()) as channel:
@@ -99,6 +110,10 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
     assert "ps-1 killed" in notes(subject)
     for versions in watch.versions.values():
         assert versions == sorted(versions)
+    assert 'edl_instances{role="worker",state="running"} 1.0' in watch.figures
+    assert 'edl_relaunches_total{role="ps"} 1.0' in watch.figures
+    names = {line.rpartition(" ")[0] for line in watch.figures}
+    assert {'edl_server_pushes_total{server="ps-1"}', "edl_checkpoint_bytes"} <= names
     generations = {version.generation for versions in watch.versions.values() for version in versions}
     assert generations == ({1} if mode == "async" else {1, 2})
 

@@ -12,6 +12,7 @@ from edl.models.archive import read_archive
 from edl.spec import Checkpoints
 from edl.tasks.events import EpochEnd, Tally
 from edl.tasks.outcome import JobCancelledError
+from tests.edl import curves
 from tests.edl.jobs.distributed import Event, Job, kill, table
 
 CUT_OFTEN = {"checkpoints": Checkpoints(steps=10, secs=0)}
@@ -45,6 +46,11 @@ def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
     assert (found.rows, found.steps, found.epochs) == (expected.rows, expected.steps, expected.epochs)
     assert found.figures == expected.figures
     assert [event for event in there.events if isinstance(event, EpochEnd)] == list(found.curve)
+    drawn = curves.read(there.folder.tensorboard)
+    assert drawn["epoch/loss"] == [(end.step, pytest.approx(end.loss)) for end in found.curve]
+    assert [value for _, value in drawn["validation/loss"]] == [
+        pytest.approx(end.metrics["loss"]) for end in found.curve
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +73,10 @@ def test_a1_a5_whoever_dies_the_model_is_the_same_bit_for_bit(
     assert tally.relaunches >= 1, job.logs()
     assert (outcome.rows, outcome.steps) == (2 * 28_000, 2 * 110)
     assert same(weights(job), alone)
+    for points in curves.read(job.folder.tensorboard).values():
+        steps = [step for step, _ in points]
+        assert steps == sorted(steps)
+        assert steps[-1] == outcome.steps
 
 
 def test_a3_a_task_that_always_raises_fails_the_job_and_is_named(tmp_path: Path) -> None:

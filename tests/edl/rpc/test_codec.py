@@ -46,7 +46,17 @@ def test_a_request_comes_as_it_went() -> None:
         Told(6, "done", Report(TRAIN, conclusion=CONCLUSION)),
     )
     request = Request(
-        "worker-0", 3, 2, told, (Held(TRAIN, 512, 1, 0.25),), {"train": 3, "export": 1}, 5, 9, 11, 4, SEEK
+        "worker-0",
+        3,
+        2,
+        told,
+        (Held(TRAIN, 512, 1, 0.25, 256.0),),
+        {"train": 3, "export": 1},
+        5,
+        9,
+        11,
+        4,
+        SEEK,
     )
     message = codec.request_to(request, 2.5, Flag.PENDING | Flag.STOPPED)
     found = over_the_wire(message, pb.ExchangeRequest)

@@ -88,6 +88,20 @@ def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
     assert (known["generation"], known["checkpoint"]) == ("3", "000002-000007")
 
 
+def test_a_running_job_tells_where_its_figures_and_curves_are() -> None:
+    job = supervised(msgspec.structs.replace(SNAPSHOT, step=160, loss=0.123456, rate=99.5))
+    ClusterFolder(job.path).write_metrics("127.0.0.1:9090")
+    job.tensorboard.mkdir()
+    found = report(job)
+    assert (found.step, found.loss, found.rows_per_second) == (160, 0.123456, 99.5)
+    known = dict(facts(found))
+    assert known["loss"] == "0.1235"
+    assert known["metrics"] == "http://127.0.0.1:9090/metrics"
+    assert known["tensorboard"] == str(job.tensorboard)
+    job.end("failed", "nothing")
+    assert (report(job).metrics, report(job).tensorboard) == ("", str(job.tensorboard))
+
+
 def test_the_facts_are_those_that_there_are() -> None:
     known = dict(facts(report(supervised())))
     assert known["train tasks"] == "1,200 to do, 2 in work, 1 done"

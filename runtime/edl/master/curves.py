@@ -1,0 +1,122 @@
+"""The curves of a job, as TensorBoard shows them: event files in the job's folder, one of each master.
+
+    train/loss, train/learning_rate         of what was trained since the point before
+    job/rows_per_second, job/workers        of the moment
+    epoch/loss, validation/NAME             at the ends of epochs and rounds
+
+They are told by the step; those of a job that does not train by its rows. When the job goes back to a checkpoint, or a
+master to its ledger, what comes after that is void. A disk that is full costs the curves, never the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from edl import schedules
+from edl.cluster.snapshot import Snapshot
+from edl.data.event_files import EventFile
+from edl.master import figures
+from edl.master.leases import Leases
+from edl.spec import JobSpec
+from edl.tasks.events import EpochEnd
+from edl.tasks.job import JobState
+from edl.tasks.task import Summary
+
+
+class Curves:
+    """folder: of the event files."""
+
+    def __init__(self, spec: JobSpec, folder: Path, leases: Leases) -> None:
+        self._spec = spec
+        self._leases = leases
+        self._file: EventFile | None = None
+        self._generation = leases.kept.generation
+        self._trained = figures.trained(leases)  # at the last point
+        self._step = self._trained.steps or figures.rows(leases)
+        with self._given_up():
+            name = f"{leases.kept.epoch:010d}.{os.getpid()}"
+            self._file = EventFile(folder, name, self._step)
+        self._tell_again()
+
+    def point(self, snapshot: Snapshot) -> None:
+        """Write down where the job is, if it got on."""
+        if snapshot.generation != self._generation:
+            self._go_back(snapshot.generation)
+        step = snapshot.step or snapshot.rows
+        if step <= self._step:
+            return
+        now = figures.trained(self._leases)
+        loss, weight = now.loss - self._trained.loss, now.weight - self._trained.weight
+        self._step, self._trained = step, now
+        workers = sum(row.role == "worker" and row.state == "running" for row in snapshot.instances)
+        values = {
+            "train/loss": loss / weight if weight > 0 else None,
+            "train/learning_rate": learning_rate(self._spec, self._leases, now.steps),
+            "job/rows_per_second": snapshot.rate,
+            "job/workers": workers,
+        }
+        self._write(step, values)
+
+    def epoch_end(self, row: EpochEnd) -> None:
+        """An epoch has ended, or a round in it."""
+        values = {f"validation/{name}": value for name, value in row.metrics.items()}
+        self._write(row.step, {"epoch/loss": row.loss, **values} if row.final else values)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _go_back(self, generation: int) -> None:
+        """The job went back to its last checkpoint."""
+        cut = self._leases.kept.cut
+        state = cut.job if cut is not None else JobState()
+        self._generation = generation
+        self._trained = Summary(state.rows, state.step, state.loss, state.weight)
+        self._step = state.step
+        with self._given_up():
+            if self._file is not None:
+                self._file.restart(self._step)
+        self._tell_again()
+
+    def _tell_again(self) -> None:
+        """What became void with the step that we go on from, and is still true."""
+        for row in self._leases.job.state.curve:
+            if row.step >= self._step:
+                self.epoch_end(row)
+
+    def _write(self, step: int, values: Mapping[str, float | None]) -> None:
+        known = {name: value for name, value in values.items() if value is not None}
+        with self._given_up():
+            if self._file is not None and known:
+                self._file.write(step, known)
+
+    @contextlib.contextmanager
+    def _given_up(self) -> Iterator[None]:
+        """On a disk that does not take it."""
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            why = error.strerror or error
+            self._leases.note(f"the curves of the job are not written any more: {why}")
+
+
+def learning_rate(spec: JobSpec, leases: Leases, steps: int) -> float | None:
+    """Of the next step; None where a program of the user's own sets it, or nothing is trained."""
+    if leases.job.state.rate is not None:  # that a callback set
+        return leases.job.state.rate[1]
+    own = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)
+    rate = spec.optimizer.params.get("learning_rate")
+    if spec.kind != "train" or own or not isinstance(rate, float | int):
+        return None
+    if spec.schedule is None:
+        return float(rate)
+    taken = steps // max(1, spec.cluster.grads_to_wait)  # of the optimizer
+    scheduled = schedules.named(spec.schedule.name, spec.schedule.params, float(rate))
+    return float(scheduled(np.array([taken]))[0])

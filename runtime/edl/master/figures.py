@@ -1,0 +1,59 @@
+"""Figures of a job as its leases stand, those of open tasks as far as their workers have told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from edl.cluster.snapshot import Counts
+from edl.master.kept import Lease
+from edl.master.leases import Leases
+from edl.tasks.task import Summary, TaskType
+
+
+def counts(leases: Leases) -> dict[str, Counts]:
+    """Tasks by type."""
+    found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in leases.kept.done.items()}
+    for pool in leases.job.pools:
+        of_type = found.setdefault(pool.state.type, [0, 0, 0])
+        of_type[0] += pool.todo
+        of_type[1] += len(pool.doing)
+    return {kind: Counts(*of_type) for kind, of_type in found.items()}
+
+
+def rows(leases: Leases) -> int:
+    """That were trained, over all epochs, or evaluated, or predicted."""
+    kind = leases.plan.kind
+    if kind == "train":
+        return trained(leases).rows
+    total = leases.plan.rows
+    under_way = sum(lease.rows for lease in leases.kept.leases.values() if lease.type == kind)
+    open_pools = [pool for pool in leases.job.pools if pool.state.type == kind]
+    return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
+
+
+def trained(leases: Leases) -> Summary:
+    """Over all epochs."""
+    state = leases.job.state
+    open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
+    return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
+
+
+def loss(leases: Leases) -> float | None:
+    """The mean over what was trained of the earliest epoch that has rows to do."""
+    pools = [pool.state for pool in leases.job.pools if pool.state.type == "train"]
+    if not pools:
+        return None
+    open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
+    of_epoch = [lease for lease in open_ones if lease.number == pools[0].number]
+    return _with(pools[0].summary, of_epoch).mean_loss
+
+
+def _with(done: Summary, leases: Iterable[Lease]) -> Summary:
+    """What is done, and what their workers have told of these leases."""
+    found = Summary(done.rows, done.steps, done.loss, done.weight)
+    for lease in leases:
+        found.rows += lease.rows
+        found.steps += lease.steps
+        found.loss += lease.loss
+        found.weight += lease.weight
+    return found
