@@ -18,10 +18,12 @@ from edl.ps.messages import Figures
 
 
 class Reading(NamedTuple):
-    """What a master knows at one moment. servers: what each said last, by name. ledger, checkpoints: how many were
+    """What a master knows at one moment. ring: its number, and how many are in it; None where nobody trains in rings.
+    servers: what each said last, by name. ledger, checkpoints: how many were
     written, and in how many seconds. checkpoint_bytes: of the last one; None where there is none."""
 
     snapshot: Snapshot
+    ring: tuple[int, int] | None
     servers: Mapping[str, Figures]
     exchanges: int
     ledger: tuple[int, float]
@@ -41,6 +43,8 @@ class JobCollector(Collector):
             return
         yield from _progress(reading.snapshot)
         yield from _instances(reading.snapshot)
+        if reading.ring is not None:
+            yield from _ring(*reading.ring)
         yield from _upkeep(reading)
         yield from _servers(reading.servers)
 
@@ -77,6 +81,11 @@ def _instances(snapshot: Snapshot) -> Iterator[Metric]:
     for role, count in sorted(relaunches.items()):
         again.add_metric((role,), count)
     yield again
+
+
+def _ring(number: int, members: int) -> Iterator[Metric]:
+    yield GaugeMetricFamily("edl_ring", "The number of the last ring", number)
+    yield GaugeMetricFamily("edl_ring_members", "Workers that are in the last ring", members)
 
 
 def _upkeep(reading: Reading) -> Iterator[Metric]:

@@ -78,8 +78,10 @@ class Watching:
         from edl.master.metrics import Reading
 
         office, checkpoints = self._office, self._times.complete
+        ring = office.leases.kept.rings.present
         return Reading(
             self._snapshot(),
+            (ring.number, len(ring.members)) if ring is not None else None,
             self._servers.told if self._servers is not None else {},
             office.exchanges,
             (office.writes.times, office.writes.seconds),

@@ -28,7 +28,7 @@ SNAPSHOT = Snapshot(
     generation=3,
     master_relaunches=1,
 )
-READING = Reading(SNAPSHOT, {}, 17, (3, 0.25), (2, 1.5), None)
+READING = Reading(SNAPSHOT, None, {}, 17, (3, 0.25), (2, 1.5), None)
 
 
 def scraped(reading: Reading | None) -> dict[str, float]:
@@ -57,6 +57,11 @@ def test_instances_by_role_and_state_and_how_often_they_were_started_again() -> 
     assert (found["edl_instances worker running"], found["edl_instances ps pending"]) == (2, 1)
     relaunches = [found[f"edl_relaunches_total {role}"] for role in ("master", "ps", "worker")]
     assert relaunches == [1, 1, 2]
+
+
+def test_the_ring_and_who_is_in_it() -> None:
+    found = scraped(READING._replace(ring=(7, 3)))
+    assert (found["edl_ring"], found["edl_ring_members"]) == (7, 3)
 
 
 def test_what_the_master_does_for_it() -> None:
@@ -89,7 +94,7 @@ def test_what_parameter_servers_hold_and_do() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     found = scraped(READING._replace(snapshot=msgspec.structs.replace(SNAPSHOT, loss=None)))
-    assert not [name for name in found if name.startswith(("edl_loss", "edl_server"))]
+    assert not [name for name in found if name.startswith(("edl_loss", "edl_ring", "edl_server"))]
 
 
 def test_a_master_that_ends_tells_nothing() -> None:
