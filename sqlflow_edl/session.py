@@ -63,7 +63,8 @@ class Session:
 
     url: of the data source. dialect: of the SQL, by default the source's own. create: make a database file that is
     not there. observer: is told of notes and progress. workers: of every job, whatever its statement says; None
-    leaves it to the statement.
+    leaves it to the statement. quota: the folder of slots that jobs with workers share with others, by default what
+    the variable EDL_QUOTA names. priority: of every job there, whatever its statement says.
     """
 
     def __init__(
@@ -74,13 +75,16 @@ class Session:
         create: bool = False,
         observer: Observer | None = None,
         workers: int | None = None,
+        quota: Path | None = None,
+        priority: int | None = None,
     ) -> None:
         self.source = data.connect(url, create=create)
         self.dialect = dialect or self.source.dialect
         self.registry = Registry(self.source)
         self.observer: Observer = observer or Silent()
-        self._submitter = Submitter()
+        self._submitter = Submitter(quota)
         self._workers = workers
+        self._priority = priority
         self._leaving = False
         jobs.sweep()
         self._tell(detached.take_home(self.source, self.registry))
@@ -339,7 +343,9 @@ class Session:
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """The spec with as many workers as the session wants, and with nothing left to choose of how they train."""
         workers = job_spec.cluster.workers if self._workers is None else self._workers
-        cluster = msgspec.structs.replace(job_spec.cluster, workers=max(workers, int(self._leaving)))
+        priority = job_spec.cluster.priority if self._priority is None else self._priority
+        workers = max(workers, int(self._leaving))
+        cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
         if job_spec.kind == "train":
             cluster = chosen(cluster, size.table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest
+from edl.spec.priorities import priority
 from sqlflow_edl.syntax import ast
 
-Type = Literal["integer", "number", "boolean", "text", "integers", "texts", "class weights", "anything"]
+Type = Literal[
+    "integer", "number", "boolean", "text", "integers", "texts", "class weights", "priority", "anything"
+]
 Scalar = int | float | bool | str | None
 Setting = Scalar | tuple[Scalar, ...]
 
@@ -149,6 +152,13 @@ TRAIN = (
         low=1,
         high=1000,
         aliases=("grads_to_wait",),
+    ),
+    Attribute(
+        "train.priority",
+        "priority",
+        "Of the job among those that share a quota of slots: low, normal, high, or a number, higher for more urgent.",
+        "normal",
+        aliases=("priority",),
     ),
     Attribute(
         "train.checkpoint_steps",
@@ -448,6 +458,7 @@ _TYPE_WORDS: Mapping[Type, str] = {
     "integers": "a list of whole numbers, such as [100, 50]",
     "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
     "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
+    "priority": "low, normal, high, or a whole number from -1000 to 1000",
     "anything": "a value",
 }
 
@@ -507,6 +518,11 @@ def _text(value: Setting) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _priority(value: Setting) -> int | None:
+    whole = value if isinstance(value, str) else _integer(value)
+    return None if whole is None else priority(whole)
+
+
 def _anything(value: Setting) -> Setting:
     return value
 
@@ -517,5 +533,6 @@ _SCALARS = {
     "boolean": _boolean,
     "text": _text,
     "class weights": _text,
+    "priority": _priority,
     "anything": _anything,
 }

@@ -20,6 +20,7 @@ _ATTRIBUTES = {
     "strategy": "train.strategy",
     "local_steps": "train.local_steps",
     "grads_to_wait": "train.grads_to_wait",
+    "priority": "train.priority",
 }  # field of spec.Cluster -> what it is called
 
 

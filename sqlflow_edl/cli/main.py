@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.variables import assignment
@@ -99,6 +100,18 @@ def _parser() -> argparse.ArgumentParser:
         help="run every job with a master and N workers, as processes of this machine; 0: in one process",
     )
     run.add_argument(
+        "--quota",
+        metavar="DIR",
+        type=Path,
+        help="jobs with workers share its slots with others, see edl quota; by default what EDL_QUOTA names",
+    )
+    run.add_argument(
+        "--priority",
+        metavar="P",
+        type=_priority,
+        help="of the jobs on their quota: low, normal, high, or a number, higher for more urgent",
+    )
+    run.add_argument(
         "--detach",
         action="store_true",
         help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
@@ -156,6 +169,12 @@ def workers(text: str) -> int:
     if not 0 <= number <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
     return number
+
+
+def _priority(text: str) -> int:
+    from edl.instance.sharing import priority
+
+    return priority(text)
 
 
 def _variables(command: argparse.ArgumentParser) -> None:

@@ -104,13 +104,14 @@ class Narrator:
             if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start
                 self._line(progress.epoch(event))
             return
+        begins_to_wait = isinstance(event, Tally) and event.waits and not (self._tally and self._tally.waits)
         if isinstance(event, Tally):
             self._tally = event
         else:
             self._reached = event
         if self._live:
             self._rewrite(progress.live(self._reached, self._learnt, self._tally))
-        elif self._clock() - self._told_at >= SILENCE:
+        elif begins_to_wait or self._clock() - self._told_at >= SILENCE:
             self._line(progress.live(self._reached, self._learnt, self._tally))
 
     # Lines -----------------------------------------------------------------------------------------------

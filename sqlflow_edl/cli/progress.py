@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from edl.cluster.snapshot import WAITING
 from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.reports.words import figures, number
 
@@ -35,11 +36,15 @@ def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
 
 
 def _tallied(tally: Tally) -> list[str]:
-    """The tasks to do, in work and done; the instances, and how many were started again."""
+    """The tasks to do, in work and done; the instances, and how many wait for a slot or were started again."""
+    if tally.waits:
+        return [WAITING]
     parts = [
         f"tasks {tally.todo:,} todo {tally.doing:,} doing {tally.done:,} done",
         f"{tally.instances:,} instance{'' if tally.instances == 1 else 's'}",
     ]
+    if tally.waiting:
+        parts.append(f"{tally.waiting:,} waiting for a slot")
     if tally.relaunches:
         parts.append(f"{tally.relaunches:,} relaunch{'' if tally.relaunches == 1 else 'es'}")
     return parts

@@ -38,6 +38,8 @@ def run(options: argparse.Namespace) -> int:
             create=create,
             observer=narrator,
             workers=options.workers,
+            quota=options.quota,
+            priority=options.priority,
         ) as session:
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):

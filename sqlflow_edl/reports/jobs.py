@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.snapshot import Counts, Row, Snapshot, read_snapshot
+from edl.cluster.snapshot import WAITING, Counts, Row, Snapshot, read_snapshot
 from edl.data.jobs import JobFolder, Status
 from edl.errors import SpecError
 from sqlflow_edl.reports.words import duration
@@ -59,7 +59,7 @@ def report(job: JobFolder) -> JobReport:
     return JobReport(
         id=job.id,
         kind=status.kind,
-        state=state_of(status),
+        state=_state(status, snapshot),
         started=status.started,
         ended=status.ended,
         seconds=_seconds(status),
@@ -86,6 +86,11 @@ def state_of(status: Status) -> str:
     return "died" if status.state == "running" and not status.alive else status.state
 
 
+def _state(status: Status, snapshot: Snapshot | None) -> str:
+    """The state; of a job whose instances there is no room for, that."""
+    return WAITING if status.alive and snapshot is not None and snapshot.waits else state_of(status)
+
+
 def logs(job: JobFolder) -> tuple[str, ...]:
     """The names of the job's logs: those of its instances."""
     return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
@@ -110,7 +115,7 @@ def _line(job: JobFolder) -> tuple[str | None, ...]:
     return (
         job.id,
         status.kind,
-        state_of(status),
+        _state(status, read_snapshot(ClusterFolder(job.path).snapshot) if status.alive else None),
         _minute(status.started),
         duration(_seconds(status)),
         statement,

@@ -19,9 +19,13 @@ from sqlflow_edl.submit.local import LocalSubmitter
 
 
 class Submitter:
-    """Submits the jobs of one session; close it to end its training process."""
+    """Submits the jobs of one session; close it to end its training process.
 
-    def __init__(self) -> None:
+    quota: the folder of slots that jobs with workers share with others; None: what `EDL_QUOTA` names, or none.
+    """
+
+    def __init__(self, quota: Path | None = None) -> None:
+        self._quota = quota
         self._local = LocalSubmitter()
 
     def warm(self, framework: str) -> None:
@@ -40,13 +44,13 @@ class Submitter:
         """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed."""
         write_pinned(job.rows, pinned)
         if spec.cluster.workers and spec.rows.total:
-            return processes.run(job, spec.framework, spec.cluster.workers, on_event)
+            return processes.run(job, processes.how(spec, self._quota), on_event)
         return self._local.run(job, spec.framework, on_event, weights=weights)
 
     def leave(self, job: JobFolder, spec: JobSpec, pinned: Pinned) -> None:
         """Start the job, which goes on when this process ends."""
         write_pinned(job.rows, pinned)
-        processes.leave(job, spec.framework, spec.cluster.workers)
+        processes.leave(job, processes.how(spec, self._quota, detached=True))
 
     def close(self) -> None:
         self._local.close()

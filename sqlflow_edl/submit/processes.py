@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from edl.cluster.client import SupervisedJob
 from edl.cluster.folder import Spec
+from edl.cluster.quota import use_of
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError
 from edl.instance.client import available_cores
-from edl.spec.job import Framework
+from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
 
 START_SECS = 20.0  # that a supervisor has to take over its job
 
 
-def run(
-    job: JobFolder,
-    framework: Framework,
-    workers: int,
-    on_event: Callable[[Progress | EpochEnd | Tally], None],
-) -> Outcome:
+def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
+    """How its processes run: each worker with its share of the cores. ClusterError: the quota has no room for them."""
+    threads = max(1, available_cores() // spec.cluster.workers)
+    return Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota), detached=detached)
+
+
+def run(job: JobFolder, how: Spec, on_event: Callable[[Progress | EpochEnd | Tally], None]) -> Outcome:
     """Run the job in the folder, whose rows are pinned, and wait for it; an error of it is raised as it was there."""
-    with SupervisedJob.start(job, _how(framework, workers)) as running:
+    with SupervisedJob.start(job, how) as running:
         return running.follow(on_event)
 
 
-def leave(job: JobFolder, framework: Framework, workers: int) -> None:
+def leave(job: JobFolder, how: Spec) -> None:
     """Start the job, which goes on when this process ends. ClusterError: it does not start."""
-    with SupervisedJob.start(job, _how(framework, workers, detached=True)) as running:
+    with SupervisedJob.start(job, how) as running:
         try:
             _wait_for_start(job, running)
         except BaseException:  # it is not to start later on, unseen
@@ -44,8 +47,3 @@ def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
         if not running.runs or time.monotonic() > deadline:
             raise ClusterError(f"the supervisor of job {job.id} does not start", hint="its log tells why")
         time.sleep(0.01)
-
-
-def _how(framework: Framework, workers: int, *, detached: bool = False) -> Spec:
-    """Each worker has its share of the cores."""
-    return Spec(framework, threads=max(1, available_cores() // workers), detached=detached)

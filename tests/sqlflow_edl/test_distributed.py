@@ -12,8 +12,9 @@ import pytest
 
 import sqlflow_edl
 from edl.cluster import client
+from edl.cluster.quota import Quota
 from edl.data import jobs
-from edl.errors import ErrorList, SQLFlowError
+from edl.errors import ClusterError, ErrorList, SQLFlowError
 from edl.tasks.events import Tally
 from sqlflow_edl.observer import Silent
 from sqlflow_edl.reports.plan import WRITTEN
@@ -129,6 +130,30 @@ def test_the_plan_says_whether_tables_fit_each_worker(url: str) -> None:
         assert large["strategy"][0] == "async"
         assert large["strategy"][1].startswith("768.0 MB of embedding rows and slots in tables, beside ")
         assert large["parameter servers"] == ("2", "one for two workers")
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "wanted"),
+    [("", None, 0), ("train.priority = HIGH, ", None, 100), ("priority = -7, ", 3, 3)],
+)
+def test_a_job_has_the_priority_of_its_statement_unless_the_command_says_another(
+    url: str, settings: str, command: int | None, wanted: int
+) -> None:
+    with Session(url, priority=command) as session:
+        [statement] = session.parse(f"{TRAIN.replace('WITH ', f'WITH {settings}')} INTO n")
+        assert session.planned(statement).spec.cluster.priority == wanted
+
+
+def test_a_job_that_its_quota_is_too_small_for_does_not_begin(url: str, tmp_path: Path) -> None:
+    quota = Quota(tmp_path / "quota")
+    quota.resize(1)
+    text = f"{TRAIN.replace('WITH ', 'WITH num_workers = 2, num_ps = 1, ')} INTO n"
+    with (
+        Session(url, quota=quota.folder) as session,
+        pytest.raises(ClusterError, match="needs at least 2 slots"),
+    ):
+        run(session, text)
+    assert [job.status().state for job in jobs.jobs()] == ["failed"]
 
 
 def test_no_rows_need_no_workers(url: str) -> None:

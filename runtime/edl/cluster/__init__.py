@@ -66,8 +66,19 @@ class Change(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class Room(msgspec.Struct, frozen=True):
+    """How many instances the job may have at once from now on; who has more is to stop some."""
+
+    slots: int
+
+
 class Cluster(Protocol):
-    """Starts and ends instances. Every call may be repeated. ClusterError: it refuses, or cannot be reached."""
+    """Starts and ends instances. Every call may be repeated. ClusterError: it refuses, or cannot be reached.
+
+    room: what there was when this began; None: as many instances as are asked for. `watch` tells how it changes.
+    """
+
+    room: Room | None
 
     def start(self, instance: Instance) -> None:
         """Have the instance started; nothing when it was, even when it ended since. Returns before it runs.
@@ -84,7 +95,7 @@ class Cluster(Protocol):
     def list(self) -> list[Change]:
         """The present state of every instance; ended ones of names that were started again may be left out."""
 
-    def watch(self) -> Iterator[Change]:
+    def watch(self) -> Iterator[Change | Room]:
         """What changes from the last `list` on, or earlier; blocks, and ends when the cluster is closed.
 
         A change may be told twice. After a ClusterError, list and watch again: changes in between are not told.

@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from edl.cluster.allotment import SlotRequest
 from edl.data.process import start_time
 from edl.errors import SpecError
 
@@ -30,11 +31,18 @@ SERVER = "edl.instance.server:main"
 TESTING = "EDL_TESTING_ENTRIES"  # more names that may be run, separated by commas; for tests
 
 
+class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The folder of a quota, and what a job asks of it."""
+
+    folder: str
+    request: SlotRequest
+
+
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a job is run by processes.
 
     framework: what workers import. threads: of the pools of each instance, its share of the cores. slots: workers and
-    servers that may be there at once; 0: any number.
+    servers that may be there at once; 0: any number. quota: what other jobs use too, in place of slots of its own.
     master, worker, server: module, and module:function, that are run; none but ours can be named. master_arguments:
     follow those of every master. environment: what every instance finds set beside what it needs; no secrets.
     detached: the job goes on without the client that started it.
@@ -43,6 +51,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     framework: Literal["keras", "torch"]
     threads: int = 1
     slots: int = 0
+    quota: QuotaUse | None = None
     master: str = MASTER
     master_arguments: tuple[str, ...] = ()
     worker: str = WORKER

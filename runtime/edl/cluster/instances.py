@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from edl.cluster import Change, Instance, NoRoomError, Reason
+from edl.cluster import Change, Instance, NoRoomError, Reason, Room
 from edl.cluster.children import Children, kill, kill_group
 from edl.cluster.endings import Exit, why
 from edl.cluster.launch import Key, Launcher
@@ -26,13 +26,14 @@ class _Record:
 class Instances:
     """Starts, stops and watches. Not for threads: every call comes from the loop's.
 
-    tell: is told of every change. slots: as many may be there at once; 0: any number. launcher: is set by who makes
-    both, before the first start.
+    tell: is told of every change. slots: as many may be there at once; None: any number. room: the same, where it may
+    change. launcher: is set by who makes both, before the first start.
     """
 
     launcher: Launcher
+    room: Room | None = None
 
-    def __init__(self, children: Children, tell: Callable[[Change], None], slots: int = 0) -> None:
+    def __init__(self, children: Children, tell: Callable[[Change], None], slots: int | None = None) -> None:
         self._slots = slots
         self._children = children
         self._tell = tell
@@ -48,9 +49,9 @@ class Instances:
             return
         if instance.incarnation <= newest:
             raise ClusterError(f"{instance.name} is in its incarnation {newest}, past {instance.incarnation}")
-        there = sum(record.change.state != "ended" for record in self._records.values())
-        if self._slots and there >= self._slots:
-            raise NoRoomError(f"all {self._slots} slots are taken")
+        slots = self.room.slots if self.room is not None else self._slots
+        if slots is not None and self.there >= slots:
+            raise NoRoomError(f"all {slots} slots are taken")
         self._forget_ended(instance.name)
         self._newest[instance.name] = instance.incarnation
         self._all_ended.clear()
@@ -68,6 +69,11 @@ class Instances:
             self._terminate(record)
         elif self.launcher.forget((name, incarnation)):
             self._end(record, "stopped", None, "before it had begun")
+
+    @property
+    def there(self) -> int:
+        """How many have not ended."""
+        return sum(record.change.state != "ended" for record in self._records.values())
 
     def list(self) -> list[Change]:
         return [record.change for record in self._records.values()]

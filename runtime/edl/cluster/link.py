@@ -7,9 +7,20 @@ import socket
 
 import msgspec
 
-from edl.cluster import Change, NoRoomError
+from edl.cluster import Change, NoRoomError, Room
 from edl.cluster.instances import Instances
-from edl.cluster.messages import Answer, Changed, Hello, List, Reply, Request, Start, requests, to_line
+from edl.cluster.messages import (
+    Answer,
+    Changed,
+    Hello,
+    List,
+    Reply,
+    Request,
+    Resized,
+    Start,
+    requests,
+    to_line,
+)
 from edl.errors import ClusterError
 
 
@@ -19,14 +30,14 @@ class Link:
     def __init__(self) -> None:
         self._writer: asyncio.StreamWriter | None = None
 
-    def tell(self, change: Change) -> None:
-        self._send(Changed(change))
+    def tell(self, news: Change | Room) -> None:
+        self._send(Changed(news) if isinstance(news, Change) else Resized(news))
 
     async def serve(self, connection: socket.socket, instances: Instances, relaunches: int) -> None:
         """Greet and answer until the connection ends."""
         reader, self._writer = await asyncio.open_unix_connection(sock=connection)
         writer = self._writer
-        self._send(Hello(relaunches))
+        self._send(Hello(relaunches, instances.room))
         try:
             while line := await reader.readline():
                 self._send(_answer(line, instances))

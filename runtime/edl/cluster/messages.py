@@ -1,7 +1,8 @@
 """What master and supervisor, and supervisor and zygote, say to each other.
 
 Between master and supervisor: JSON lines over a pair of connected sockets. Each request has a number and gets an
-`Answer` with it; a `Changed` comes whenever an instance changes. The supervisor greets first.
+`Answer` with it; a `Changed` comes whenever an instance changes, a `Resized` when the job may have more or fewer of
+them. The supervisor greets first.
 
 Between supervisor and zygote: one JSON object a packet, over a pair of sockets that keep packets apart, so that the
 zygote and every process that it forks may write to the same one.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import msgspec
 
-from edl.cluster import Change, Instance
+from edl.cluster import Change, Instance, Room
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
@@ -36,6 +37,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """relaunches: masters of this supervisor that ran before this one."""
 
     relaunches: int
+    room: Room | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
@@ -51,10 +53,14 @@ class Changed(msgspec.Struct, frozen=True, tag="changed"):
     change: Change
 
 
+class Resized(msgspec.Struct, frozen=True, tag="resized"):
+    room: Room
+
+
 DETACH = b"detach\n"  # a client to its supervisor: the job goes on without it
 
 Request = Start | Stop | List
-Reply = Hello | Answer | Changed
+Reply = Hello | Answer | Changed | Resized
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

@@ -9,9 +9,20 @@ from collections.abc import Iterator
 
 import msgspec
 
-from edl.cluster import Change, Instance, NoRoomError
+from edl.cluster import Change, Instance, NoRoomError, Room
 from edl.cluster.lifeline import abandon
-from edl.cluster.messages import Answer, Changed, Hello, List, Request, Start, Stop, replies, to_line
+from edl.cluster.messages import (
+    Answer,
+    Changed,
+    Hello,
+    List,
+    Request,
+    Resized,
+    Start,
+    Stop,
+    replies,
+    to_line,
+)
 from edl.errors import ClusterError
 
 SECONDS = 10.0  # that the supervisor has for an answer; it needs a thousandth of one
@@ -27,11 +38,12 @@ class ProcessCluster:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._lines = self._socket.makefile("rb")
-        self.relaunches = self._greeting().relaunches
+        greeting = self._greeting()
+        self.relaunches, self.room = greeting.relaunches, greeting.room
         self._sending = threading.Lock()
         self._number = 0
         self._answers: dict[int, queue.SimpleQueue[Answer]] = {}
-        self._changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[Change | Room | None] = queue.SimpleQueue()
         self._closed = False
         threading.Thread(target=self._listen, name="edl-cluster", daemon=True).start()
 
@@ -44,7 +56,7 @@ class ProcessCluster:
     def list(self) -> list[Change]:
         return [*self._ask(List(self._next())).changes]
 
-    def watch(self) -> Iterator[Change]:
+    def watch(self) -> Iterator[Change | Room]:
         while (change := self._changes.get()) is not None:
             yield change
 
@@ -106,5 +118,7 @@ class ProcessCluster:
             return  # half a line: the end follows
         if isinstance(reply, Changed):
             self._changes.put(reply.change)
+        elif isinstance(reply, Resized):
+            self._changes.put(reply.room)
         elif isinstance(reply, Answer) and (mailbox := self._answers.get(reply.number)):
             mailbox.put(reply)

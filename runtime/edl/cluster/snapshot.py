@@ -8,6 +8,8 @@ import msgspec
 
 from edl.cluster.folder import replace_file
 
+WAITING = "waiting for a slot"  # state of an instance that there is no room for
+
 
 class Counts(msgspec.Struct, frozen=True):
     """Tasks of one kind."""
@@ -30,7 +32,7 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """An instance. state: that of `edl.cluster.Change`, or what the master knows better, such as `draining`.
+    """An instance. state: that of `edl.cluster.Change`, or what the master knows better: `WAITING`.
 
     address: where its own server listens, for those that have one. relaunches: starts of its name after the first.
     task: in words, what it does. rate: rows a second that a worker did of late. load: of a parameter server. note:
@@ -75,6 +77,13 @@ class Snapshot(msgspec.Struct, frozen=True):
     def write(self, path: Path) -> None:
         """Replace the file in one step."""
         replace_file(path, msgspec.json.encode(self))
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is room for none of the instances."""
+        return any(row.state == WAITING for row in self.instances) and not any(
+            row.state in ("pending", "running") for row in self.instances
+        )
 
     @property
     def relaunches(self) -> int:

@@ -35,6 +35,7 @@ from edl.cluster.lifeline import adopt_orphans
 from edl.cluster.link import Link
 from edl.cluster.masters import CANCEL_SECONDS, End, Masters
 from edl.cluster.messages import DETACH
+from edl.cluster.share import sharing
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
 from edl.tasks.failed import Failed
@@ -84,19 +85,25 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         children, link = Children(), Link()
         setting = Setting(self._job.path, self._spec, reading, children, say)
-        instances = Instances(children, link.tell, self._spec.slots)
+        instances = Instances(children, link.tell, self._spec.slots or None)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
         self._masters = Masters(setting, link, instances, port)
         loop.add_signal_handler(signal.SIGTERM, self._cancel)
         if not self._detached:
             loop.add_reader(0, self._hear)
-        try:
-            end = await self._masters.serve()
-        except Exception as error:
-            traceback.print_exc()
-            end = End("failed", f"the supervisor broke: {type(error).__name__}: {error}")
-        await instances.end_all(GRACE if end.state == "finished" else 0.0)
+        async with contextlib.AsyncExitStack() as slots:
+            try:
+                await slots.enter_async_context(
+                    sharing(self._spec.quota, self._job.id, instances, link.tell, say)
+                )
+                end = await self._masters.serve()
+            except ClusterError as error:
+                end = End("failed", error.message)
+            except Exception as error:
+                traceback.print_exc()
+                end = End("failed", f"the supervisor broke: {type(error).__name__}: {error}")
+            await instances.end_all(GRACE if end.state == "finished" else 0.0)
         loop.remove_signal_handler(signal.SIGCHLD)
         end_strangers()
         os.close(writing)

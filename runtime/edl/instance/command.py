@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
+from edl.cluster.snapshot import WAITING
 from edl.data import jobs
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
@@ -23,7 +24,7 @@ from edl.instance.output import check_suffix, write_rows
 from edl.instance.sharing import cluster
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec, Rows
-from edl.tasks.events import EpochEnd, Figures, Progress
+from edl.tasks.events import EpochEnd, Figures, Progress, Tally
 from edl.tasks.outcome import Outcome
 from edl.worker.training import split
 
@@ -155,8 +156,12 @@ class Narrator:
         self._every = every
         self._told = 0  # the step of the last such line
         self._live = file.isatty()
+        self._waits = False
 
-    def __call__(self, event: Progress | EpochEnd) -> None:
+    def __call__(self, event: Progress | EpochEnd | Tally) -> None:
+        if isinstance(event, Tally):
+            self._tell_waiting(event)
+            return
         if isinstance(event, EpochEnd):
             self._write(
                 f"epoch {event.epoch}  step {event.step:,}  loss {_shown(event.loss)}{_listed(event.metrics)}"
@@ -170,6 +175,12 @@ class Narrator:
             loss = "" if event.loss is None else f"  loss {event.loss:.4g}"
             text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
             print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
+
+    def _tell_waiting(self, tally: Tally) -> None:
+        """Say once that there is no slot for anybody."""
+        if tally.waits and not self._waits:
+            self._write(WAITING)
+        self._waits = tally.waits
 
     def _write(self, line: str) -> None:
         print(f"\r\x1b[K{line}" if self._live else line, file=self._file, flush=True)

@@ -7,6 +7,7 @@
     edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
     edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
+    edl quota    DIR [--slots N]
 
 A module's rows are those of files (see `edl.data.ranges`), or of its own reader. A program's are fixed by its own
 reader.py, `pin(folder, *, seed, shuffle)`, and held-out rows that have a query of their own by its
@@ -18,11 +19,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from edl import exit_codes
 from edl.errors import SQLFlowError
+from edl.instance import quota
 from edl.instance.arguments import add_model, add_training, check_flags, check_use, positive
 from edl.instance.sharing import add_servers, add_workers
 from edl.version import VERSION
@@ -34,10 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SQLFlowError as error:
         _complain(error)
         return exit_codes.USAGE
-    from edl.instance.command import run_command
-
     try:
-        run_command(options)
+        _command(options.kind)(options)
     except SQLFlowError as error:
         _complain(error)
         return exit_codes.FAILED
@@ -45,6 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED
     return exit_codes.OK
+
+
+def _command(kind: str) -> Callable[[argparse.Namespace], None]:
+    if kind == "quota":
+        return quota.run
+    from edl.instance.command import run_command
+
+    return run_command
 
 
 def _complain(error: SQLFlowError) -> None:
@@ -60,7 +68,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if command is not None:
         check_flags(arguments[1:], command)
     options = parser.parse_args(arguments)
-    if options.kind != "export":
+    if options.kind in _OF_ROWS:
         check_use(options)
     return options
 
@@ -80,10 +88,12 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         name: parsers.add_parser(name, help=help_, allow_abbrev=False) for name, help_ in _COMMANDS.items()
     }
     for name, command in commands.items():
-        _add_common(command, name)
-        if name != "export":
+        if name != "quota":
+            _add_common(command, name)
+        if name in _OF_ROWS:
             add_model(command, name)
     _add_train(commands["train"])
+    quota.add_arguments(commands["quota"])
     output = "a .csv, .parquet or .arrow file (default: CSV on standard output)"
     commands["predict"].add_argument("--output", type=Path, metavar="FILE", help=output)
     output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
@@ -96,7 +106,9 @@ _COMMANDS = {
     "evaluate": "measure a trained model",
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
+    "quota": "make a quota of slots that jobs share, change its size, and show who holds how many",
 }
+_OF_ROWS = ("train", "evaluate", "predict")
 
 
 def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from edl.cluster.client import SupervisedJob
 from edl.cluster.folder import Spec
+from edl.cluster.quota import use_of
 from edl.data.jobs import JobFolder
 from edl.instance.client import available_cores
 from edl.instance.given import take
@@ -16,7 +17,7 @@ from edl.spec import Checkpoints, JobSpec, to_json
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
 
-Tell = Callable[[Progress | EpochEnd], None]
+Tell = Callable[[Progress | EpochEnd | Tally], None]
 
 
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
@@ -26,13 +27,10 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) 
     changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
     (job.program / "job.json").write_bytes(to_json(changed))
     threads = options.threads or max(1, available_cores() // spec.cluster.workers)
+    quota = use_of(spec.cluster, options.quota)
 
-    def heard(event: Progress | EpochEnd | Tally) -> None:
-        if not isinstance(event, Tally):
-            tell(event)
-
-    with SupervisedJob.start(job, Spec(spec.framework, threads=threads)) as running:
-        return running.follow(heard)
+    with SupervisedJob.start(job, Spec(spec.framework, threads=threads, quota=quota)) as running:
+        return running.follow(tell)
 
 
 def _checkpoints(written: Checkpoints, options: argparse.Namespace) -> Checkpoints:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from edl.errors import SemanticError, did_you_mean
 from edl.instance.arguments import positive
 from edl.spec import Cluster
 from edl.spec.job import Strategy
+from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
+from edl.spec.priorities import priority as priority_of
 from edl.spec.strategy import chosen, problems
 
 _STRATEGIES: dict[str, Strategy] = {
@@ -29,6 +32,10 @@ def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
     shared = "go on when some of them die" if kind == "train" else "share the rows"
     text = f"run with a master and N workers, as processes, which {shared}"
     parser.add_argument("--num_workers", type=positive, metavar="N", help=text)
+    text = "with workers: share its slots with other jobs, see edl quota (default: the variable EDL_QUOTA)"
+    parser.add_argument("--quota", type=Path, metavar="DIR", help=text)
+    text = "of the job on its quota: low, normal, high, or a number, higher for more urgent (default: normal)"
+    parser.add_argument("--priority", type=priority, metavar="P", help=text)
 
 
 def add_servers(parser: argparse.ArgumentParser) -> None:
@@ -67,13 +74,14 @@ def cluster(options: argparse.Namespace) -> Cluster:
     """How the command wants its job shared. SemanticError: what is written does not go together."""
     workers = options.num_workers or 0
     if options.kind != "train":
-        return Cluster(workers=workers)
+        return Cluster(workers=workers, priority=options.priority or 0)
     written = Cluster(
         workers=workers,
         parameter_servers=options.num_ps_pods or 0,
         strategy=_strategy(options),
         local_steps=options.local_steps or 1,
         grads_to_wait=options.grads_to_wait or 0,
+        priority=options.priority or 0,
     )
     for problem in problems(written):
         raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
@@ -94,6 +102,16 @@ def _strategy(options: argparse.Namespace) -> Strategy:
             f"--use_async says {wanted}, and --distribution_strategy {name}", hint="write one of them"
         )
     return wanted
+
+
+def priority(text: str) -> int:
+    number = priority_of(text)
+    if number is None:
+        names = ", ".join(PRIORITIES)
+        raise argparse.ArgumentTypeError(
+            f"{text} is none of {names}, nor a number from {LOWEST} to {HIGHEST}"
+        )
+    return number
 
 
 def _answer(text: str) -> bool:

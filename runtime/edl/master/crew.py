@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
-from edl.cluster import Change, Instance, NoRoomError, Reason, Role
+from edl.cluster import Change, Instance, NoRoomError, Reason, Role, Room
 from edl.errors import ClusterError
 from edl.master.leases import Leases
 from edl.master.parameters import Gain
@@ -33,22 +34,23 @@ class Order(msgspec.Struct, frozen=True):
 class _Post:
     """A name, and who has it, which may be a worker that stands in for a server.
 
-    not_before: the second at which it may be started again. dismissed: told to end. refused: the cluster
-    had no room for it; refusals: so many times in a row.
+    started: the second at which it was last. not_before: the second at which it may be started again. dismissed: told
+    to end. waits: there is no room for it; refusals: the cluster said so so many times in a row.
     """
 
     role: Role
     incarnation: int = -1
     state: Change | None = None
+    started: float = 0.0
     not_before: float = 0.0
     relaunches: int = 0
     dismissed: bool = False
-    refused: bool = False
+    waits: bool = False
     refusals: int = 0
 
     @property
     def vacant(self) -> bool:
-        return self.state is None or self.state.state == "ended" or self.refused
+        return self.state is None or self.state.state == "ended" or self.waits
 
 
 @dataclass
@@ -65,8 +67,10 @@ class Crew:
     who calls.
 
     patience: so many ends of a role's instances in a row, with nothing done for good in between, and the job has
-    failed; 0: as many as are reasonable.
+    failed; 0: as many as are reasonable. room: how many instances there may be at once; None: all that are wanted.
     """
+
+    room: Room | None = None
 
     def __init__(
         self,
@@ -112,7 +116,7 @@ class Crew:
         post = self._post(change.instance)
         if post is None:
             return
-        post.state, post.refused, post.refusals = change, False, 0
+        post.state, post.waits, post.refusals = change, False, 0
         if change.state != "ended" or self._leases.finished:
             return
         why = _in_words(change)
@@ -127,44 +131,52 @@ class Crew:
         if self._leases.finished:
             return []
         self._seat_stand_ins()
-        found = self._dismiss_silent(now)
+        found = self._dismiss_silent(now) + self._make_room()
         names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(len(self._servers or ()))]
         names += [(f"worker-{number}", "worker") for number in range(self.wanted)]
+        free = math.inf if self.room is None else self.room.slots - len(self._there)
         for name, role in names:
             post = self._posts.setdefault(name, _Post(role))
-            if post.vacant and now >= post.not_before and not (role == "ps" and self._is_stood_in(name)):
-                if not post.refused:
-                    post.relaunches += post.incarnation >= 0
-                    post.incarnation += 1
-                post.dismissed = False
-                post.state = Change(Instance(name, role, post.incarnation), "pending")
-                post.refused = False
-                found.append(Order(post.state.instance))
+            if not post.vacant or (role == "ps" and self._is_stood_in(name)):
+                continue
+            if now < post.not_before:
+                free -= role == "ps"  # no worker takes its place meanwhile
+                continue
+            instance = _next(post, name)
+            if free > 0:
+                free -= 1
+                post.waits, post.started = False, now
+                found.append(Order(instance))
+            else:
+                self._wait_for_room(post)
         return found
+
+    def resized(self, room: Room) -> None:
+        """The cluster has room for so many instances from now on; who waits need not wait longer."""
+        self.room = room
+        self._leases.parameters.want(self._possible)
+        for post in self._posts.values():
+            if post.waits:
+                post.not_before, post.refusals = 0.0, 0
 
     def scale(self, workers: int) -> list[Order]:
         """Have so many workers from now on; who is to leave."""
         self.wanted = workers
-        self._leases.parameters.want(workers)
-        leaving = [
-            post.state.instance
-            for name, post in self._posts.items()
-            if post.state is not None
-            and post.role == "worker"
-            and not post.vacant
-            and _number(name) >= workers
+        self._leases.parameters.want(self._possible)
+        there = self._there
+        return [
+            _dismiss(*there[name])
+            for name in there
+            if name.startswith("worker-") and _number(name) >= workers
         ]
-        return [Order(instance, stop=True, grace=GRACE) for instance in leaving]
 
     def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
         """The cluster did not start it. For a server that it has no room for, a worker stands in."""
         post = self._posts[instance.name]
         if isinstance(error, NoRoomError):
-            post.refused = True
             post.refusals += 1
             post.not_before = now + min(LONGEST_WAIT, 0.1 * 2 ** min(10, post.refusals - 1))
-            if instance.role == "ps":
-                self._find_stand_in(instance)
+            self._wait_for_room(post)
             return
         change = Change(instance, "ended", reason="failed", detail=error.message)
         self.changed(change, now)
@@ -173,6 +185,11 @@ class Crew:
     def posts(self) -> dict[str, tuple[Change, int]]:
         """The last change of each name, and how often it was started again."""
         return {name: (post.state, post.relaunches) for name, post in self._posts.items() if post.state}
+
+    @property
+    def waiting(self) -> list[str]:
+        """Those that there is no room for."""
+        return [name for name, post in self._posts.items() if post.waits]
 
     @property
     def workers(self) -> list[str]:
@@ -200,13 +217,45 @@ class Crew:
             if silence is None:
                 silence = self._leases.silence(*who, now)
             if silence > longest:
-                post.dismissed = True
                 self._leases.note(
                     f"{post.state.instance.name} says nothing for {silence:.0f} s, and is ended"
                 )
-                grace = GRACE if post.role == "worker" else 0.0
-                found.append(Order(post.state.instance, stop=True, grace=grace))
+                found.append(_dismiss(post, post.state.instance))
         return found
+
+    # Room -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _there(self) -> dict[str, tuple[_Post, Instance]]:
+        """The posts that an instance has, which has not ended as far as is known."""
+        return {
+            name: (post, post.state.instance)
+            for name, post in self._posts.items()
+            if post.state is not None and not post.vacant
+        }
+
+    @property
+    def _possible(self) -> int:
+        """Workers that are wanted, as far as there is room for them."""
+        if self.room is None:
+            return self.wanted
+        return min(self.wanted, max(0, self.room.slots - len(self._servers or ())))
+
+    def _make_room(self) -> list[Order]:
+        """Have the youngest workers leave that there is no room for any more; never one with the place of a server."""
+        if self.room is None:
+            return []
+        staying = [(post, instance) for post, instance in self._there.values() if not post.dismissed]
+        seated = {place.instance for place in self._leases.kept.servers}
+        workers = [each for each in staying if each[0].role == "worker" and each[1].name not in seated]
+        workers.sort(key=lambda each: (each[0].started, _number(each[1].name)), reverse=True)
+        return [_dismiss(*each) for each in workers[: max(0, len(staying) - self.room.slots)]]
+
+    def _wait_for_room(self, post: _Post) -> None:
+        """For a server that there is no room for, a worker stands in."""
+        post.waits = True
+        if post.role == "ps" and post.state is not None:
+            self._find_stand_in(post.state.instance)
 
     def _post(self, instance: Instance) -> _Post | None:
         """Which post an instance has; None of an earlier start, and of one that is known to have ended."""
@@ -245,11 +294,12 @@ class Crew:
                 continue
             if post.state.instance.key == who and post.state.state == "running":
                 ours = self._posts.setdefault(f"ps-{index}", _Post("ps"))
-                ours.state, ours.refused, post.state = post.state, False, None
+                ours.state, ours.waits, post.state = post.state, False, None
 
     def _count(self, role: Role, name: str, change: Change, why: str) -> None:
         luck, gained = self._luck[role], self._leases.gained(role)
-        luck.fruitless = 1 if gained > luck.gained else luck.fruitless + (change.reason not in _NOBODYS_FAULT)
+        before = 0 if gained > luck.gained else luck.fruitless
+        luck.fruitless = before + (change.reason not in _NOBODYS_FAULT)
         luck.gained = max(luck.gained, gained)
         if luck.fruitless >= luck.patience:
             message = f"{luck.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
@@ -260,6 +310,22 @@ class Crew:
         """The first is replaced at once, the next ones after longer and longer."""
         fruitless = self._luck[role].fruitless
         return 0.0 if fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (fruitless - 2))
+
+
+def _next(post: _Post, name: str) -> Instance:
+    """The next start of the name, which counts as one; of a name that waits, the start that it waits for."""
+    if not post.waits:
+        post.relaunches += post.incarnation >= 0
+        post.incarnation += 1
+    post.dismissed = False
+    instance = Instance(name, post.role, post.incarnation)
+    post.state = Change(instance, "pending")
+    return instance
+
+
+def _dismiss(post: _Post, instance: Instance) -> Order:
+    post.dismissed = True
+    return Order(instance, stop=True, grace=GRACE if post.role == "worker" else 0.0)
 
 
 def _number(name: str) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edl import exit_codes
-from edl.cluster import Change, Cluster
+from edl.cluster import Change, Cluster, Room
 from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.processes import ProcessCluster
@@ -119,6 +119,8 @@ class Master:
         served = isinstance(leases.parameters, OnServers)
         self._servers = _servers(spec, leases, mode, checkpoints) if served else None
         self._crew = Crew(leases, spec.cluster.workers, self._servers, log=lambda name: str(folder.log(name)))
+        if cluster.room is not None:
+            self._crew.resized(cluster.room)
         curves = Curves(spec, JobFolder(folder.job).tensorboard, leases)
         self._teller = Teller(spec, folder, leases, self._crew, events, curves, self._servers)
         self._office = Office(leases, ledger, self._servers, on_tick=self._on_tick)
@@ -193,8 +195,11 @@ class Master:
             except RuntimeError:  # the loop is closed
                 return
 
-    def _changed(self, change: Change) -> None:
-        self._crew.changed(change, self._office.now())
+    def _changed(self, change: Change | Room) -> None:
+        if isinstance(change, Room):
+            self._crew.resized(change)
+        else:
+            self._crew.changed(change, self._office.now())
         self._on_tick(self._office.now())
         self._office.ring()
 

@@ -9,7 +9,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.snapshot import Row, Snapshot
+from edl.cluster.snapshot import WAITING, Row, Snapshot
 from edl.errors import JobError
 from edl.master import figures
 from edl.master.crew import Crew
@@ -129,6 +129,7 @@ class Teller:
             sum(count.done for count in counts),
             self._crew.running,
             relaunches + self._leases.kept.epoch - 1,
+            len(self._crew.waiting),
         )
 
     def _tell_progress(self, now: float) -> None:
@@ -165,7 +166,7 @@ class Teller:
             name,
             "ps" if name.startswith("ps-") else instance.role,
             instance.incarnation,
-            change.state,
+            WAITING if name in self._crew.waiting else change.state,
             change.place,
             self._servers.address(instance.name) if self._servers else "",
             relaunches,

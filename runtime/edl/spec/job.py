@@ -153,7 +153,7 @@ class Cluster(Struct, frozen=True):
     workers: processes with a master of their own; 0: the job runs in one process, without a master.
     parameter_servers: that hold the parameters; 0 where the strategy needs none. local_steps: of async, minibatches
     between two pushes. grads_to_wait: of sync, pushes that make a step; 0 in others. `edl.spec.strategy` chooses what
-    is not written.
+    is not written. priority: of the job among those that share a quota of slots; higher is more urgent.
     """
 
     workers: int = 0
@@ -161,6 +161,7 @@ class Cluster(Struct, frozen=True):
     strategy: Strategy = "auto"
     local_steps: int = 1
     grads_to_wait: int = 0
+    priority: int = 0
 
 
 class Output(Struct, frozen=True):

@@ -41,7 +41,7 @@ class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
 class Tally(msgspec.Struct, frozen=True, tag="tally"):
     """Where the tasks and the instances of a distributed job stand; told at changes, at most about five a second.
 
-    relaunches: instances that were started again, the master among them.
+    relaunches: instances that were started again, the master among them. waiting: instances that there is no room for.
     """
 
     todo: int
@@ -49,6 +49,12 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     done: int
     instances: int = 0  # that run
     relaunches: int = 0
+    waiting: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether no instance runs, for want of room."""
+        return self.waiting > 0 and not self.instances
 
 
 class Observer(Protocol):

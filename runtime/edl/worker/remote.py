@@ -25,6 +25,7 @@ from edl.worker.loop import DivergedError
 from edl.worker.mailbox import Mailbox
 
 CALL_SECS = 10.0  # that an answer may take on top of what it may wait
+LOOK_SECS = 0.1  # until who waits for a task looks whether it is to go: a signal wakes nobody
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds until a master that is away is tried again
 
 
@@ -37,8 +38,8 @@ class RemoteTasks:
 
     ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
     it cannot register again once it was given up. gather_secs: a report from which nothing follows may wait so long
-    for others; an exchange costs both sides as much as a step of a small model. draining: is set when this worker is to
-    take over another role.
+    for others; an exchange costs both sides as much as a step of a small model. draining: set when this worker has to
+    go, by others, or here when it is to take over another role; then nobody waits for a task any more.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class RemoteTasks:
                         return None
                     if not self._asked(types):
                         self._poke()
-                    self._changed.wait()
+                    self._changed.wait(LOOK_SECS)
             finally:
                 self._waiting.remove(types)
 
@@ -249,7 +250,7 @@ class RemoteTasks:
     def _vain(self, types: tuple[TaskType, ...]) -> bool:
         """Whether waiting for these types is in vain, now that the master's last word is known."""
         flags = self._mailbox.flags
-        if flags & (Flag.FINISHED | Flag.TAKE_OVER):
+        if flags & (Flag.FINISHED | Flag.TAKE_OVER) or self._draining.is_set():
             return True
         if types == ("train",):
             flush = bool(flags & Flag.DRY) and self._mailbox.holds("train")

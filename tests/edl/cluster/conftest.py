@@ -8,8 +8,9 @@ import os
 import select
 import signal
 import socket
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,13 @@ def survivors(mark: str) -> list[int]:
 def wait_for_end(pidfd: int) -> None:
     ready, _, _ = select.select([pidfd], [], [], SECONDS)
     assert ready, "the process has not ended"
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < deadline, "it has not come true"
+        time.sleep(0.01)
 
 
 def ends(pid: int) -> None:

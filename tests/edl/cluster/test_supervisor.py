@@ -15,16 +15,18 @@ import msgspec
 import pytest
 
 from edl import exit_codes
+from edl.cluster.allotment import SlotRequest
 from edl.cluster.body import TAKE_OVER
 from edl.cluster.client import SupervisedJob
 from edl.cluster.events import EventLog
-from edl.cluster.folder import Process
+from edl.cluster.folder import Process, QuotaUse
 from edl.cluster.masters import DEATHS
+from edl.cluster.quota import Quota
 from edl.cluster.snapshot import Counts, Snapshot
 from edl.errors import ClusterError, SourceError
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
-from tests.edl.cluster.conftest import Player, Stage, ends
+from tests.edl.cluster.conftest import Player, Stage, ends, wait_until
 
 DONE = Outcome("predict", 10, 1.0)
 
@@ -77,6 +79,54 @@ def test_a_job_has_no_more_instances_than_slots(stage: Stage) -> None:
     worker.send("exit", code=0)
     ended(master)
     stage.worker(master, "worker-1")
+
+
+def test_a_job_on_a_quota_gives_slots_back_to_a_more_urgent_one_and_has_them_again(
+    stage: Stage, tmp_path: Path
+) -> None:
+    quota = Quota(tmp_path / "quota")
+    quota.resize(3)
+    use = QuotaUse(str(quota.folder), SlotRequest(1, 2))
+    stage.spec = msgspec.structs.replace(stage.spec, quota=use)
+    master = stage.opening()
+    assert master.who["room"] == {"slots": 2}
+    staying, leaving = stage.worker(master), stage.worker(master, "worker-1")
+    urgent = quota.join("urgent", SlotRequest(2, 2, priority=1))
+    assert master.do("changed", count=1) == [{"slots": 1}]
+    assert master.do("start", name="worker-2") == "all 1 slots are taken"
+    leaving.send("drain", code=exit_codes.PREEMPTED)
+    leaving.receive()
+    master.do("stop", name="worker-1", incarnation=0, grace=60.0)
+    assert why(master) == ("stopped", exit_codes.PREEMPTED)
+    wait_until(lambda: urgent.turn(0) == 2)
+    urgent.leave()
+    assert master.do("changed", count=1) == [{"slots": 2}]
+    stage.worker(master, "worker-2")
+    staying.kill()
+    assert why(master) == ("killed", -signal.SIGKILL)
+
+
+def test_the_next_master_hears_what_room_there_is(stage: Stage, tmp_path: Path) -> None:
+    quota = Quota(tmp_path / "quota")
+    quota.resize(1)
+    taken = quota.join("taken", SlotRequest(1, 1))
+    assert taken.turn(0) == 1
+    use = QuotaUse(str(quota.folder), SlotRequest(1, 2))
+    stage.spec = msgspec.structs.replace(stage.spec, quota=use)
+    master = stage.opening()
+    assert master.who["room"] == {"slots": 0}
+    taken.leave()
+    assert master.do("changed", count=1) == [{"slots": 1}]
+    master.kill()
+    assert stage.enter().who["room"] == {"slots": 1}
+
+
+def test_a_job_whose_quota_is_gone_fails_and_says_so(stage: Stage, tmp_path: Path) -> None:
+    use = QuotaUse(str(tmp_path / "nowhere"), SlotRequest(1, 2))
+    stage.spec = msgspec.structs.replace(stage.spec, quota=use)
+    with pytest.raises(ClusterError, match="there is no quota"):
+        stage.start().follow(lambda event: None)
+    assert stage.job.status().state == "failed"
 
 
 def test_a_worker_goes_on_as_a_server_in_the_same_process(stage: Stage) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from edl.cluster import Change, Instance, NoRoomError, Reason
+from edl.cluster import Change, Instance, NoRoomError, Reason, Room
 from edl.errors import ClusterError
-from edl.master.crew import SILENT_LEASES, Crew
+from edl.master.crew import SILENT_LEASES, Crew, Order
 from edl.master.leases import Leases
 from edl.master.parameters import InTrainer
 from edl.ps.messages import Mode
@@ -178,6 +178,63 @@ def test_a_cluster_without_room_is_asked_for_the_same_start_later_and_later_and_
     assert not job.leases.finished
 
 
+def names(orders: list[Order], *, stop: bool) -> list[str]:
+    return [order.instance.name for order in orders if order.stop == stop]
+
+
+def test_there_are_no_more_instances_than_there_is_room_for_and_the_others_wait() -> None:
+    job = Job(3)
+    job.crew.resized(Room(0))
+    assert job.crew.orders(0.0) == []
+    assert job.crew.waiting == ["worker-0", "worker-1", "worker-2"]
+    job.crew.resized(Room(2))
+    assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
+    assert (job.started(1.0), job.crew.waiting) == ([], ["worker-2"])
+    job.crew.resized(Room(3))
+    assert (job.started(2.0), job.crew.waiting) == ([("worker-2", 0)], [])
+
+
+def test_the_youngest_workers_leave_once_where_room_shrinks_and_come_again_where_it_grows() -> None:
+    job = Job(3, patience=3)
+    job.started(0.0)
+    for incarnation in range(10):
+        job.ended("worker-0", incarnation, "preempted")
+        assert job.started(1.0 + incarnation) == [("worker-0", incarnation + 1)]
+        job.crew.resized(Room(2))
+        [order] = job.crew.orders(1.0 + incarnation)
+        assert (order.stop, order.instance.key) == (True, ("worker-0", incarnation + 1))
+        assert job.crew.orders(1.5 + incarnation) == []
+        job.crew.resized(Room(3))
+        assert job.crew.orders(1.5 + incarnation) == []  # it leaves, and is there until then
+    job.ended("worker-0", 10, "stopped")
+    assert job.started(20.0) == [("worker-0", 11)]
+    assert not job.leases.finished
+
+
+def test_one_that_left_for_want_of_room_waits_and_costs_nothing() -> None:
+    job = Job(2, patience=1)
+    job.started(0.0)
+    job.crew.resized(Room(1))
+    assert names(job.crew.orders(0.0), stop=True) == ["worker-1"]
+    job.ended("worker-1", 0, "stopped")
+    assert (job.crew.orders(0.0), job.crew.waiting) == ([], ["worker-1"])
+    assert not job.leases.finished
+    job.crew.resized(Room(2))
+    assert job.started(0.0) == [("worker-1", 1)]
+
+
+def test_servers_have_their_room_before_workers_and_keep_it_when_they_die() -> None:
+    _, crew = served(patience=9)
+    crew.resized(Room(3))
+    assert names(crew.orders(0.0), stop=False) == ["ps-0", "ps-1", "worker-0"]
+    for incarnation in range(3):
+        crew.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="killed"), 0.0)
+        early = names(crew.orders(0.0), stop=False)
+        assert (early or names(crew.orders(100.0), stop=False)) == ["ps-1"]
+    crew.resized(Room(2))
+    assert names(crew.orders(100.0), stop=True) == ["worker-0"]
+
+
 class StandIns:
     """Two servers and two workers that run; then the second server is killed, and there is no room for another."""
 
@@ -248,6 +305,17 @@ def test_a_stand_in_is_not_ended_for_being_no_worker_any_more() -> None:
         job.stage.leases.tick(job.stage.now)
         stopped = [order.instance.name for order in job.crew.orders(job.stage.now) if order.stop]
         assert stopped == []
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_stand_in_is_no_worker_that_leaves_where_room_shrinks(registered: bool) -> None:
+    job = StandIns(workers=3)
+    if registered:
+        job.take_over()
+    job.crew.resized(Room(4))
+    assert job.crew.orders(job.stage.now) == []
+    job.crew.resized(Room(3))
+    assert names(job.crew.orders(job.stage.now), stop=True) == ["worker-1"]
 
 
 def test_a_new_master_knows_who_stands_in() -> None:

@@ -308,6 +308,20 @@ def test_whoever_waits_is_let_go(tasks: RemoteTasks) -> None:
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_who_waits_for_a_task_leaves_when_it_has_to_go(master: Master, tasks: RemoteTasks) -> None:
+    draining = threading.Event()
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-1", 0, draining=draining) as leaving,
+    ):
+        leaving.join()
+        assert all(tasks.next("predict") for _ in range(3))
+        waiting = in_thread(lambda: leaving.next("predict"))
+        draining.set()
+        assert waiting.result(SECONDS) is None
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
 def test_who_leaves_gives_back_what_was_not_begun(master: Master) -> None:
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from edl.cluster.folder import ClusterFolder, Process
+from edl.cluster.snapshot import WAITING, Row, Snapshot
 from edl.data import jobs
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
@@ -22,6 +25,21 @@ def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -
     [found] = json.loads(captured.out)
     assert (found["job"], found["state"], found["statement"]) == (job.id, "running", "SELECT 1 TO TRAIN x")
     assert captured.err == "1 job\n"
+
+
+def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]) -> None:
+    job = jobs.create("train")
+    folder = ClusterFolder(job.path)
+    folder.write_process("supervisor", Process.of(os.getpid()))  # there is a folder then
+    for state, wanted in ((WAITING, WAITING), ("running", "running")):
+        rows = Row("worker-0", "worker", 0, state), Row("worker-1", "worker", 0, WAITING)
+        Snapshot("", "", instances=rows).write(folder.snapshot)
+        assert main(["jobs", "--format", "json"]) == exit_codes.OK
+        assert json.loads(capsys.readouterr().out)[0]["state"] == wanted
+        assert main(["job", job.id, "--format", "json"]) == exit_codes.OK
+        report = json.loads(capsys.readouterr().out)
+        assert report["state"] == wanted
+        assert [row["state"] for row in report["instances"][2:]] == [state, WAITING]
 
 
 @pytest.mark.parametrize("command", ["job", "logs", "attach", "cancel"])

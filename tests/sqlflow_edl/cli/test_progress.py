@@ -32,6 +32,11 @@ def test_the_bar_is_the_share_of_the_rows(rows: int, total: int, wanted: str) ->
         (Tally(1200, 2, 5, instances=2), "tasks 1,200 todo 2 doing 5 done  2 instances"),
         (Tally(0, 1, 7, instances=1, relaunches=1), "tasks 0 todo 1 doing 7 done  1 instance  1 relaunch"),
         (Tally(0, 0, 8, relaunches=3), "tasks 0 todo 0 doing 8 done  0 instances  3 relaunches"),
+        (
+            Tally(9, 2, 5, instances=2, waiting=3),
+            "tasks 9 todo 2 doing 5 done  2 instances  3 waiting for a slot",
+        ),
+        (Tally(9, 0, 0, waiting=3), "waiting for a slot"),
     ],
 )
 def test_a_distributed_job_says_where_its_tasks_and_instances_stand(tally: Tally, wanted: str) -> None:

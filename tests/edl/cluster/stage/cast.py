@@ -88,7 +88,10 @@ class Master(Actor):
         self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.server.bind(("127.0.0.1", port))
         self.server.listen()
-        super().__init__(job, name="master", relaunches=self.cluster.relaunches, arguments=arguments)
+        room = msgspec.to_builtins(self.cluster.room)
+        super().__init__(
+            job, name="master", relaunches=self.cluster.relaunches, room=room, arguments=arguments
+        )
 
     def start(self, name: str, incarnation: int = 0) -> str:
         try:

@@ -1,0 +1,78 @@
+"""A supervisor's part in a quota: it looks at it ten times a second, and says how many instances its job may have."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from edl.cluster import Room
+from edl.cluster.folder import QuotaUse
+from edl.cluster.instances import Instances
+from edl.cluster.quota import Membership, Quota
+from edl.errors import ClusterError
+
+INTERVAL = 0.1  # seconds
+
+
+class Share:
+    """The slots of one job. tell: is told when there may be more instances, or fewer."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        instances: Instances,
+        tell: Callable[[Room], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._membership = membership
+        self._instances = instances
+        self._tell = tell
+        self._say = say
+        self._trouble = ""
+
+    async def keep(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            self.look()
+            await asyncio.sleep(INTERVAL)
+
+    def look(self) -> None:
+        """Take and give back slots; where the quota cannot be used, all stays as it was."""
+        try:
+            slots = self._membership.turn(self._instances.there)
+        except ClusterError as error:
+            if error.message != self._trouble:
+                self._trouble = error.message
+                self._say(error.message)
+            return
+        self._trouble = ""
+        if (room := Room(slots)) != self._instances.room:
+            self._say(f"slots: {slots}")
+            self._instances.room = room
+            self._tell(room)
+
+
+@contextlib.asynccontextmanager
+async def sharing(
+    use: QuotaUse | None,
+    job: str,
+    instances: Instances,
+    tell: Callable[[Room], None],
+    say: Callable[[str], None],
+) -> AsyncIterator[None]:
+    """Let the job have slots of the quota, if it uses one, as long as this lasts. ClusterError: it cannot."""
+    if use is None:
+        yield
+        return
+    membership = Quota(Path(use.folder)).join(job, use.request)
+    instances.room = Room(0)
+    share = Share(membership, instances, tell, say)
+    share.look()
+    keeping = asyncio.create_task(share.keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        membership.leave()
