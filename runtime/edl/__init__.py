@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from edl.callbacks import Callback, Control
 
 if TYPE_CHECKING:
+    from edl.api import Trained, train
     from edl.ragged import Ragged
 
-__all__ = ["Callback", "Control", "Ragged"]
+__all__ = ["Callback", "Control", "Ragged", "Trained", "train"]
+
+_LATER = {"Ragged": "edl.ragged", "Trained": "edl.api", "train": "edl.api"}  # with NumPy, Arrow and more
 
 
 def __getattr__(name: str) -> object:
-    """`Ragged` comes with NumPy, which not every command needs."""
-    if name != "Ragged":
+    """What not every command needs comes when it is asked for."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from edl.ragged import Ragged
-
-    return Ragged
+    return getattr(import_module(_LATER[name]), name)

@@ -95,13 +95,7 @@ class ClassTarget:
     def scores(self, outputs: Outputs) -> Floats:
         """The classes' probabilities, float64 of shape (n, number of classes); rows add up to 1."""
         _check_outputs(outputs, self.spec)
-        logits = outputs.astype(np.float64)
-        if self.spec.binary:
-            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
-        with np.errstate(invalid="ignore"):  # a diverged model's infinities; its scores are NaN
-            powers: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
-            probabilities: Floats = powers / powers.sum(axis=1, keepdims=True)
-        return probabilities
+        return probabilities(outputs)
 
     def decode(self, scores: Floats) -> pa.Array:
         """The likeliest classes (the first of equals), in the classes' own type; NULL where a score is not finite."""
@@ -157,6 +151,17 @@ def target(spec: Label) -> Target:
     if isinstance(spec, RawLabel):
         return RawTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
+
+
+def probabilities(logits: Outputs) -> Floats:
+    """Of classes, float64: (n, k) of (n, k) logits, and (n, 2) of those of the second of two classes, (n, 1)."""
+    wide = logits.astype(np.float64)
+    if wide.shape[1] == 1:
+        wide = np.concatenate([np.zeros_like(wide), wide], axis=1)
+    with np.errstate(invalid="ignore"):  # a diverged model's infinities; its scores are NaN
+        powers: Floats = np.exp(wide - wide.max(axis=1, keepdims=True))
+        found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found
 
 
 # Checks ----------------------------------------------------------------------------------------------------

@@ -9,22 +9,21 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from edl.cluster.snapshot import WAITING
 from edl.data import jobs
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.instance import remote, work, zoo_job
 from edl.instance.client import available_cores
+from edl.instance.narrator import Narrator, shown
 from edl.instance.output import check_suffix, write_rows
 from edl.instance.sharing import cluster
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec, Rows
-from edl.tasks.events import EpochEnd, Figures, Progress, Tally
 from edl.tasks.outcome import Outcome
 from edl.worker.training import split
 
@@ -145,59 +144,10 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
     return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output, cluster=shared)
 
 
-class Narrator:
-    """Tells of progress on a terminal in one line that changes, elsewhere in a line per epoch.
-
-    every: a line with the loss each time that so many steps are taken, as far as progress is told; 0: none.
-    """
-
-    def __init__(self, file: TextIO, every: int = 0) -> None:
-        self._file = file
-        self._every = every
-        self._told = 0  # the step of the last such line
-        self._live = file.isatty()
-        self._waits = False
-
-    def __call__(self, event: Progress | EpochEnd | Tally) -> None:
-        if isinstance(event, Tally):
-            self._tell_waiting(event)
-            return
-        if isinstance(event, EpochEnd):
-            self._write(
-                f"epoch {event.epoch}  step {event.step:,}  loss {_shown(event.loss)}{_listed(event.metrics)}"
-            )
-            return
-        if self._every and event.loss is not None and event.step - self._told >= self._every:
-            self._told = event.step - event.step % self._every
-            self._write(f"epoch {event.epoch}  step {event.step:,}  loss {_shown(event.loss)}")
-        if self._live:
-            share = 100 * event.rows / max(event.total, 1)
-            loss = "" if event.loss is None else f"  loss {event.loss:.4g}"
-            text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
-            print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
-
-    def _tell_waiting(self, tally: Tally) -> None:
-        """Say once that there is no slot for anybody."""
-        if tally.waits and not self._waits:
-            self._write(WAITING)
-        self._waits = tally.waits
-
-    def _write(self, line: str) -> None:
-        print(f"\r\x1b[K{line}" if self._live else line, file=self._file, flush=True)
-
-
-def _listed(metrics: Figures) -> str:
-    return "".join(f"  validation {name} {_shown(value)}" for name, value in metrics.items())
-
-
-def _shown(value: float | None) -> str:
-    return "none" if value is None else f"{value:.6g}"
-
-
 def _print_figures(outcome: Outcome) -> None:
     width = max(map(len, outcome.figures))
     for name, value in outcome.figures.items():
-        print(f"{name:<{width}}  {_shown(value)}")
+        print(f"{name:<{width}}  {shown(value)}")
 
 
 def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -13,11 +14,16 @@ from edl.cluster.quota import use_of
 from edl.data.jobs import JobFolder
 from edl.instance.client import available_cores
 from edl.instance.given import take
+from edl.program import SPEC_FILE
 from edl.spec import Checkpoints, JobSpec, to_json
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
 
-Tell = Callable[[Progress | EpochEnd | Tally], None]
+
+class Tell(Protocol):
+    """Who is told of a job."""
+
+    def __call__(self, event: Progress | EpochEnd | Tally) -> None: ...
 
 
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
@@ -25,11 +31,21 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) 
     if options.weights is not None:
         take(job, options.weights)
     changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
-    (job.program / "job.json").write_bytes(to_json(changed))
-    threads = options.threads or max(1, available_cores() // spec.cluster.workers)
-    quota = use_of(spec.cluster, options.quota)
+    return follow(job, changed, options.threads, tell, options.quota)
 
-    with SupervisedJob.start(job, Spec(spec.framework, threads=threads, quota=quota)) as running:
+
+def follow(
+    job: JobFolder, spec: JobSpec, threads: int | None, tell: Tell, quota: Path | None = None
+) -> Outcome:
+    """Run the job of the spec in its folder, in which all that it needs is ready.
+
+    threads: of each instance's pools; None shares the cores out. quota: the folder of the one whose slots it shares;
+    None: that of the environment, if there is one.
+    """
+    (job.program / SPEC_FILE).write_bytes(to_json(spec))
+    threads = threads or max(1, available_cores() // spec.cluster.workers)
+    how = Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota))
+    with SupervisedJob.start(job, how) as running:
         return running.follow(tell)
 
 

@@ -88,16 +88,22 @@ def cluster(options: argparse.Namespace) -> Cluster:
     return chosen(written)
 
 
+def strategy_named(name: str, grads_to_wait: int) -> Strategy:
+    """The strategy of our name or of ElasticDL's. SemanticError: there is none of that name."""
+    if name.casefold() == _ON_SERVERS:
+        return "sync" if grads_to_wait else "async"
+    if name.casefold() not in _STRATEGIES:
+        raise SemanticError(f"there is no strategy {name}", hint=did_you_mean(name, [*_STRATEGIES][:5]))
+    return _STRATEGIES[name.casefold()]
+
+
 def _strategy(options: argparse.Namespace) -> Strategy:
     name = options.distribution_strategy or "auto"
-    strategy = _STRATEGIES.get(name.casefold())
-    on_servers = name.casefold() == _ON_SERVERS
-    if strategy is None and not on_servers:
-        raise SemanticError(f"there is no strategy {name}", hint=did_you_mean(name, [*_STRATEGIES][:5]))
+    strategy = strategy_named(name, options.grads_to_wait or 0)
     if options.use_async is None:
-        return strategy or ("sync" if options.grads_to_wait else "async")
+        return strategy
     wanted: Strategy = "async" if options.use_async else "sync"
-    if strategy not in (None, "auto", wanted):
+    if strategy not in ("auto", wanted) and name.casefold() != _ON_SERVERS:
         raise SemanticError(
             f"--use_async says {wanted}, and --distribution_strategy {name}", hint="write one of them"
         )

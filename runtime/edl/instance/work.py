@@ -43,14 +43,19 @@ from edl.worker.training import Export, split, train
 @contextlib.contextmanager
 def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
     """The program in `folder`, with its framework prepared and seeded, to be run as `spec` says."""
-    pa.set_cpu_count(threads)
-    nn.prepare(spec.framework, threads)
-    nn.seed_everything(spec.framework, spec.training.seed)
+    prepare(spec, threads)
     program = load(folder, spec)
     try:
         yield program
     finally:
         unload(program.module)
+
+
+def prepare(spec: JobSpec, threads: int) -> None:
+    """Prepare and seed what a job of the spec uses in this process."""
+    pa.set_cpu_count(threads)
+    nn.prepare(spec.framework, threads)
+    nn.seed_everything(spec.framework, spec.training.seed)
 
 
 def run(

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from edl import exit_codes
@@ -19,12 +20,13 @@ from edl.cluster.body import TAKE_OVER
 from edl.cluster.folder import ClusterFolder
 from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
-from edl.instance import given, work
+from edl.instance import given, script, work
 from edl.metrics import merge_kind
 from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel
+from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.failed import to_failed
 from edl.worker.checkpoints import keep_only, read_cut
@@ -68,8 +70,11 @@ def main(job: Path, instance: Instance) -> int:
     ):
         try:
             joined = tasks.join()
-            with work.loaded(JobFolder(job).program, spec, threads=folder.spec().threads) as program:
-                _work(program, folder, instance, tasks, draining, joined.resume)
+            _with_program(
+                spec,
+                folder,
+                lambda program: _work(program, folder, instance, tasks, draining, joined.resume),
+            )
         except RefusedError as error:
             print(f"leaving: {error}", file=sys.stderr)
             return exit_codes.PREEMPTED
@@ -82,6 +87,18 @@ def main(job: Path, instance: Instance) -> int:
     if tasks.takes_over:
         return TAKE_OVER
     return exit_codes.PREEMPTED if draining.is_set() else exit_codes.OK
+
+
+def _with_program(spec: JobSpec, folder: ClusterFolder, do: Callable[[Program], None]) -> None:
+    """Do it with the program of the job: a folder's, a module's, or that of the script whose call the job is."""
+    job, threads = JobFolder(folder.job), folder.spec().threads
+    called = script.of(job)
+    if called is None:
+        with work.loaded(job.program, spec, threads=threads) as program:
+            do(program)
+        return
+    work.prepare(spec, threads)
+    script.run(called, spec, job.program, do)
 
 
 def _work(

@@ -68,21 +68,21 @@ def kind_of(label: Label) -> Kind:
     return "binary" if label.binary else "multiclass"
 
 
-def names(kind: Kind) -> tuple[str, ...]:
-    """The names of all metrics that suit the kind of label."""
-    return tuple(name for name, row in _TABLE.items() if row.classes == (kind != "regression"))
+def names(kind: Kind | None) -> tuple[str, ...]:
+    """The names of all metrics that suit the kind of label; None: of all there are."""
+    return tuple(name for name, row in _TABLE.items() if not kind or row.classes == (kind != "regression"))
 
 
-def by_name(name: str, kind: Kind, *, exact: bool = False) -> Metric:
+def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
     """The metric of that name or alias; its class and `.name` are what a program and a report write.
 
-    exact: the figure as scikit-learn's where training would round. A name that is unknown, or a metric that does not
-    suit the kind of label, is a SemanticError.
+    kind: of the label; None where nothing is known of it. exact: the figure as scikit-learn's where training would
+    round. A name that is unknown, or a metric that does not suit the kind of label, is a SemanticError.
     """
     folded = _fold(name)
     for canonical, row in _TABLE.items():
         if folded in map(_fold, (canonical, *row.aliases)):
-            if row.classes != (kind != "regression"):
+            if kind and row.classes != (kind != "regression"):
                 raise _unsuitable(canonical, kind)
             return AUC(exact=exact) if row.make is AUC else row.make()
     raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
@@ -101,7 +101,7 @@ def _unsuitable(name: str, kind: Kind) -> SemanticError:
     )
 
 
-def _suggestion(name: str, kind: Kind) -> str:
+def _suggestion(name: str, kind: Kind | None) -> str:
     spellings = {
         spelling: canonical
         for canonical in names(kind)

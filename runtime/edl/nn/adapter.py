@@ -175,7 +175,9 @@ def check_outputs(
     wanted = "(n, classes)" if whole_labels else _shape(labels)
     raise JobError(
         f"the model gives {_shape(outputs)} for labels of shape {_shape(labels)}; it must give {wanted}",
-        hint="shapes that differ would broadcast against each other in the loss",
+        hint="labels of integers are classes; for one output, 0 and 1 are float32 of shape (n, 1)"
+        if whole_labels
+        else "shapes that differ would broadcast against each other in the loss",
     )
 
 

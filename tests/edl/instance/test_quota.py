@@ -10,8 +10,8 @@ import pytest
 from edl import exit_codes
 from edl.cluster.allotment import SlotRequest
 from edl.cluster.quota import Quota
-from edl.instance.command import Narrator
 from edl.instance.main import main
+from edl.instance.narrator import Narrator
 from edl.tasks.events import Tally
 
 

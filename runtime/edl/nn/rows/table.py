@@ -89,7 +89,12 @@ class RowTable:
     @property
     def nbytes(self) -> int:
         """Of rows and slots."""
-        return self._count * int(self._data.strides[0])
+        return self._count * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row with its slots."""
+        return int(self._data.strides[0])
 
     @property
     def seed(self) -> int:

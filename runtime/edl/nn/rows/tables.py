@@ -106,6 +106,11 @@ class Tables:
     def __bool__(self) -> bool:
         return bool(self.tables)
 
+    @property
+    def largest(self) -> int:
+        """Bytes of the rows of all ids, with their slots, as far as tables say how many ids there are."""
+        return sum(table.spec.num_ids * table.row_bytes for table in self.tables.values())
+
     @contextmanager
     def discovered(self, features: Features, tensors: Features) -> Iterator[None]:
         """The model is called with `tensors` inside; what its layers read is known afterwards."""

@@ -1,4 +1,4 @@
-"""What the `edl` command tells while a job runs."""
+"""What is told on a terminal while a job runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from edl.instance.command import Narrator
+from edl.instance.narrator import Narrator
 from edl.tasks.events import EpochEnd, Progress
 
 

@@ -1,0 +1,218 @@
+"""`edl.train`: train a model that a script or a notebook has in its hands, here or with workers."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import msgspec
+import numpy as np
+
+from edl import nn
+from edl.callbacks import Callback
+from edl.data import Reader, jobs
+from edl.errors import JobError, SQLFlowError
+from edl.instance import remote, script, work
+from edl.instance.archive import curve_row
+from edl.instance.call import Call, Metrics, Options, Rate, call, job_spec
+from edl.instance.client import available_cores
+from edl.instance.datasets import Feed
+from edl.instance.narrator import Narrator
+from edl.models import weights as weight_files
+from edl.models.archive import read_archive
+from edl.nn import Adapter
+from edl.nn.structure import Array, Features, checked_features, count_rows, map_arrays
+from edl.program import Program
+from edl.spec import JobSpec, Rows
+from edl.spec.strategy import chosen
+from edl.tasks.events import EpochEnd, Figures, Progress, Tally
+from edl.tasks.failed import Failed, to_error, to_failed
+from edl.tasks.outcome import Outcome
+from edl.tasks.ranges import LEAST_ROWS, partition
+from edl.worker.blocks import Blocks
+from edl.worker.training import train as train_here
+
+
+@dataclass(frozen=True)
+class Trained:
+    """model: with the trained weights in it. history: a row for each epoch, figures by name. metrics: the loss and the
+    metrics over the rows that were held out, or over all where none were. outcome: all that there is to tell."""
+
+    model: Any
+    history: Sequence[Figures]
+    metrics: Figures
+    outcome: Outcome
+    _adapter: Adapter | None  # None in a worker that came to the call on its way to another
+
+    def predict(self, features: Features) -> Array:
+        """The model's outputs, also of one whose embeddings stand in row tables. JobError: not in a worker."""
+        if self._adapter is None:
+            raise JobError(
+                "a worker that comes to this call has not trained the model",
+                hint="give each edl.train with workers a script of its own, and rows that are files",
+            )
+        adapter = self._adapter
+        rows = count_rows(features)
+        checked = checked_features(features, rows, "the caller")
+
+        def outputs(first: int, last: int) -> Array:
+            return adapter.predict(map_arrays(lambda array: array[first:last], checked))
+
+        return np.concatenate([outputs(*part) for part in partition(0, rows, LEAST_ROWS)])
+
+
+def train(
+    model: Any,
+    dataset: Any,
+    *,
+    loss: Any,
+    optimizer: Any,
+    epochs: int = 1,
+    batch_size: int = 64,
+    validation: Any = None,
+    metrics: Metrics = (),
+    feed: Feed | None = None,
+    scores: Callable[[Any], Any] | None = None,
+    learning_rate: Rate | None = None,
+    callbacks: Sequence[Callback] = (),
+    workers: int = 1,
+    **options: Unpack[Options],
+) -> Trained:
+    """Train the model on the rows of the dataset.
+
+    model: a keras.Model, a torch.nn.Module, or a function that makes one. dataset: see `edl.instance.datasets`; float
+    labels (n, 1) or (n,), classes int64 (n,). loss, optimizer: an object, a function or a name of the framework; a
+    function is called as the framework calls it, loss(labels, outputs) in Keras, loss(outputs, labels) in PyTorch.
+    validation: rows as the dataset's, or a share of them. metrics: names, or metrics of `edl.metrics`. scores: makes of
+    the model's outputs what metrics see. learning_rate: of an optimizer by name, or a function of the steps' numbers.
+    options: see `Options`.
+
+    With several workers each runs the script that calls this, up to this call, and goes on in it: it returns in the
+    process that was started by hand, and nowhere else. SemanticError: an argument is wrong. JobError: training failed.
+    """
+    file = Path(sys._getframe(1).f_code.co_filename)
+    with _hinted():
+        called = call(
+            model,
+            dataset,
+            loss=loss,
+            optimizer=optimizer,
+            validation=validation,
+            metrics=metrics,
+            feed=feed,
+            scores=scores,
+            learning_rate=learning_rate,
+            callbacks=callbacks,
+            options=options,
+            file=file,
+        )
+        doing = script.inside()
+        if doing is not None:
+            return _ended(called, doing)
+        try:
+            trained = _train(
+                called, job_spec(called, epochs, batch_size, validation, workers, options), options
+            )
+        except BaseException as error:
+            script.ended(to_failed(error, ""))
+            raise
+        script.ended(trained.outcome)
+        return trained
+
+
+@contextlib.contextmanager
+def _hinted() -> Iterator[None]:
+    """An error's hint stands under it in a traceback too."""
+    try:
+        yield
+    except SQLFlowError as error:
+        if error.hint:
+            error.add_note(f"hint: {error.hint}")
+        raise
+
+
+def _ended(called: Call, doing: script.Inside) -> Trained:
+    """In a worker: how a call before the job's ended; inside of the job's, nothing returns."""
+    end = next(doing.earlier, None)
+    if end is None:
+        doing.enter(lambda: called.program(doing.spec, doing.folder))
+    if isinstance(end, Failed):
+        raise to_error(end)
+    return _trained(called.model, end, None)
+
+
+def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
+    threads = options.get("threads")
+    tell: remote.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
+    work.prepare(spec, threads or available_cores())
+    with _job(spec) as job:
+        called.rows.pin(job)
+        program = called.program(spec, job.program)
+        pinned, reader = work.rows_of(program, job)
+        rows, _ = work.training(program, job, pinned, reader)
+        if chosen(spec.cluster).strategy == "local":
+            cancelled = threading.Event()
+            outcome, adapter = train_here(
+                program, reader, rows, observer=tell, cancelled=cancelled, export=_in_place
+            )
+            return _trained(called.model, outcome, adapter)
+        adapter = _built(program, reader, rows)
+        kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+        shared = chosen(spec.cluster, adapter.tables.largest)
+        outcome = _with_workers(
+            job, msgspec.structs.replace(spec, rows=kept, cluster=shared), adapter, threads, tell
+        )
+        return _trained(called.model, outcome, adapter)
+
+
+def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
+    """The model as each worker builds it: what is wrong with it is known before there are any."""
+    if not rows.training:
+        raise JobError("there are no rows to train on")
+    example = Blocks(program, reader).read(0, min(2, rows.training), "train").arrays
+    return nn.create(program, example.features, example.labels, seed=program.spec.training.seed)
+
+
+def _with_workers(
+    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, threads: int | None, tell: remote.Tell
+) -> Outcome:
+    """Workers start from the weights that the model has now, and give it those that they come to."""
+    script.write(job, script.this())
+    weight_files.save(adapter.get_weights(), job.weights)
+    outcome = remote.follow(job, spec, threads, tell)
+    adapter.set_weights(read_archive(job.archive).weights())
+    return outcome
+
+
+@contextlib.contextmanager
+def _job(spec: JobSpec) -> Iterator[jobs.JobFolder]:
+    """A job folder, which is gone at the end; the logs of workers stay when the job has failed."""
+    job = jobs.create("train", spec.statement)
+    kept = False
+    try:
+        yield job
+    except SQLFlowError as error:
+        kept = any(job.logs.iterdir())
+        job.end("failed", error.message)
+        raise
+    finally:
+        if not kept:
+            job.remove()
+
+
+def _in_place(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
+    """The weights are those that the model has."""
+    return outcome
+
+
+def _trained(model: Any, outcome: Outcome, adapter: Adapter | None) -> Trained:
+    return Trained(model, tuple(map(curve_row, outcome.curve)), outcome.figures, outcome, adapter)
+
+
+def _silent(event: Progress | EpochEnd | Tally) -> None:
+    """Nobody wants to know."""

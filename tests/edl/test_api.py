@@ -1,0 +1,275 @@
+"""`edl.train`: one call, here or with workers that run the same script."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+import edl
+from edl import metrics, schedules
+from edl.data import jobs
+from edl.errors import JobError, SemanticError, SQLFlowError
+from edl.keras import Embedding
+
+X = np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32)
+Y = (X @ [1.0, 2.0, 3.0] + 1.0).astype(np.float32)
+CLASSES = (X[:, 0] > 0).astype(np.int64)
+
+
+def feed(batch: pa.RecordBatch, mode: str) -> tuple[Any, Any]:
+    x = np.stack([batch.column(name).to_numpy() for name in "abc"], axis=1)
+    return x, batch.column("y").to_numpy().reshape(-1, 1)
+
+
+TABLE = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": Y})
+
+
+def train(model: Any, dataset: Any = (X, Y), **more: Any) -> edl.Trained:
+    given = {"loss": "mse", "optimizer": "adam", "epochs": 8, "batch_size": 20, "verbose": False, **more}
+    if given["optimizer"] == "adam":
+        given.setdefault("learning_rate", 0.05)
+    return edl.train(model, dataset, **given)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "more"),
+    [
+        ((X, Y), {"validation": 0.1}),
+        (TensorDataset(torch.tensor(X), torch.tensor(Y).reshape(-1, 1)), {"validation": 0.1}),
+        (TABLE, {"feed": feed, "validation": TABLE.slice(0, 60)}),
+    ],
+    ids=["arrays", "Dataset", "table"],
+)
+def test_a_module_of_pytorch_is_trained_in_place(dataset: Any, more: dict[str, Any]) -> None:
+    model = nn.Linear(3, 1)
+    trained = train(model, dataset, metrics=["rmse", "R2Score"], **more)
+    assert trained.model is model
+    np.testing.assert_allclose(model.weight.detach().numpy(), [[1, 2, 3]], atol=0.05)
+    assert trained.metrics.keys() == {"loss", "rmse", "r2"}
+    assert [row["epoch"] for row in trained.history] == list(range(1, 9))
+    assert trained.history[-1]["validation_loss"] == trained.metrics["loss"]
+    np.testing.assert_allclose(trained.predict(X[:5]), model(torch.tensor(X[:5])).detach().numpy())
+
+
+@pytest.mark.parametrize("dataset", [(X, Y), ({"x": X}, Y), TABLE], ids=["array", "dict", "table"])
+def test_a_model_of_keras_is_trained_in_place(dataset: Any) -> None:
+    inputs = keras.Input((3,), name="x")
+    model = keras.Model(
+        {"x": inputs} if isinstance(dataset[0], dict) else inputs, keras.layers.Dense(1)(inputs)
+    )
+    trained = train(model, dataset, feed=feed if dataset is TABLE else None)
+    assert trained.model is model
+    np.testing.assert_allclose(model.layers[-1].kernel.numpy().ravel(), [1, 2, 3], atol=0.05)
+    assert trained.metrics.keys() == {"loss"}
+
+
+def test_the_weights_that_a_model_has_are_those_it_starts_from() -> None:
+    model = nn.Linear(3, 1)
+    with torch.no_grad():
+        model.weight[:] = torch.tensor([1.0, 2.0, 3.0])
+        model.bias[:] = 1.0
+    assert (train(model, optimizer="sgd", epochs=1).metrics["loss"] or 0.0) < 1e-10
+
+
+def test_a_function_makes_the_same_model_each_time() -> None:
+    found = [train(lambda: nn.Linear(3, 1), epochs=1).model.weight.detach().numpy() for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+
+
+def test_losses_of_logits_give_probabilities_to_metrics() -> None:
+    logits = nn.Linear(3, 2)
+    measured = ["accuracy", "auc", "log_loss"]
+    trained = train(logits, (X, CLASSES), loss=nn.CrossEntropyLoss(), metrics=measured)
+    assert trained.metrics["log_loss"] == pytest.approx(trained.metrics["loss"], rel=1e-4)
+    one = nn.Linear(3, 1)
+    trained = train(one, (X, CLASSES.astype(np.float32)), loss=nn.BCEWithLogitsLoss(), metrics=measured)
+    assert trained.metrics["log_loss"] == pytest.approx(trained.metrics["loss"], rel=1e-4)
+    assert (trained.metrics["accuracy"] or 0.0) > 0.95
+
+
+def test_rows_may_have_weights_also_with_a_loss_of_pytorch_that_gives_the_mean() -> None:
+    model = nn.Linear(3, 1)
+    wrong = np.where(np.arange(600) % 2, Y, 0.0).astype(np.float32)
+    train(model, (X, wrong, (np.arange(600) % 2).astype(np.float32) * 2), loss=nn.MSELoss(), epochs=20)
+    np.testing.assert_allclose(model.weight.detach().numpy(), [[1, 2, 3]], atol=0.05)
+
+
+def test_the_best_epoch_is_kept_and_callbacks_are_told() -> None:
+    class Heard(edl.Callback):
+        def __init__(self) -> None:
+            self.epochs: list[int] = []
+
+        def on_epoch_end(self, epoch: int, metrics: Any, control: edl.Control) -> None:
+            self.epochs.append(epoch)
+
+    heard, model = Heard(), nn.Linear(3, 1)
+    contrary = X[:100], np.zeros(100, np.float32)  # which gets worse from the first epoch on
+    trained = train(
+        model,
+        validation=contrary,
+        epochs=9,
+        keep="best",
+        early_stopping=2,
+        callbacks=[heard],
+        learning_rate=0.01,
+    )
+    losses = [row["validation_loss"] for row in trained.history]
+    assert trained.metrics["loss"] == losses[0]
+    outputs = model(torch.tensor(X[:100])).detach().numpy()
+    assert np.mean(outputs**2) == pytest.approx(losses[0], rel=1e-3)
+    assert heard.epochs == [1, 2, 3]
+    assert trained.outcome.stopped
+
+
+def test_embeddings_in_row_tables_are_trained_and_predict() -> None:
+    ids = np.arange(600) % 7
+    inputs = keras.Input((), dtype="int64", name="id")
+    model = keras.Model(inputs, keras.layers.Dense(1)(Embedding("ids", 4)(inputs)))
+    labels = ids.astype(np.float32)
+    trained = train(model, (ids, labels), epochs=30)
+    np.testing.assert_allclose(trained.predict(ids[:7]).ravel(), labels[:7], atol=0.5)
+
+
+def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    train(nn.Linear(3, 1), epochs=2, verbose=True)
+    out, err = capsys.readouterr()
+    assert not out
+    assert [line.split()[1] for line in err.splitlines()] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"num_epochs": 3}, "no argument num_epochs"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"batch_size": 2.5}, r"batch_size is 2\.5"),
+        ({"validation": 1.5}, "a share of the rows"),
+        ({"metrics": ["acuracy"]}, "no metric acuracy"),
+        ({"metrics": {"mine": 3}}, "the metric 3 is a int"),
+        ({"optimizer": torch.optim.Adam, "learning_rate": 0.1}, "learning_rate is of an optimizer by name"),
+        ({"keep": "best"}, "keep needs rows to measure"),
+        ({"distribution_strategy": "asynk"}, "no strategy asynk"),
+        (
+            {"workers": 2, "distribution_strategy": "local"},
+            "distribution_strategy: the strategy local has one",
+        ),
+        (
+            {"workers": 2, "num_ps_pods": 1, "distribution_strategy": "AllreduceStrategy"},
+            "has no parameter servers",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named_before_anything_runs(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(SemanticError, match=words):
+        train(nn.Linear(3, 1), **more)
+    assert not jobs.jobs()
+
+
+def test_what_is_no_model_is_named() -> None:
+    with pytest.raises(SemanticError, match="the model is a str"):
+        train("my.zoo.Model")
+    with pytest.raises(SemanticError, match="the model is a int"):
+        train(lambda: 3)
+
+
+def test_an_error_points_into_the_script_and_carries_its_hint() -> None:
+    def broken(batch: pa.RecordBatch, mode: str) -> Any:
+        raise KeyError("nowhere")
+
+    with pytest.raises(JobError, match=r"test_api\.py:\d+, in broken: KeyError"):
+        train(nn.Linear(3, 1), TABLE, feed=broken)
+    with pytest.raises(SQLFlowError, match=r"must give \(n, classes\)") as caught:
+        train(nn.Linear(3, 1), (X, CLASSES))
+    assert caught.value.__notes__ == [f"hint: {caught.value.hint}"]
+    assert not jobs.jobs()
+
+
+def test_schedules_and_metric_objects_are_taken() -> None:
+    model = nn.Linear(3, 1)
+    trained = train(
+        model,
+        optimizer=torch.optim.SGD(model.parameters()),
+        learning_rate=lambda steps: schedules.cosine(steps, 0.1, over=200),
+        metrics={"error": metrics.RMSE()},
+    )
+    assert (trained.metrics["error"] or 1.0) < 0.01
+
+
+SCRIPT = """
+import json, os, signal, sys
+import numpy as np
+import edl
+
+x = np.random.default_rng(0).normal(size=(2000, 3)).astype(np.float32)
+y = (x @ [1.0, 2.0, 3.0] + 1.0).astype(np.float32).reshape(-1, 1)
+held_out = x[:200], y[:200]
+shared = dict(epochs=4, batch_size=20, workers=2, num_minibatches_per_task=5, num_ps_pods=1, metrics=["rmse"])
+{body}
+trained = edl.train(model, data, loss="mse", optimizer="adam", learning_rate=0.05, **shared)
+print(json.dumps([trained.metrics["rmse"], trained.outcome.rows, float(predicted()), os.getpid()]))
+"""
+TORCH = """
+import torch
+from torch.utils.data import TensorDataset
+
+class Deadly(TensorDataset):
+    def __getitem__(self, row):
+        if row == 1234 and os.getpid() != int(os.environ.setdefault("STARTED_BY", str(os.getpid()))):
+            try:
+                os.close(os.open("killed", os.O_CREAT | os.O_EXCL))
+                os.kill(os.getpid(), signal.SIGKILL)
+            except FileExistsError:
+                pass
+        return super().__getitem__(row)
+
+model = torch.nn.Linear(3, 1)
+data = Deadly(torch.tensor(x), torch.tensor(y))
+shared["validation"] = TensorDataset(torch.tensor(x[:200]), torch.tensor(y[:200]))
+os.environ.setdefault("STARTED_BY", str(os.getpid()))
+def predicted():
+    with torch.no_grad():
+        return model(torch.ones(1, 3))[0, 0]
+"""
+KERAS = """
+import keras
+
+model = keras.Sequential([keras.layers.Dense(1)])
+data = x, y
+shared["validation"] = x[:200], y[:200]
+def predicted():
+    return model(np.ones((1, 3)))[0, 0]
+"""
+
+
+def run(tmp_path: Path, body: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "train.py").write_text(SCRIPT.replace("{body}", body))
+    return subprocess.run(
+        [sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("body", [TORCH, KERAS], ids=["torch", "keras"])
+def test_workers_run_the_same_script_and_the_model_comes_back(body: str, tmp_path: Path) -> None:
+    """In PyTorch, one of them is killed on its way."""
+    done = run(tmp_path, body)
+    assert done.returncode == 0, done.stderr
+    [line] = done.stdout.splitlines()
+    rmse, rows, predicted, pid = json.loads(line)
+    assert rmse < 0.3
+    assert rows == 4 * 2000
+    assert predicted == pytest.approx(7.0, abs=1.0)
+    assert (tmp_path / "killed").exists() == (body == TORCH)
+    assert pid != os.getpid()
+    assert not jobs.jobs()
