@@ -28,6 +28,9 @@ class LocalTasks:
     def stopped(self) -> bool:
         return self.job.stopped
 
+    def turn(self) -> bool:
+        return not self.pending
+
     def next(self, *types: TaskType) -> Task | None:
         with self._lock:
             return next((task for kind in types if (task := self.job.take(kind))), None)

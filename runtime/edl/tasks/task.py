@@ -147,6 +147,11 @@ class TaskSource(Protocol):
         """
         ...
 
+    def turn(self) -> bool:
+        """The loop has come to where `next` gave no training task: whether all that was trained before is to be in the
+        parameters first."""
+        ...
+
     def valid(self, task: Task) -> bool:
         """Whether a task in hands is still ours: else what is done of it counts for nothing."""
         ...

@@ -99,29 +99,18 @@ class Worker:
         """
         meter = Meter(self.observer, "training", total, epochs=training.epochs)
         pace = Pace(group=self.strategy.group)
-        with self._read_ahead(training) as blocks:
-            for item in blocks:
-                if item is not None:
-                    self._attempt(item[0], partial(self._train, *item, training, pace, meter))
-                    self._settle(item[0])
-                elif not self.source.pending:
-                    self._flush()
-                began = time.monotonic()
-                while self.source.pending and (task := self.source.next(*ASIDE)):
-                    self._aside(task, endings, None)
-                meter.pause(time.monotonic() - began)
-                if self.source.stopped or self.draining.is_set():
-                    break
-        self._flush()
-        meter.tell()
-        self.finish(endings)
+        while not self._over:
+            with self._read_ahead(training) as blocks:
+                self._train_all(blocks, training, endings, pace, meter)
+            self._flush()
+            meter.tell()
+            while self.source.over("train") and not self._over:
+                self._next_aside(endings, None)
 
     def finish(self, endings: Endings, meter: Meter | None = None) -> None:
         """Do evaluations and what follows from them until the job is over."""
-        while not (self.source.over("export") or self.draining.is_set()):
-            self._check_cancelled()
-            if task := self.source.next(*ASIDE):
-                self._aside(task, endings, meter)
+        while not self._over:
+            self._next_aside(endings, meter)
 
     def predict(self, results: Results, folder: ResultFolder, meter: Meter) -> None:
         """Do the prediction tasks, each into a file of `folder`."""
@@ -146,6 +135,33 @@ class Worker:
 
     # Tasks --------------------------------------------------------------------------------------------------
 
+    @property
+    def _over(self) -> bool:
+        """Whether this worker has nothing left to do."""
+        return self.source.over("export") or self.draining.is_set()
+
+    def _train_all(
+        self, blocks: Iterator[_Ahead], training: Training, endings: Endings, pace: Pace, meter: Meter
+    ) -> None:
+        """Training tasks, and what goes between them, until there are none."""
+        for item in blocks:
+            if item is not None:
+                self._attempt(item[0], partial(self._train, *item, training, pace, meter))
+                self._settle(item[0])
+            elif self.source.turn():
+                self._flush()
+            began = time.monotonic()
+            while self.source.pending and (task := self.source.next(*ASIDE)):
+                self._aside(task, endings, None)
+            meter.pause(time.monotonic() - began)
+            if self.source.stopped or self.draining.is_set():
+                return
+
+    def _next_aside(self, endings: Endings, meter: Meter | None) -> None:
+        self._check_cancelled()
+        if task := self.source.next(*ASIDE):
+            self._aside(task, endings, meter)
+
     def _attempt(self, task: Task, do: Callable[[], Report]) -> None:
         """Do the task and report it; what it raises is raised unless the source has somebody do it again."""
         try:
@@ -166,23 +182,25 @@ class Worker:
             else:
                 self.source.report(report)
 
-    def _report_settled(self) -> None:
-        """Report the training tasks whose gradients are in the parameters; forget those that are void."""
+    def report_settled(self) -> bool:
+        """Report the training tasks whose gradients are in the parameters, forget those that are void; whether these
+        were all."""
         while self._unsettled:
             mark, report = self._unsettled[0]
             valid = self.source.valid(report.task)
             if valid and not self.strategy.settled(mark):
-                return
+                return False
             self._unsettled.popleft()
             if valid:
                 self.source.report(report)
+        return True
 
     def _settle(self, task: Task) -> None:
         """Report what is settled after this task; of the last one of an epoch, which is to be measured now, all."""
         if task.settles:
             self._flush()
         else:
-            self._report_settled()
+            self.report_settled()
 
     def _flush(self) -> bool:
         """Report all that was trained; False: it cannot be in the parameters any more."""
@@ -190,7 +208,7 @@ class Worker:
             self.strategy.flush()
         except VoidError:
             return False
-        self._report_settled()
+        self.report_settled()
         return True
 
     def _aside(self, task: Task, endings: Endings, meter: Meter | None) -> None:
@@ -271,6 +289,7 @@ class Worker:
     @contextlib.contextmanager
     def _read_ahead(self, training: Training) -> Iterator[Iterator[_Ahead]]:
         """Blocks ahead of the steps. Whatever ends the steps, the thread that reads waits for no task any more."""
+        self._leaving = False
         blocks = Prefetch(self._training_blocks(training), AHEAD)
         try:
             yield blocks

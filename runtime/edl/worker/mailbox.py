@@ -7,14 +7,19 @@ to a master that was restarted, too.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterable
 
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Servers, TellKind, Told
+from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Ring, Seek, Servers, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
 
 class Mailbox:
-    """Of one start of an instance. Not thread-safe."""
+    """Of one start of an instance. Not thread-safe.
+
+    ring: the number of the one whose parameters this worker has. seek: for the next one, and `found`, what it came to.
+    regroup: the present ring is to end.
+    """
 
     def __init__(self, instance: str, incarnation: int) -> None:
         self.instance = instance
@@ -25,6 +30,11 @@ class Mailbox:
         self.informed = False  # whether `flags` are of an answer that came since we registered
         self.seen_upto = 0
         self.servers: Servers | None = None
+        self.ring = 0
+        self.seek: Seek | None = None
+        self.found: Ring | None = None
+        self.regroup = False
+        self._said: tuple[int, Seek | None] = (0, None)  # ring and seek of the last request
         self._sequence = self._requests = 0
         self._told: deque[Told] = deque()
         self._held: dict[int, Held] = {}
@@ -64,7 +74,7 @@ class Mailbox:
     def progress(self, done: Report) -> None:
         task = done.task
         if task.attempt in self._held:
-            self._held[task.attempt] = Held(task, done.rows, done.steps, done.loss, done.weight)
+            self._held[task.attempt] = Held(task, done.rows, done.steps, done.loss)
 
     def tell(
         self,
@@ -93,6 +103,7 @@ class Mailbox:
         told = tuple(told for told in self._told if told.sequence > self.seen_upto)
         missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
         self._requests += 1
+        self._said = (self.ring, self.seek)
         return Request(
             self.instance,
             self.incarnation,
@@ -103,6 +114,8 @@ class Mailbox:
             self.seen_upto,
             self.servers.number if self.servers else 0,
             self._requests,
+            self.ring,
+            self.seek,
         )
 
     def answered(self, answer: Answer) -> None:
@@ -113,6 +126,13 @@ class Mailbox:
             return
         self.seen_upto = answer.seen_upto
         self.servers = answer.servers or self.servers
+        if self._said == (
+            self.ring,
+            None,
+        ):  # an answer to what was said in another ring is not about this one
+            self.regroup = bool(answer.flags & Flag.REGROUP)
+        if self.seek is not None and answer.ring is not None and answer.ring.number > self.seek.after:
+            self.found = answer.ring
         while self._told and self._told[0].sequence <= answer.durable_upto:
             self._told.popleft()
         for lease in answer.revoked:
@@ -120,6 +140,29 @@ class Mailbox:
         for task in answer.tasks:
             self._held[task.attempt] = Held(task)
             self._received[task.type].append(task)
+
+    # Rings ------------------------------------------------------------------------------------------------------
+
+    def seeks(self, seek: Seek) -> None:
+        """Wait for a ring, from the next request on."""
+        self.seek, self.found = seek, None
+
+    def enters(self, ring: int, held: Iterable[Held], told: Iterable[Report]) -> None:
+        """Have the parameters of the ring; who leads it holds its training tasks, and tells its reports again."""
+        self._received["train"].clear()
+        for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
+            del self._held[lease]
+        self._held.update((each.task.attempt, each) for each in held)
+        unwritten = self.unwritten
+        for report in told:
+            if report.task.attempt not in unwritten:
+                self.tell("done", report)
+        self.ring, self.regroup = ring, False
+
+    @property
+    def unwritten(self) -> set[int]:
+        """Leases of the tasks whose reports the master may not have written down."""
+        return {told.report.task.attempt for told in self._told if told.kind == "done"}
 
     def _drop(self, lease: int) -> None:
         """Forget a task that is not ours any more; one that was begun goes on, and its report counts for nothing."""

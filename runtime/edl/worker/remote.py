@@ -25,7 +25,6 @@ from edl.worker.loop import DivergedError
 from edl.worker.mailbox import Mailbox
 
 CALL_SECS = 10.0  # that an answer may take on top of what it may wait
-LOOK_SECS = 0.1  # until who waits for a task looks whether it is to go: a signal wakes nobody
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds until a master that is away is tried again
 
 
@@ -38,9 +37,11 @@ class RemoteTasks:
 
     ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
     it cannot register again once it was given up. gather_secs: a report from which nothing follows may wait so long
-    for others; an exchange costs both sides as much as a step of a small model. draining: set when this worker has to
-    go, by others, or here when it is to take over another role; then nobody waits for a task any more.
+    for others; an exchange costs both sides as much as a step of a small model. draining: is set when this worker is to
+    take over another role.
     """
+
+    _keeps_aside = Flag.PENDING  # while it stands, there may be something to do between two training tasks
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class RemoteTasks:
         self._log = log
         self._changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
-        self._awaiting = 0  # threads that wait for servers
+        self._awaiting = 0  # threads that wait for something besides tasks
         self._wanted: dict[TaskType, int] = {}  # what the master was last asked for, if it still is
         self._call: Any = None  # the exchange that waits at the master
         self._patient = False  # whether it waits for something to do
@@ -82,6 +83,9 @@ class RemoteTasks:
         return joined
 
     # The task source ------------------------------------------------------------------------------------------
+
+    def turn(self) -> bool:
+        return not self.pending
 
     @property
     def pending(self) -> bool:
@@ -120,7 +124,7 @@ class RemoteTasks:
                         return None
                     if not self._asked(types):
                         self._poke()
-                    self._changed.wait(LOOK_SECS)
+                    self._changed.wait()
             finally:
                 self._waiting.remove(types)
 
@@ -250,13 +254,13 @@ class RemoteTasks:
     def _vain(self, types: tuple[TaskType, ...]) -> bool:
         """Whether waiting for these types is in vain, now that the master's last word is known."""
         flags = self._mailbox.flags
-        if flags & (Flag.FINISHED | Flag.TAKE_OVER) or self._draining.is_set():
+        if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
             flush = bool(flags & Flag.DRY) and self._mailbox.holds("train")
             return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == ASIDE:
-            return self._mailbox.informed and not flags & (Flag.PENDING | Flag.TRAIN_OVER | Flag.STOPPED)
+            return self._mailbox.informed and not flags & (self._keeps_aside | Flag.TRAIN_OVER | Flag.STOPPED)
         return bool(flags & Flag.PREDICT_OVER)
 
     def _poke(self) -> None:
@@ -313,7 +317,7 @@ class RemoteTasks:
                 return
             self._wanted = self._want()
             request = self._mailbox.request(self._wanted)
-            waits = self._heartbeat if self._unserved() or self._awaiting else 0.0
+            waits = self._heartbeat if self._waited_for and self._mailbox.informed else 0.0
             message = codec.request_to(request, waits, self._mailbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
@@ -336,9 +340,12 @@ class RemoteTasks:
 
     def _has_to_talk(self) -> bool:
         mailbox = self._mailbox
-        waited_for = self._unserved() or self._awaiting
         unsaid = mailbox.unsaid and not self._gather_secs
-        return bool(self._closed or unsaid or waited_for or self._version or mailbox.rejoin)
+        return bool(self._closed or unsaid or self._waited_for or self._version or mailbox.rejoin)
+
+    @property
+    def _waited_for(self) -> bool:
+        return bool(self._unserved() or self._awaiting)
 
     @property
     def _longest_silence(self) -> float:
@@ -363,6 +370,8 @@ class RemoteTasks:
         joined = codec.joined_from(response)
         if joined is None:
             raise RefusedError("the master has given this worker up")
+        if self._trainer and mailbox.generation not in (0, joined.generation):
+            raise RefusedError("training went back to before what this worker holds")
         with self._changed:
             mailbox.joined(joined)
             self._heartbeat = joined.heartbeat_secs

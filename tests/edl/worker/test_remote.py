@@ -2,92 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
-from grpc import aio
 
 from edl.errors import ClusterError
-from edl.master.kept import Kept
 from edl.master.leases import Leases
-from edl.master.ledger import FileLedger
-from edl.master.office import Office
 from edl.master.parameters import InTrainer, OnServers
-from edl.master.service import Service, serve
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
 from edl.spec import Training
-from edl.tasks import encoding
 from edl.tasks.exchange import Answer, Request, Servers
 from edl.tasks.job import Plan
-from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from edl.tasks.task import ASIDE, Conclusion, Report, Task
+from edl.tasks.task import ASIDE, Report
 from edl.worker.loop import DivergedError
 from edl.worker.remote import RefusedError, RemoteTasks
-
-T = TypeVar("T")
-TOKEN = "secret of the test"  # noqa: S105
-SECONDS = 30.0  # until a wait of these tests has failed
-
-
-class Master:
-    """A master in a thread; it may be stopped, and another one started at the same address."""
-
-    def __init__(self, folder: Path, plan: Plan, *, lease_secs: float = 10.0, **how: bool) -> None:
-        self._folder = folder
-        self._plan = plan
-        self._how: dict[str, Any] = {"lease_secs": lease_secs, **how}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.port = 0
-        self.start()
-
-    def start(self) -> None:
-        self._do(self._start())
-
-    def stop(self) -> None:
-        """It dies: nothing more is written down."""
-        self._do(self._stop())
-
-    def close(self) -> None:
-        self._do(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def with_leases(self, do: Callable[[Leases], T]) -> T:
-        async def work() -> T:
-            result = do(self.office.leases)
-            self.office.ring()
-            return result
-
-        return self._do(work())
-
-    async def _start(self) -> None:
-        self._ledger = FileLedger(self._folder / "ledger")
-        data = self._ledger.read()
-        kept = encoding.decode(data, Kept) if data else None
-        self.office = Office(Leases(self._plan, kept, **self._how), self._ledger)
-        service = Service(self.office, lambda: b"", lambda workers: None)
-        self._server: aio.Server
-        self._server, self.port = await serve(service, f"127.0.0.1:{self.port}", TOKEN)
-        self._running = asyncio.create_task(self.office.run())
-
-    async def _stop(self) -> None:
-        self._running.cancel()
-        await asyncio.gather(self._running, return_exceptions=True)
-        await self._server.stop(0)
-        self._ledger.close()
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
+from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
 
 
 @pytest.fixture
@@ -109,19 +41,6 @@ def tasks(master: Master) -> Iterator[RemoteTasks]:
 
 PREDICT = {"plan": Plan("predict", 3 * STREAMED_ROWS)}
 TRAIN = {"plan": Plan("train", 3 * LEAST_ROWS, 100, Training(batch_size=512))}
-
-
-def done(task: Task) -> Report:
-    outcome = Conclusion(outcome=Outcome("train", 0, 0.0)) if task.type == "export" else None
-    concluded = Conclusion({"loss": 1.0}) if task.type == "conclude" else outcome
-    return Report(task, task.rows, -(-task.rows // 512), 1.0, float(task.rows), conclusion=concluded)
-
-
-def in_thread(do: Callable[[], T]) -> Future[T]:
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(do)
-    pool.shutdown(wait=False)
-    return future
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
@@ -304,20 +223,6 @@ def test_whoever_waits_is_let_go(tasks: RemoteTasks) -> None:
         assert tasks.next("predict")
     waiting = in_thread(lambda: tasks.next("predict"))
     with tasks.awake():
-        assert waiting.result(SECONDS) is None
-
-
-@pytest.mark.parametrize("master", [PREDICT], indirect=True)
-def test_who_waits_for_a_task_leaves_when_it_has_to_go(master: Master, tasks: RemoteTasks) -> None:
-    draining = threading.Event()
-    with (
-        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
-        RemoteTasks(channel, "worker-1", 0, draining=draining) as leaving,
-    ):
-        leaving.join()
-        assert all(tasks.next("predict") for _ in range(3))
-        waiting = in_thread(lambda: leaving.next("predict"))
-        draining.set()
         assert waiting.result(SECONDS) is None
 
 
