@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
 
 # What libraries read when they are loaded; see `edl.nn.torch_adapter` on threads that wait.
-ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "10000", "TF_CPP_MIN_LOG_LEVEL": "2"}
+ENVIRONMENT = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "10000",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+}
 
 _MODULES = {"keras": "edl.nn.keras_adapter", "torch": "edl.nn.torch_adapter"}
 _PACKAGES = {"keras": "tensorflow", "torch": "torch"}

@@ -49,13 +49,16 @@ class Minibatches(NamedTuple):
 
     def minibatch(self, number: int) -> Minibatches:
         """One of them, counted from 0, without a copy."""
-        some = slice(number * self.size, (number + 1) * self.size)
+        some = self.rows(slice(number * self.size, (number + 1) * self.size))
+        return some if self.rates is None else some._replace(rates=self.rates[number : number + 1])
+
+    def rows(self, some: slice) -> Minibatches:
+        """Some of the rows, without a copy, and without rates."""
         return Minibatches(
             map_arrays(lambda array: array[some], self.features),
             self.labels[some],
             self.size,
             None if self.weights is None else self.weights[some],
-            None if self.rates is None else self.rates[number : number + 1],
         )
 
 
@@ -83,6 +86,20 @@ class Adapter(Protocol):
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
         """One optimizer step with gradients by parameter name, as `gradients` gives them or as NumPy arrays."""
+        ...
+
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+        """What rows add to the step of a minibatch, of which they are `share`; nothing moves but random numbers.
+
+        rows: may be none. fetched: the rows of tables that the whole minibatch reads, with the places of these rows.
+        """
+        ...
+
+    def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
+        """An optimizer step with the sum of a minibatch's shares, in the memory of the own one; its mean loss.
+
+        Members who take it with the same sum move alike. rate: of the step; None leaves it.
+        """
         ...
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
@@ -131,6 +148,10 @@ class Adapter(Protocol):
         """JobError: it is of another model."""
         ...
 
+    def diverge(self, seed: int) -> None:
+        """Draw other random numbers than whoever has the same state, from now on."""
+        ...
+
     def optimizer_elsewhere(self) -> Optimizer:
         """The optimizer, as a parameter server moves parameters and rows by it. JobError: servers cannot follow it."""
         ...
@@ -151,6 +172,15 @@ class Gradients(NamedTuple):
 
     loss: float
     values: Mapping[str, Any]
+
+
+class Share(NamedTuple):
+    """A share of a step. numbers: float32 (n,), to be added up with the others' and written to: gradients, not clipped,
+    buffers and the loss, each times the share. held: what the numbers are the memory of, in the framework.
+    """
+
+    numbers: Floats
+    held: Any = None
 
 
 class Evaluated(NamedTuple):

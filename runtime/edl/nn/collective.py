@@ -45,7 +45,8 @@ class Group(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave, without waiting: what the others wait for fails at once, and whoever waits in the store is woken."""
+        """Leave, without waiting. Whoever waits for this member, in a call or in the store, knows at once, and is to
+        leave too: another one may wait for that one."""
         ...
 
 

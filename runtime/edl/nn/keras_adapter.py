@@ -11,7 +11,7 @@ the next. That is a trip to Python, but not a call of a `tf.function`, which cos
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -25,6 +25,7 @@ from edl.nn.adapter import (
     Floats,
     Gradients,
     Minibatches,
+    Share,
     check_fit,
     check_losses,
     check_outputs,
@@ -34,7 +35,9 @@ from edl.nn.adapter import (
     stored_as,
     unpacked,
 )
+from edl.nn.keras_compiled import Variants, any_rows, compiled, spec_of
 from edl.nn.keras_rows import check_elsewhere, clipped, row_optimizer, with_rows_inside
+from edl.nn.keras_shares import Shares
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
@@ -80,8 +83,8 @@ class KerasAdapter:
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
         fetched = self.tables.fetch(self.tables.need(self.tables.keys(features), 0, 1), train=False)
-        rows = map_arrays(_any_rows, plain(features)), *_any_fetched(fetched)
-        self._predict = _compiled(self._infer, *rows)
+        rows = map_arrays(any_rows, plain(features)), *_any_fetched(fetched)
+        self._predict = compiled(self._infer, *rows)
         if labels is not None:
             self._prepare_training(rows, labels, outputs)
 
@@ -97,13 +100,20 @@ class KerasAdapter:
         if self.tables:
             self.tables.follow(row_optimizer(self.optimizer))
         self._row_specs = rows[1:]
-        label, size = _any_rows(labels), tf.TensorSpec((), tf.int32)
-        self._train = _Variants(self._steps, rows[0], label, size)
-        self._gradients = _Variants(self._clipped_gradients, *rows, label)
-        trainable = list(map(_spec_of, self.model.trainable_variables))
-        self._assign = _compiled(self._assign_trainable, trainable)
-        self._applied = _compiled(self._apply, trainable, rows[1])
-        self._evaluate = _Variants(self._outputs_and_loss, *rows, label)
+        label, size = any_rows(labels), tf.TensorSpec((), tf.int32)
+        self._train = Variants(self._steps, rows[0], label, size)
+        self._gradients = Variants(self._clipped_gradients, *rows, label)
+        trainable = list(map(spec_of, self.model.trainable_variables))
+        self._assign = compiled(self._assign_trainable, trainable)
+        self._applied = compiled(self._apply, trainable, rows[1])
+        self._shares = Shares(
+            self.model.trainable_variables,
+            list(self._buffers().values()),
+            (*rows, label),
+            self._loss_and_gradients,
+            self._apply,
+        )
+        self._evaluate = Variants(self._outputs_and_loss, *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):
@@ -135,6 +145,17 @@ class KerasAdapter:
         moving, rate = self._applied(ordered, blocks)
         rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
         self.tables.update(rows, float(rate))
+
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+        if not len(rows.labels):
+            return self._shares.nothing(fetched)
+        with self._user_code("the training step"):
+            return self._shares.of(rows, fetched, share)
+
+    def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
+        loss, rows, used = self._shares.apply(total, fetched, rate)
+        self.tables.update(_by_row(fetched, rows), used)
+        return loss
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         fetched = self._fetched(features, train=False)
@@ -210,6 +231,14 @@ class KerasAdapter:
         for variable, array in zip(generators, arrays, strict=True):
             variable.assign(array)
 
+    def diverge(self, seed: int) -> None:
+        numbers = np.random.default_rng(seed)
+        for variable in self._generators():
+            kind = np.iinfo(variable.dtype)
+            variable.assign(
+                numbers.integers(kind.min, kind.max, variable.shape, variable.dtype, endpoint=True)
+            )
+
     def optimizer_elsewhere(self) -> Optimizer:
         check_elsewhere(self.optimizer, self.model)
         return row_optimizer(self.optimizer)
@@ -250,13 +279,12 @@ class KerasAdapter:
                 return array[number * size : (number + 1) * size]
 
             part = {"weights": minibatch(given["weights"])} if "weights" in given else {}
-            if "rates" in given:
-                self.optimizer.learning_rate = given["rates"][number]
+            rate = {"rates": given["rates"][number : number + 1]} if "rates" in given else {}
             rows = self._fetch(number)
             loss, gradients, moving = self._loss_and_gradients(
                 map_arrays(minibatch, features), *rows, minibatch(labels), part
             )
-            self._move(*self._apply(gradients, moving))
+            self._move(*self._apply(gradients, moving, rate))
             return number + 1, losses.write(number, loss)
 
         losses = tf.TensorArray(tf.float32, size=steps)
@@ -287,8 +315,15 @@ class KerasAdapter:
     def _move_now(self, rate: Any, *gradients: Array) -> None:
         self._walk.move(dict(zip(sorted(self.tables.tables), gradients, strict=True)), float(rate))
 
-    def _apply(self, gradients: list[Tensor], blocks: Blocks) -> tuple[Blocks, Tensor]:
-        """Move the model's variables; the gradients of the blocks, clipped with the others, and the rate."""
+    def _apply(
+        self, gradients: list[Tensor], blocks: Blocks, given: Given | None = None
+    ) -> tuple[Blocks, Tensor]:
+        """Move the model's variables; the gradients of the blocks, clipped with the others, and the rate.
+
+        given: the rate, (1,), where a call has one.
+        """
+        if given:
+            self.optimizer.learning_rate = given["rates"][0]
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         if blocks:
             gradients, blocks = clipped(self.optimizer, gradients, blocks)
@@ -347,45 +382,13 @@ class KerasAdapter:
         return user_code(self._program.file, doing)
 
 
-class _Variants:
-    """A compiled function for each combination of optional arguments that it is called with, traced when it is.
-
-    The function takes those that are not None as its last argument, name -> float32 (n,).
-    """
-
-    def __init__(self, function: Callable[..., Any], *signature: Any) -> None:
-        self._function = function
-        self._signature = signature
-        self._compiled: dict[tuple[str, ...], Any] = {}
-
-    def __call__(self, *arguments: Any, **optional: Floats | None) -> Any:
-        given = {name: array for name, array in optional.items() if array is not None}
-        names = tuple(given)
-        if names not in self._compiled:
-            last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
-            self._compiled[names] = _compiled(self._function, *self._signature, last)
-        return self._compiled[names](*arguments, given)
-
-
-def _compiled(function: Callable[..., Any], *signature: Any) -> Any:
-    return tf.function(function, input_signature=signature, autograph=False)
-
-
 def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
     """The signatures of blocks and places."""
-    return map_arrays(_any_rows, fetched.blocks), tf.nest.map_structure(_any_rows, fetched.places)
+    return map_arrays(any_rows, fetched.blocks), tf.nest.map_structure(any_rows, fetched.places)
 
 
 def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:
     return {name: RowGradients(fetched.ids[name], values.numpy()) for name, values in gradients.items()}
-
-
-def _any_rows(array: Array) -> tf.TensorSpec:
-    return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
-
-
-def _spec_of(variable: Any) -> tf.TensorSpec:
-    return tf.TensorSpec(tuple(variable.shape), variable.dtype)
 
 
 def _names_of(variables: list[Any], weights: list[Any], names: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ from edl.nn.adapter import (
     Floats,
     Gradients,
     Minibatches,
+    Share,
     check_fit,
     check_losses,
     check_outputs,
@@ -38,10 +39,19 @@ from edl.nn.adapter import (
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, Keys, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
-from edl.nn.torch_rows import check_elsewhere, row_optimizer, with_rows_inside
+from edl.nn.torch_rows import (
+    RowBlock,
+    check_elsewhere,
+    gradient_of,
+    own_tensor,
+    row_optimizer,
+    with_gradient,
+    with_rows_inside,
+)
+from edl.nn.torch_shares import Shares, unmoved
 from edl.nn.torch_steps import Steps
 from edl.program import Program, user_code
-from edl.torch import BLOCKS, as_tensors
+from edl.torch import BLOCKS
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 _SHARED_WORK = 1e8  # rows x parameters of a call from which on threads share its operations
@@ -97,6 +107,7 @@ class TorchAdapter:
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer))
             self._steps = Steps(self.optimizer)
+            self._shares = Shares([parameter for _, parameter in self._trainable()])
 
     def train(self, rows: Minibatches) -> Floats:
         self._share(rows.size)
@@ -123,9 +134,9 @@ class TorchAdapter:
     ) -> Gradients:
         self._share(len(labels))
         self.model.train()
-        block = _Block(fetched, True) if fetched is not None else self._block_of(features, train=True)
+        block = RowBlock(fetched, True) if fetched is not None else self._block_of(features, train=True)
         with self._user_code("the training step"):
-            loss = self._backward(_tensors(features), block, _tensor(labels), _optional(weights))
+            loss = self._backward(_tensors(features), block, own_tensor(labels), _optional(weights))
             blocks = self._blocks(block.gradients())
             for hook in self.optimizer._optimizer_step_pre_hooks.values():  # `edl.torch.clipped`, or a user's
                 hook(self.optimizer, (), {})
@@ -141,12 +152,32 @@ class TorchAdapter:
                 parameter.grad = torch.as_tensor(gradients[name])
         self._step({name: gradients[name] for name in self.tables.tables})
 
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+        block, buffers = RowBlock(fetched, True), list(self._buffers().values())
+        count = len(rows.labels)
+        if not count:
+            return self._shares.nothing(buffers, list(block.rows.values()))
+        self._share(count)
+        self.model.train()
+        features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
+        with self._user_code("the training step"), unmoved(buffers):
+            loss = self._backward(features, block, labels, weights, share)
+            return self._shares.gathered(loss, buffers, list(block.rows.values()), share)
+
+    def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
+        if rate is not None:
+            self.set_learning_rate(rate)
+        block = RowBlock(fetched, False)
+        loss = self._shares.spread(total, list(self._buffers().values()), block.rows)
+        self._step(block.gradients())
+        return loss
+
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         self._share(len(labels))
         block = self._block_of(features, train=False)
         with self._inference():
             outputs = self._call(_tensors(features), block)
-            loss = self._loss(_tensor(labels), outputs, _optional(weights))
+            loss = self._loss(own_tensor(labels), outputs, _optional(weights))
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
@@ -189,6 +220,9 @@ class TorchAdapter:
         own = torch.get_rng_state().numpy()
         (found,) = unpacked(state, [(own.shape, own.dtype.str)])
         torch.set_rng_state(torch.from_numpy(found.copy()))
+
+    def diverge(self, seed: int) -> None:
+        torch.manual_seed(seed)
 
     def optimizer_elsewhere(self) -> Optimizer:
         check_elsewhere(self.optimizer, self.model)
@@ -248,15 +282,15 @@ class TorchAdapter:
             if id(tensor) not in moving and is_buffer(str(tensor.dtype).removeprefix("torch."), tensor.shape)
         }
 
-    def _block_of(self, features: Features, *, train: bool) -> _Block:
+    def _block_of(self, features: Features, *, train: bool) -> RowBlock:
         return self._block(self.tables.keys(features), 0, count_rows(features), train=train)
 
-    def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> _Block:
+    def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> RowBlock:
         if not self.tables:
             return _NO_ROWS
-        return _Block(self.tables.fetch(self.tables.need(keys, start, end), train=train), train)
+        return RowBlock(self.tables.fetch(self.tables.need(keys, start, end), train=train), train)
 
-    def _call(self, features: Any, block: _Block) -> Any:
+    def _call(self, features: Any, block: RowBlock) -> Any:
         if not self.tables:
             return self.model(features)
         with self.tables.bound(features, block.rows, block.places):
@@ -274,22 +308,27 @@ class TorchAdapter:
 
     def _blocks(self, gradients: Mapping[str, RowGradients]) -> Callable[[], dict[str, RowGradients]]:
         """Show these gradients to what runs before a step; what gives them as that left them."""
-        blocks = {name: _with_gradient(given.values) for name, given in gradients.items()}
+        blocks = {name: with_gradient(given.values) for name, given in gradients.items()}
         setattr(self.optimizer, BLOCKS, list(blocks.values()))
         return lambda: {
-            name: RowGradients(given.ids, _array_of(blocks[name].grad)) for name, given in gradients.items()
+            name: RowGradients(given.ids, gradient_of(blocks[name].grad)) for name, given in gradients.items()
         }
 
     def _backward(
-        self, features: Any, block: _Block, labels: torch.Tensor, weights: torch.Tensor | None
+        self,
+        features: Any,
+        block: RowBlock,
+        labels: torch.Tensor,
+        weights: torch.Tensor | None,
+        share: float | None = None,
     ) -> torch.Tensor:
-        """Set the gradients of one minibatch; its mean loss, which nothing waits for."""
+        """Set the gradients of one minibatch, times `share`; its mean loss, which nothing waits for."""
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
         with self._one_row_normalised() if len(labels) == 1 else _NOTHING:
             loss = self._loss(labels, self._call(features, block), weights)
-        loss.backward()
+        loss.backward(None if share is None else torch.full_like(loss, share))
         return loss.detach()
 
     def _loss(
@@ -326,37 +365,8 @@ class TorchAdapter:
         return user_code(self._program.file, doing)
 
 
-class _Block:
-    """The rows of a minibatch as leaves of its graph."""
-
-    def __init__(self, fetched: Fetched, train: bool) -> None:
-        self.places = [as_tensors(places) for places in fetched.places]
-        self.rows = {name: _tensor(block).requires_grad_(train) for name, block in fetched.blocks.items()}
-        self._ids = fetched.ids
-
-    def gradients(self) -> dict[str, RowGradients]:
-        return {
-            name: RowGradients(self._ids[name], torch.zeros_like(block) if block.grad is None else block.grad)
-            for name, block in self.rows.items()
-        }
-
-
-_NO_ROWS = _Block(Fetched({}, {}, []), train=False)
+_NO_ROWS = RowBlock(Fetched({}, {}, []), train=False)
 _NOTHING = contextlib.nullcontext()
-
-
-def _with_gradient(gradient: Any) -> torch.Tensor:
-    """A tensor that has the gradient, without values of its own."""
-    values = torch.as_tensor(gradient)
-    tensor = torch.empty_like(values)
-    tensor.grad = values
-    return tensor
-
-
-def _array_of(gradient: torch.Tensor | None) -> Array:
-    assert gradient is not None  # noqa: S101 - `_with_gradient` has set it
-    values: Array = gradient.numpy()
-    return values
 
 
 def _one_tensor(outputs: object) -> torch.Tensor:
@@ -367,21 +377,16 @@ def _one_tensor(outputs: object) -> torch.Tensor:
 
 def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:
     """Views of the rows, `size` at a time."""
-    labels = _tensor(rows.labels).split(rows.size)
-    weights = [None] * len(labels) if rows.weights is None else _tensor(rows.weights).split(rows.size)
-    features = map_arrays(lambda array: iter(_tensor(array).split(rows.size)), plain(rows.features))
+    labels = own_tensor(rows.labels).split(rows.size)
+    weights = [None] * len(labels) if rows.weights is None else own_tensor(rows.weights).split(rows.size)
+    features = map_arrays(lambda array: iter(own_tensor(array).split(rows.size)), plain(rows.features))
     for label, weight in zip(labels, weights, strict=True):
         yield map_arrays(next, features), label, weight
 
 
 def _optional(array: Array | None) -> torch.Tensor | None:
-    return None if array is None else _tensor(array)
+    return None if array is None else own_tensor(array)
 
 
 def _tensors(features: Features) -> Any:
-    return map_arrays(_tensor, plain(features))
-
-
-def _tensor(array: Array) -> torch.Tensor:
-    """The array's own memory as a tensor; a copy where that is read-only, as Arrow's is."""
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    return map_arrays(own_tensor, plain(features))

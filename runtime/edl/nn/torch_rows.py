@@ -1,4 +1,4 @@
-"""Row tables in PyTorch: what its optimizers mean for rows, and models with the rows inside."""
+"""Row tables in PyTorch: rows in a graph, what its optimizers mean for rows, and models with the rows inside."""
 
 from __future__ import annotations
 
@@ -11,11 +11,46 @@ from torch import nn
 
 from edl.errors import JobError
 from edl.nn.rows.rules import Optimizer, names, refuse_dtype
-from edl.nn.rows.tables import Tables
-from edl.torch import Embedding, combined
+from edl.nn.rows.tables import Fetched, RowGradients, Tables
+from edl.nn.structure import Array
+from edl.torch import Embedding, as_tensors, combined
 
 _CALLED = {"alpha": "rho", "eps": "epsilon"}  # PyTorch's name -> ours
 _UNFIT = ("maximize", "dampening")
+
+
+class RowBlock:
+    """The rows of a minibatch as leaves of its graph."""
+
+    def __init__(self, fetched: Fetched, train: bool) -> None:
+        self.places = [as_tensors(places) for places in fetched.places]
+        self.rows = {name: own_tensor(block).requires_grad_(train) for name, block in fetched.blocks.items()}
+        self._ids = fetched.ids
+
+    def gradients(self) -> dict[str, RowGradients]:
+        return {
+            name: RowGradients(self._ids[name], torch.zeros_like(block) if block.grad is None else block.grad)
+            for name, block in self.rows.items()
+        }
+
+
+def with_gradient(gradient: Any) -> torch.Tensor:
+    """A tensor that has the gradient, without values of its own."""
+    values = torch.as_tensor(gradient)
+    tensor = torch.empty_like(values)
+    tensor.grad = values
+    return tensor
+
+
+def gradient_of(gradient: torch.Tensor | None) -> Array:
+    assert gradient is not None  # noqa: S101 - `with_gradient` has set it
+    values: Array = gradient.numpy()
+    return values
+
+
+def own_tensor(array: Array) -> torch.Tensor:
+    """The array's own memory as a tensor; a copy where that is read-only, as Arrow's is."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:

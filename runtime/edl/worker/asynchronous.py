@@ -21,11 +21,11 @@ from edl.nn.rows import Stored, added
 from edl.nn.rows.table import Ids
 from edl.nn.rows.tables import Need, RowGradients
 from edl.tasks.task import Report
-from edl.worker.parameter_server import OnServers, after, progress
+from edl.worker.parameter_server import OnServers, progress
 from edl.worker.parameters import Parameters, PullCall, Pulled, Push, PushCall, Pushed
 from edl.worker.rates import Rates
 from edl.worker.servers import ParameterServers
-from edl.worker.strategy import VoidError
+from edl.worker.strategy import VoidError, after
 
 
 class Pushing(OnServers):

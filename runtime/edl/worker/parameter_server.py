@@ -164,14 +164,5 @@ class _Reader:
         return self._parameters.pull(ids, dense=False).result().blocks
 
 
-def after(done: Report, rows: Minibatches, loss: float) -> Report:
-    """What is done of a task after a minibatch with this mean loss."""
-    count = len(rows.labels)
-    weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
-    return Report(
-        done.task, done.rows + count, done.steps + 1, done.loss + loss * count, done.weight + weight
-    )
-
-
 def progress(done: Report) -> say.Progress:
     return say.Progress(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Protocol
 
+import numpy as np
+
 from edl.models.weights import Weights
 from edl.nn.adapter import Adapter, Floats, Minibatches
 from edl.nn.structure import Array
@@ -98,3 +100,12 @@ class Local:
         if epoch and self.kept is not None:
             self._adapter.set_weights(self.kept)
         return self._adapter.get_weights()
+
+
+def after(done: Report, rows: Minibatches, loss: float) -> Report:
+    """What is done of a task after a minibatch with this mean loss."""
+    count = len(rows.labels)
+    weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
+    return Report(
+        done.task, done.rows + count, done.steps + 1, done.loss + loss * count, done.weight + weight
+    )

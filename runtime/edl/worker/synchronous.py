@@ -19,11 +19,11 @@ from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.tables import Need
 from edl.ps import messages as say
 from edl.tasks.task import Report
-from edl.worker.parameter_server import OnServers, after, progress
+from edl.worker.parameter_server import OnServers, progress
 from edl.worker.parameters import Parameters, Pulled, Push
 from edl.worker.rates import Rates
 from edl.worker.servers import CALL_SECS, ParameterServers
-from edl.worker.strategy import VoidError
+from edl.worker.strategy import VoidError, after
 
 WAIT_SECS = 2.0  # of a call that waits for others, before it is made again
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from edl import nn
 from edl.errors import JobError
 from edl.nn import Minibatches
+from edl.nn.adapter import Share
+from edl.nn.rows.tables import Fetched
 from edl.program import Program, UserCodeError
 from edl.spec import ClassLabel, Rows
 from tests.edl.programs import loaded, simple
@@ -18,6 +21,7 @@ from tests.edl.programs import loaded, simple
 ROWS = Rows(False, 64, 64)
 rng = np.random.default_rng(5)
 FEATURES = {"dense": rng.normal(size=(64, 1)).astype(np.float32)}
+NO_ROWS = Fetched({}, {}, [])
 LABELS = (3 * FEATURES["dense"] + 1).astype(np.float32)
 
 
@@ -33,6 +37,16 @@ def create(subject: Program, *, seed: int = 1, labels: Any = LABELS) -> nn.Adapt
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def added(adapter: nn.Adapter, rows: Minibatches, cuts: tuple[int, ...]) -> Share:
+    """The shares of the slices between the cuts, added up as a ring does."""
+    given = []
+    for first, last in itertools.pairwise(cuts):
+        total = adapter.share(rows.rows(slice(first, last)), NO_ROWS, (last - first) / cuts[-1])
+        given.append(total.numbers.copy())
+    total.numbers[:] = sum(given)
+    return total
 
 
 class AdapterCases:
@@ -82,6 +96,46 @@ class AdapterCases:
         adapter.apply({name: value.numpy().copy() for name, value in gradients.values.items()})
         for name, value in adapter.get_weights().items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
+
+    @pytest.mark.parametrize("option", ["clipnorm=0.02", "global_clipnorm=0.03", "clipvalue=0.002"])
+    def test_shares_that_are_added_up_are_a_step(self, tmp_path: Path, option: str) -> None:
+        """Clipped once they are together; of three members, one has no rows."""
+        subject = program(tmp_path, self.framework, append=self.sgd_with(option))
+        weights = rng.random(64).astype(np.float32)
+        rates = np.array([0.5], np.float32)
+        local, adapter = create(subject), create(subject)
+        rows = Minibatches(FEATURES, LABELS, 64, weights)
+        [loss] = local.train(rows._replace(rates=rates))
+        found = adapter.take_step(added(adapter, rows, (0, 40, 40, 64)), NO_ROWS, 0.5)
+        assert found == pytest.approx(float(loss), rel=1e-5)
+        expected = local.get_trainable()
+        for name, value in adapter.get_trainable().items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
+
+    def test_a_share_moves_no_normalisation_and_the_step_takes_its_mean_by_rows(self, tmp_path: Path) -> None:
+        subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
+        rows = Minibatches(FEATURES, LABELS, 64)
+        apart = []
+        for some in (slice(0, 16), slice(16, 64)):
+            alone = create(subject)
+            alone.gradients({"dense": FEATURES["dense"][some]}, LABELS[some])
+            apart.append(alone.get_buffers())
+        adapter = create(subject)
+        before = adapter.get_buffers()
+        total = added(adapter, rows, (0, 16, 64))
+        assert same(adapter.get_buffers(), before)
+        adapter.take_step(total, NO_ROWS, None)
+        for name, value in adapter.get_buffers().items():
+            mean = (apart[0][name] + 3 * apart[1][name]) / 4
+            np.testing.assert_allclose(value, mean, rtol=1e-5, atol=1e-6)
+
+    def test_random_numbers_diverge_by_the_seed(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework, replace=dict([self.normalised])))
+        found = {adapter.get_random()}
+        for seed in (1, 2, 1):
+            adapter.diverge(seed)
+            found.add(adapter.get_random())
+        assert len(found) == 3
 
     def test_weighted_rows_count_as_often_as_their_weight(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)

@@ -210,7 +210,8 @@ class RowTable:
             self._found(stored.ids)
             self._data[: self._count, : self.spec.dim] = stored.rows
             if stored.slots.shape[1]:
-                self._data[: self._count, self.spec.dim :] = stored.slots.reshape(self._count, -1)
+                width = self._data.shape[1] - self.spec.dim
+                self._data[: self._count, self.spec.dim :] = stored.slots.reshape(self._count, width)
             self.steps = stored.steps
 
     def check(self, stored: Stored) -> None:

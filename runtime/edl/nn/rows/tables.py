@@ -148,15 +148,18 @@ class Tables:
         reads = dict.fromkeys(read for group in self._groups for read in group.reads)
         return {read: read.ids(by_path) for read in reads}
 
-    def need(self, keys: Keys, start: int, end: int) -> Need:
-        """What the minibatch [start, end) reads."""
+    def need(self, keys: Keys, start: int, end: int, some: slice | None = None) -> Need:
+        """What the minibatch [start, end) reads. some: the keys whose places are wanted; None: all of these."""
         ids: dict[str, Ids] = {}
         places: list[Any] = []
         for group in self._groups:
             parts = [keys[read][start:end] for read in group.reads]
             every = [flat(part) for part in parts]
+            if some is not None:  # ids are distinct in the order in which they first appear
+                parts = [keys[read][some] for read in group.reads]
+                every += [flat(part) for part in parts]
             distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
-            places += _split(where, parts)
+            places += _split(where[len(where) - sum(len(flat(part)) for part in parts) :], parts)
             ids |= dict.fromkeys(group.tables, distinct)
         return Need(ids, places)
 

@@ -1,0 +1,169 @@
+"""Collective calls by gloo, made directly: several groups may follow each other in one process, and nothing is global.
+
+A worker has one store for its life, which listens at its own address (`Host`). The members of a ring meet in the store
+of the first one, under the ring's number. Breaking down is quick: a killed member closes its connections, which ends
+the others' calls; a frozen one lets them wait for the group's timeout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from queue import SimpleQueue
+
+import numpy as np
+import torch
+from torch import distributed
+
+from edl.nn.collective import RingError
+from edl.nn.structure import Array
+
+PIECE = 8 << 20  # bytes of a broadcast; each piece has the group's timeout for itself
+_GONE = b""  # the value of a key that will have none
+_FOR_EVER = timedelta(days=1)
+
+
+class Host:
+    """Listens at `host`, this worker's own address, on a port that is free."""
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        listening = socket.create_server((host, 0))
+        port = listening.getsockname()[1]
+        self.address = f"{host}:{port}"
+        self._device = distributed.ProcessGroupGloo.create_device(hostname=host)
+        self._server = distributed.TCPStore(
+            host, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach()
+        )
+
+    def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> Group:
+        return Group(self._device, address, number, rank, size, timeout)
+
+
+class Group:
+    def __init__(
+        self, device: object, address: str, number: int, rank: int, size: int, timeout: float
+    ) -> None:
+        self.rank = rank
+        self.size = size
+        self.timeout = timeout
+        self.store = Store(address, number, timeout)
+        options = distributed.ProcessGroupGloo._Options()
+        options._timeout = timedelta(seconds=timeout)
+        options._devices = [device]
+        with _ring_errors():  # a connection of its own: in the other one, a thread may be waiting
+            meeting = _connect(address, number, timeout)
+            self._gloo = distributed.ProcessGroupGloo(meeting, rank, size, options)
+
+    def sum(self, array: Array) -> None:
+        with _ring_errors():
+            self._gloo.allreduce([torch.from_numpy(array)], timeout=self._limit).wait()
+
+    def gather(self, array: Array) -> Array:
+        own = torch.from_numpy(array)
+        found = [torch.empty_like(own) for _ in range(self.size)]
+        with _ring_errors():
+            self._gloo.allgather(found, own, timeout=self._limit).wait()
+        return np.stack([tensor.numpy() for tensor in found])
+
+    def broadcast(self, data: bytes | None, source: int) -> bytes:
+        size = np.array([0 if data is None else len(data)], np.int64)
+        self._send(size, source)
+        array = np.empty(size[0], np.uint8) if data is None else np.frombuffer(data, np.uint8).copy()
+        for first in range(0, len(array), PIECE):
+            self._send(array[first : first + PIECE], source)
+        return array.tobytes() if data is None else data
+
+    def close(self) -> None:
+        if self.store.closed:
+            return
+        self.store.close()
+        threading.Thread(target=self._tear_down, name="edl-ring-close", daemon=True).start()
+
+    def _tear_down(self) -> None:
+        """Waits for the device's thread, and for whoever does not answer."""
+        with contextlib.suppress(RuntimeError):
+            self._gloo.abort()
+        del self._gloo  # closes the connections
+        self.store.let_go()
+
+    def _send(self, array: Array, source: int) -> None:
+        with _ring_errors():
+            self._gloo.broadcast(torch.from_numpy(array), source, timeout=self._limit).wait()
+
+    @property
+    def _limit(self) -> timedelta:
+        return timedelta(seconds=self.timeout)
+
+
+class Store:
+    """The part of a store that belongs to one ring.
+
+    Who waits for a key waits for a thread that does: a frozen host answers nothing, not even that time is up.
+    """
+
+    def __init__(self, address: str, number: int, timeout: float) -> None:
+        with _ring_errors():
+            self._reading, self._writing = (_connect(address, number, timeout) for _ in range(2))
+        self._lock = threading.Lock()
+        self._waiting: dict[str, SimpleQueue[bytes]] = {}
+        self.closed = False
+
+    def set(self, key: str, value: bytes) -> None:
+        self._check()
+        with _ring_errors():
+            self._writing.set(key, value)
+
+    def get(self, key: str) -> bytes:
+        with self._lock:
+            self._check()
+            found = self._waiting.setdefault(key, SimpleQueue())
+        threading.Thread(target=self._wait, args=(key, found), name="edl-ring-store", daemon=True).start()
+        value = found.get()
+        if value == _GONE:
+            raise RingError("the ring is gone")
+        return value
+
+    def close(self) -> None:
+        with self._lock:
+            self.closed = True
+            for found in self._waiting.values():
+                found.put(_GONE)
+
+    def let_go(self) -> None:
+        """End the threads that wait, where the host still answers; it may take long to find that it does not."""
+        with contextlib.suppress(RuntimeError):
+            for key in list(self._waiting):
+                self._writing.set(key, _GONE)
+
+    def _wait(self, key: str, found: SimpleQueue[bytes]) -> None:
+        try:
+            self._reading.wait([key], _FOR_EVER)
+            found.put(self._reading.get(key))
+        except RuntimeError:
+            found.put(_GONE)
+        with self._lock:
+            del self._waiting[key]
+
+    def _check(self) -> None:
+        if self.closed:
+            raise RingError("this ring was left")
+
+
+def _connect(address: str, number: int, timeout: float) -> distributed.Store:
+    host, _, port = address.rpartition(":")
+    client = distributed.TCPStore(
+        host, int(port), is_master=False, wait_for_workers=False, timeout=timedelta(seconds=timeout)
+    )
+    return distributed.PrefixStore(str(number), client)
+
+
+@contextlib.contextmanager
+def _ring_errors() -> Iterator[None]:
+    """torch.distributed raises RuntimeErrors of its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise RingError(str(error).partition("\n")[0]) from None

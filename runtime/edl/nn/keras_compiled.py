@@ -1,0 +1,43 @@
+"""Compiled functions: traced once, whatever the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from edl.nn.adapter import Floats
+from edl.nn.structure import Array
+
+
+class Variants:
+    """A compiled function for each combination of optional arguments that it is called with, traced when it is.
+
+    The function takes those that are not None as its last argument, name -> float32 (n,).
+    """
+
+    def __init__(self, function: Callable[..., Any], *signature: Any) -> None:
+        self._function = function
+        self._signature = signature
+        self._compiled: dict[tuple[str, ...], Any] = {}
+
+    def __call__(self, *arguments: Any, **optional: Floats | None) -> Any:
+        given = {name: array for name, array in optional.items() if array is not None}
+        names = tuple(given)
+        if names not in self._compiled:
+            last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
+            self._compiled[names] = compiled(self._function, *self._signature, last)
+        return self._compiled[names](*arguments, given)
+
+
+def compiled(function: Callable[..., Any], *signature: Any) -> Any:
+    return tf.function(function, input_signature=signature, autograph=False)
+
+
+def any_rows(array: Array) -> tf.TensorSpec:
+    return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+
+
+def spec_of(variable: Any) -> tf.TensorSpec:
+    return tf.TensorSpec(tuple(variable.shape), variable.dtype)

@@ -1,0 +1,186 @@
+"""All-reduce: the members of a ring take every step together, each with a slice of the minibatch.
+
+    slice ─▶ share ─▶ sum over the ring ─▶ the same step everywhere
+
+A minibatch stays as large as the statement says, whatever the ring's size, and all members have the same parameters
+after each step: a member that dies costs its slice of one step, which the others take again without it.
+
+When a call fails, or others wait to join, the ring is left and the next one sought. Its members agree on whose state
+they go on from: that of the holder who is most advanced, which is one step ahead at most. Who took a step knows that
+all others have taken the one before, so that one is settled.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from edl.models import weights as weight_files
+from edl.nn.adapter import Adapter, Floats, Minibatches
+from edl.nn.collective import Group, Host, RingError
+from edl.nn.rows.tables import Keys
+from edl.nn.structure import Array
+from edl.tasks.exchange import Ring
+from edl.tasks.task import Report
+from edl.worker.laggards import WINDOW, Laggards
+from edl.worker.rates import Rates
+from edl.worker.rendezvous import Rendezvous
+from edl.worker.strategy import Local, VoidError, after
+
+LEAST_TIMEOUT = 2.0  # seconds that members wait for each other
+PATIENCE = 5.0  # … and how often the time that the slowest one computes
+STATE_SECS = 60.0  # … while one takes over all that another has
+
+
+class AllReduce(Local):
+    """name: of this worker. host: where others find it when it is the first of a ring."""
+
+    def __init__(self, adapter: Adapter, rendezvous: Rendezvous, host: Host, name: str) -> None:
+        super().__init__(adapter)
+        self._rendezvous = rendezvous
+        self._host = host
+        self._name = name
+        self._group: Group | None = None
+        self._ring = Ring(0, (), 0, "")
+        self._settled = 0  # the last step that all members have taken
+        self._kept_epoch = 0
+        self._laggards = Laggards()
+
+    # The ring -----------------------------------------------------------------------------------------------
+
+    def join(self, done: Report | None = None) -> None:
+        """Leave the ring, if there is one, and take part in the next. done: of the task in hands.
+
+        RefusedError, VoidError: there will be none.
+        """
+        while True:
+            self.leave()
+            ring = self._rendezvous.next_ring()
+            try:
+                self._form(ring, done)
+            except RingError:
+                continue
+            return
+
+    def leave(self) -> None:
+        """The calls of the other members fail."""
+        if self._group is not None:
+            self._group.close()
+            self._group = None
+
+    def _form(self, ring: Ring, done: Report | None) -> None:
+        rank, size = ring.members.index(self._name), len(ring.members)
+        timeout = _timeout(self._laggards.seconds)
+        group = self._group = self._host.meet(ring.address, ring.number, rank, size, timeout)
+        own = self.step if rank < ring.holders else -1, self._kept_epoch, self._laggards.seconds
+        found = group.gather(np.array(own))
+        source = max(range(size), key=lambda member: (*found[member, :2], -member))
+        course = group.broadcast(self._rendezvous.course(done) if rank == source else None, source)
+        if ring.holders < size or (found[:, :2] != found[source, :2]).any():
+            group.timeout = STATE_SECS
+            state = group.broadcast(self._state() if rank == source else None, source)
+            if rank != source:
+                self._take(state, *found[source, :2].astype(int).tolist())
+        group.sum(np.zeros(1, np.float32))  # nobody is a holder who may have to go back
+        group.timeout = _timeout(found[:, 2].max())
+        self._ring = ring
+        self._settled = self.step
+        self._laggards.begin(size)
+        if rank:
+            self._adapter.diverge(ring.number << 16 | rank)
+        self._rendezvous.follow(course, ring, group.store, rank)
+
+    def _state(self) -> bytes:
+        """All that a joiner lacks."""
+        parts = {"weights": self._adapter.get_weights(), "state": self._adapter.get_state()}
+        parts["kept"] = dict(self.kept or {})
+        return weight_files.dumps(
+            {f"{part}/{name}": array for part in parts for name, array in parts[part].items()}
+        )
+
+    def _take(self, state: bytes, step: int, kept_epoch: int) -> None:
+        parts: dict[str, dict[str, Array]] = {"weights": {}, "state": {}, "kept": {}}
+        for path, array in weight_files.loads(state).items():
+            part, _, name = path.partition("/")
+            parts[part][name] = array
+        self._adapter.set_weights(parts["weights"])
+        self._adapter.set_state(parts["state"])
+        self.kept = parts["kept"] or None
+        self.step, self._kept_epoch = max(step, 0), kept_epoch
+
+    # Steps --------------------------------------------------------------------------------------------------
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        """VoidError: another ring has formed meanwhile, whose tasks are to be done."""
+        try:
+            if self._ready().size == 1:
+                losses = super().train(rows, done, rates)
+                self._settled = self.step
+                return losses
+            keys = self._adapter.tables.keys(rows.features)
+            found = []
+            for number in range(rows.steps):
+                found.append(self._step(self._ready(), rows, keys, number, rates))
+                done = after(done, rows.minibatch(number), found[-1])
+                if self.step % WINDOW == 0:
+                    self._compare(self._ready())
+            return np.array(found, np.float32)
+        except RingError:
+            self.join(done)
+            raise VoidError from None
+        except Exception:  # of the program: the others go on without this member
+            self.leave()
+            raise
+
+    def settled(self, mark: int) -> bool:
+        return mark <= self._settled
+
+    def flush(self) -> None:
+        """A call for nothing: who comes to it has taken the step before. VoidError: another ring has formed."""
+        if self._settled == self.step:
+            return
+        try:
+            if self._group is None:
+                raise RingError
+            self._group.sum(np.zeros(1, np.float32))
+        except RingError:
+            self.join()
+            raise VoidError from None
+        self._settled = self.step
+
+    def keep(self, epoch: int) -> None:
+        super().keep(epoch)
+        self._kept_epoch = epoch
+
+    def _ready(self) -> Group:
+        if self._group is None or self._rendezvous.regroup:
+            raise RingError
+        return self._group
+
+    def _step(self, group: Group, rows: Minibatches, keys: Keys, number: int, rates: Rates | None) -> float:
+        start, end = number * rows.size, min((number + 1) * rows.size, len(rows.labels))
+        first, last = (start + (end - start) * rank // group.size for rank in (group.rank, group.rank + 1))
+        tables = self._adapter.tables
+        fetched = tables.fetch(tables.need(keys, start, end, slice(first, last)), train=True)
+        began = time.monotonic()
+        share = self._adapter.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
+        self._laggards.computed(last - first, time.monotonic() - began)
+        group.sum(share.numbers)
+        rate = None if rates is None else float(rates(self.step, 1)[0])
+        loss = self._adapter.take_step(share, fetched, rate)
+        self._settled, self.step = self.step, self.step + 1
+        return loss
+
+    def _compare(self, group: Group) -> None:
+        """Wait for the others as long as the slowest one needs, but go on without one that is far slower."""
+        slow = self._laggards.compare(group.gather(self._laggards.own()))
+        group.timeout = _timeout(self._laggards.slowest)
+        if slow and group.rank == 0:
+            self._rendezvous.leave_out([self._ring.members[rank] for rank in slow])
+            raise RingError
+
+
+def _timeout(seconds: float) -> float:
+    """Of members of which the slowest computes for so long."""
+    return max(LEAST_TIMEOUT, PATIENCE * seconds)

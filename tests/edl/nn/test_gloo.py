@@ -1,0 +1,95 @@
+"""Groups of gloo, whose members are threads here; `tests.edl.worker.test_allreduce` has processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edl.nn.collective import RingError
+from edl.nn.gloo import PIECE, Group, Host
+
+
+class Threads:
+    """A host and a thread for each member. do: what each gives of a call of `task`, or its error."""
+
+    def __init__(self, size: int) -> None:
+        self.hosts = [Host() for _ in range(size)]
+        self._pool = ThreadPoolExecutor(size)
+
+    def begin(self, task: Callable[[int], Any], members: int) -> list[Future[Any]]:
+        return [self._pool.submit(task, rank) for rank in range(members)]
+
+    def do(self, task: Callable[[int], Any], members: int) -> list[Any]:
+        return [future.result(30) for future in self.begin(task, members)]
+
+
+@contextmanager
+def met(threads: Threads, size: int, number: int = 1) -> Iterator[list[Group]]:
+    address = threads.hosts[0].address
+    groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, 5.0), size)
+    try:
+        yield groups
+    finally:
+        for group in groups:
+            group.close()
+
+
+@pytest.fixture(scope="module")
+def threads() -> Threads:
+    return Threads(3)
+
+
+def test_members_add_up_gather_and_hear_the_same(threads: Threads) -> None:
+    with met(threads, 3) as groups:
+        numbers = [np.arange(5, dtype=np.float32) * rank for rank in range(3)]
+        threads.do(lambda rank: groups[rank].sum(numbers[rank]), 3)
+        assert all(np.array_equal(found, [0, 3, 6, 9, 12]) for found in numbers)
+        gathered = threads.do(lambda rank: groups[rank].gather(np.array([rank, 7.5])), 3)
+        assert all(found.tolist() == [[0, 7.5], [1, 7.5], [2, 7.5]] for found in gathered)
+        data = bytes(range(256)) * (PIECE // 256) + b"in the next piece"
+        heard = threads.do(lambda rank: groups[rank].broadcast(data if rank == 1 else None, 1), 3)
+        assert heard == [data] * 3
+
+
+def test_one_member_is_a_group(threads: Threads) -> None:
+    with met(threads, 1, number=2) as [group]:
+        number = np.ones(1, np.float32)
+        group.sum(number)
+        assert number == 1
+        assert group.broadcast(b"course", 0) == b"course"
+
+
+def test_who_leaves_ends_the_calls_of_the_others_and_what_they_wait_for(threads: Threads) -> None:
+    with met(threads, 3, number=3) as groups:
+
+        def call(rank: int) -> None:
+            try:
+                groups[rank].sum(np.ones(1, np.float32))
+            finally:
+                groups[rank].close()
+
+        calls = threads.begin(call, 2)
+        waiting = threads.begin(lambda _: groups[2].store.get("log/0"), 1)
+        groups[2].close()
+        for future in [*calls, *waiting]:
+            with pytest.raises(RingError):
+                future.result(30)
+
+
+def test_a_later_ring_has_nothing_of_the_store_of_an_earlier_one(threads: Threads) -> None:
+    with met(threads, 2, number=4) as groups:
+        groups[0].store.set("log/0", b"old")
+        assert groups[1].store.get("log/0") == b"old"
+    with met(threads, 2, number=5) as groups:
+        groups[0].store.set("log/0", b"new")
+        assert groups[1].store.get("log/0") == b"new"
+
+
+def test_members_that_do_not_come_are_waited_for_until_the_timeout(threads: Threads) -> None:
+    with pytest.raises(RingError):
+        threads.hosts[0].meet(threads.hosts[0].address, 6, 0, 2, 0.05)
