@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from edl import data, spec
 from edl.data.jobs import JobFolder
-from edl.data.pinned import open_reader, write_pinned
+from edl.data.pinned import write_pinned
 from edl.models.fitting import write_fitting
 from sqlflow_edl.analysis import held_out
 from sqlflow_edl.analysis.decisions import fitting, summaries
@@ -29,7 +29,7 @@ def fix(
         pinned = source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
     own = _pin_held_out(source, plan, job)
     observer.doing("fitting the features")
-    reader = open_reader(pinned, job.rows)
+    reader = data.open_reader(pinned, job.rows)
     rows = _split(plan, pinned.rows, own.rows, pinned.digest)
     wants = plan.wants()
     statistics = collect(reader.read(0, rows.training, list(wants)), wants, seed=plan.seed)
@@ -63,7 +63,7 @@ def _pin_held_out(source: data.Source, plan: TrainingPlan, job: JobFolder) -> Co
     with plan.held_out.placed():
         pinned = source.pin(plan.held_out.query, job.held_out, seed=0, shuffle=False)
     write_pinned(job.held_out, pinned)
-    reader = open_reader(pinned, job.held_out)
+    reader = data.open_reader(pinned, job.held_out)
     return held_out.labels(plan.label, reader.read(0, reader.rows))
 
 

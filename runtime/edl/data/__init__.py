@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 from edl.data.source import ConflictError, Pinned, Reader, Source
-from edl.data.url import connect, redacted
+from edl.data.url import ROWS, connect, redacted
 
 __all__ = ["ConflictError", "Pinned", "Reader", "Source", "connect", "open_reader", "redacted"]
 
@@ -15,4 +16,7 @@ def open_reader(pinned: Pinned, folder: Path) -> Reader:
     from edl.data import pinned as pinned_rows
     from edl.data import ranges
 
+    if pinned.table is not None:
+        reader: Reader = import_module(ROWS[pinned.source.partition(":")[0]]).open_rows(pinned)
+        return reader
     return (ranges.open_files if pinned.file == ranges.FILE else pinned_rows.open_reader)(pinned, folder)

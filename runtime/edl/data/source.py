@@ -26,10 +26,23 @@ class ConflictError(SourceError):
     """Another connection changed the same rows first; the whole transaction may be tried again."""
 
 
+class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pinned rows that stay in their source.
+
+    name: of the table, as a query writes it. key: its column that numbers the rows from 0. session: what the
+    database calls the download that all processes share.
+    """
+
+    name: str
+    key: str = ""
+    session: str = ""
+
+
 class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A fixed, ordered set of rows. JSON without secrets; it travels with the job.
 
-    file: the Arrow IPC file that holds the rows, relative to the job folder.
+    file: what holds the rows, relative to the folder where they are pinned; empty when they lie in `table`.
+    table: where in the source the rows are, which every process then reads itself.
     digest: of the schema and all values in order; equal digests mean equal rows.
     """
 
@@ -41,6 +54,7 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str
     seed: int
     shuffled: bool
+    table: PinnedTable | None = None
 
 
 class Reader(Protocol):
@@ -70,7 +84,7 @@ class Source(Protocol):
         ...
 
     def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
-        """Fix the query's rows in `folder`.
+        """Fix the query's rows, in `folder` or as a table of ours in the source.
 
         shuffle: in a random order that is a function of the rows themselves and `seed`, not of the order in which
         the database happens to yield them; otherwise in the query's order.
@@ -79,6 +93,10 @@ class Source(Protocol):
 
     def unpin(self, pinned: Pinned, folder: Path) -> None:
         """Remove the fixed rows; nothing happens when they are gone already."""
+        ...
+
+    def unpin_abandoned(self) -> int:
+        """Drop the tables of pinned rows whose folders are gone, because their client died; how many."""
         ...
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:

@@ -6,6 +6,8 @@
     sqlite:///iris.sqlite        the same forms for SQLite                      sqlite:iris.sqlite, iris.sqlite
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
+    mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
+    shop                         a connection of the user's file of connections
 
 Percent escapes are decoded in the forms with `//`; the short forms are taken as they are, but for the options of files.
 """
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from edl.data.server_url import ServerURL, named_connection, near_connection, parse_server
 from edl.errors import SourceError, nearest
 
 if TYPE_CHECKING:
@@ -30,8 +33,11 @@ SOURCES = {
     "sqlite": ("edl.data.sqlite", "SQLiteSource"),
     "csv": ("edl.data.files", "CSVSource"),
     "parquet": ("edl.data.files", "ParquetSource"),
+    "mysql": ("edl.data.mysql", "MySQLSource"),
 }
-PLANNED = ("mysql", "maxcompute", "recordio")
+PLANNED = ("maxcompute", "recordio")
+SERVERS = {"mysql": 3306}  # schemes of databases on servers, and their usual port
+ROWS = {"mysql": "edl.data.mysql_rows"}  # scheme -> the module that reads rows which are pinned in the source
 FILES = ("csv", "parquet", "recordio")  # that a model-zoo job can read directly, by row range
 DATABASES = ("duckdb", "sqlite")  # of which a new one can be made, in a file or in memory
 
@@ -70,14 +76,21 @@ class SourceURL:
         return f"{self.scheme}:///{quote(self.location, safe='/:~*')}{shown}"
 
 
-def parse(url: str) -> SourceURL:
-    """The parts of a URL. SourceError: a scheme that is unknown or not there yet, or no place in the URL."""
+def parse(url: str) -> SourceURL | ServerURL:
+    """The parts of a URL, or of the connection that is named so.
+
+    SourceError: a scheme that is unknown or not there yet, or no place in the URL.
+    """
     match = _SCHEME.match(url)
     if not match:
+        if connection := named_connection(url):
+            return parse(connection)
         return SourceURL(_scheme_of_path(url), url)
     scheme = match[1].lower()
     if scheme not in SOURCES:
         raise _unknown(scheme)
+    if scheme in SERVERS:
+        return parse_server(url, SERVERS[scheme])
     rest = url[match.end() :]
     rest, options = (rest, ()) if scheme in DATABASES else _split_options(rest)
     location = _location(url, rest)
@@ -155,7 +168,7 @@ def _scheme_of_path(path: str) -> str:
             return scheme
     raise SourceError(
         f"{redacted(path) or '(empty)'} is not the URL of a data source",
-        hint="write it as duckdb:///path/to/file.duckdb",
+        hint=near_connection(path) or "write it as duckdb:///path/to/file.duckdb",
     )
 
 

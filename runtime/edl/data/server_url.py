@@ -1,0 +1,152 @@
+"""URLs of databases on servers, and where their passwords come from.
+
+    mysql://reader@db.example:3306/shop?ssl_ca=/etc/ca.pem
+
+A password may stand in the URL (percent-escaped), in the environment or in the file of connections; nothing that is
+shown, stored or handed to another process by name holds one. Processes that this one starts find it in their
+environment, under the URL as it is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+import msgspec
+
+from edl.errors import SourceError, did_you_mean
+
+SECRETS = "SQLFLOW_EDL_SECRETS"  # shown URL -> secret, as JSON, in the environment of a job's processes
+
+_NAME = re.compile(r"[\w-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerURL:
+    """A URL taken apart; its text has no password. path: what follows the host, without the slash before it."""
+
+    scheme: str
+    host: str
+    port: int | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+    path: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        user = f"{quote(self.user, safe='')}@" if self.user else ""
+        port = f":{self.port}" if self.port is not None else ""
+        shown = f"?{urlencode(self.options)}" if self.options else ""
+        return f"{self.scheme}://{user}{self.host}{port}/{quote(self.path)}{shown}"
+
+    def with_password(self) -> ServerURL:
+        """The URL with its password, wherever it comes from; what stands in the URL is kept for our processes."""
+        shown = str(self)
+        if self.password:
+            _keep(shown, self.password)
+            return self
+        return replace(self, password=_kept().get(shown) or _configured(shown))
+
+
+def parse_server(url: str, port: int | None = None) -> ServerURL:
+    """The parts of `scheme://user:password@host:port/path?options`. SourceError: no host, or a port that is none.
+
+    port: what counts where none is written.
+    """
+    scheme, _, rest = url.partition("://")
+    rest, _, options = rest.partition("?")
+    account, _, place = rest.rpartition("@")
+    user, _, password = account.partition(":")
+    host, _, path = place.partition("/")
+    if match := re.fullmatch(r"(\[.*\]|[^:]*):(\d*)", host):
+        host, port = match[1], int(match[2] or port or 0) or None
+    if not host or (port is not None and port > 65_535) or ":" in host.partition("]")[2]:
+        scheme = scheme.partition(":")[0].lower()
+        raise SourceError(
+            f"the {scheme} URL names no host and port", hint=f"write it as {scheme}://user@host:port/name"
+        )
+    return ServerURL(
+        scheme.lower(),
+        host,
+        port,
+        unquote(user),
+        unquote(password),
+        unquote(path),
+        tuple(parse_qsl(options, keep_blank_values=True)),
+    )
+
+
+def named_connection(name: str) -> str | None:
+    """The URL of the connection that the user's file calls so; None when there is none, or no such name can be."""
+    found = _connections().get(name) if _NAME.fullmatch(name) else None
+    return None if found is None else found.url
+
+
+def near_connection(name: str) -> str | None:
+    """A hint when the name is nearly that of a connection."""
+    return did_you_mean(name, _connections(), list_up_to=0)
+
+
+class _Connection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of the file. password_from: the environment variable that holds the password."""
+
+    url: str
+    password: str = ""
+    password_from: str = ""
+
+
+def _file() -> Path:
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".config") / "sqlflow-edl" / "connections.toml"
+
+
+def _connections() -> dict[str, _Connection]:
+    path = _file()
+    try:
+        text = path.read_text(encoding="utf-8")
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SourceError(f"{path} may be read by others", hint=f"chmod 600 {path}")
+    try:
+        return msgspec.convert(tomllib.loads(text), dict[str, _Connection])
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise SourceError(
+            f"{path} is damaged: {error}", hint='an entry looks like [shop] url = "mysql://reader@host/shop"'
+        ) from None
+
+
+def _configured(shown: str) -> str:
+    for name, entry in _connections().items():
+        url = parse_server(entry.url)
+        if _same(str(url), shown):
+            if entry.password_from and entry.password_from not in os.environ:
+                raise SourceError(
+                    f"the environment has no {entry.password_from}, which holds the password of {name}"
+                )
+            return entry.password or os.environ.get(entry.password_from, "") or url.password
+    return ""
+
+
+def _same(configured: str, shown: str) -> bool:
+    """Whether two shown URLs are of one account; a port that only one of them writes is the default one."""
+    one, other = parse_server(configured), parse_server(shown)
+    if None in (one.port, other.port):
+        one, other = replace(one, port=None), replace(other, port=None)
+    return one == other
+
+
+def _kept() -> dict[str, str]:
+    return msgspec.json.decode(os.environ.get(SECRETS, "{}"), type=dict[str, str])
+
+
+def _keep(shown: str, secret: str) -> None:
+    os.environ[SECRETS] = msgspec.json.encode({**_kept(), shown: secret}).decode()
