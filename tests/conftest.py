@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.mariadb import Server
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -48,3 +52,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, bytes], None]:
         assert content.decode() == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that the tests of this process share, each with a database of its own."""
+    from tests.mariadb import MISSING, is_installed, running
+
+    if not is_installed():
+        pytest.skip(MISSING)
+    with running(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server

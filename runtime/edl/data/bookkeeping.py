@@ -20,8 +20,8 @@ STAGED = "sqlflow_edl_staged"
 RESULTS = "sqlflow_edl_results"
 
 _COLUMNS = {
-    STAGED: "target VARCHAR, job VARCHAR, task BIGINT, attempt BIGINT, row_count BIGINT",
-    RESULTS: "target VARCHAR, job VARCHAR, row_count BIGINT, committed TIMESTAMP",
+    STAGED: "target VARCHAR(1000), job VARCHAR(1000), task BIGINT, attempt BIGINT, row_count BIGINT",
+    RESULTS: "target VARCHAR(1000), job VARCHAR(1000), row_count BIGINT, committed TIMESTAMP",
 }
 
 
@@ -34,17 +34,21 @@ def few_rows(source: Source, query: str, parameters: Sequence[object] = ()) -> l
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """Of one target and job. home: what qualifies our tables; exists: whether a table of ours is there."""
+    """Of one target and job. home: what qualifies our tables; exists: whether a table of ours is there.
+
+    options: what the database is told beside the columns of a new table.
+    """
 
     source: Source
     home: str
     exists: Callable[[str], bool]
     target: str
     job: str
+    options: str = ""
 
     def make_tables(self) -> None:
         for table, columns in _COLUMNS.items():
-            self.source.execute(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns})")
+            self.source.execute(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.options}")
 
     def staged(self, task: int) -> tuple[int, int] | None:
         """The attempt whose rows are staged for the task, and how many they are."""

@@ -193,6 +193,21 @@ def state_folder() -> Path:
     return (base if base.is_absolute() else Path.home() / ".local" / "state") / "sqlflow-edl"
 
 
+def state_id() -> str:
+    """What tells this state folder from those of other users and machines, whoever has the same path."""
+    path = state_folder() / "id"
+    try:
+        return path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = path.with_name(f"id.{secrets.token_hex(4)}.partial")
+        fresh.write_text(secrets.token_hex(8), encoding="ascii")
+        with contextlib.suppress(FileExistsError):  # another process may have been quicker
+            os.link(fresh, path)
+        fresh.unlink()
+        return path.read_text(encoding="ascii")
+
+
 def create(kind: Kind, statement: str = "") -> JobFolder:
     """A new job, run by this process, with its empty folders."""
     job = JobFolder(state_folder() / "jobs" / _new_id())

@@ -50,10 +50,11 @@ def dotted(parts: Sequence[str], quote: str = '"') -> str:
     return ".".join(quoted(part, quote) for part in parts)
 
 
-def shown(parts: Sequence[str], reserved: Collection[str] = ()) -> str:
+def shown(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"') -> str:
     """The name as a person would write it: quoted where it has to be."""
     return ".".join(
-        part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quoted(part) for part in parts
+        part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quoted(part, quote)
+        for part in parts
     )
 
 

@@ -28,12 +28,15 @@ _WHOLE = re.compile(r"U?(?:TINYINT|SMALLINT|INTEGER)((?:\[\d*\])*)")
 _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
 
-def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
-    """The query's rows in the order that they and `seed` have, as a query of DuckDB's."""
+def shuffled(query: str, columns: Sequence[Column], seed: int, key: str = "") -> str:
+    """The query's rows in the order that they and `seed` have, as a query of DuckDB's.
+
+    key: a column that is no part of the rows; only it is selected.
+    """
     names = [name for name, _ in columns]
-    values = ", ".join(quoted(name) for name in names)
-    rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in columns)
-    doubles = ", ".join(_hashed(name, kind, "DOUBLE") for name, kind in columns)
+    values = quoted(key) if key else ", ".join(quoted(name) for name in names)
+    rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in columns if name != key)
+    doubles = ", ".join(_hashed(name, kind, "DOUBLE") for name, kind in columns if name != key)
     near, exact, nth = (quoted(free_name(name, names)) for name in ("near", "exact", "nth"))
     return (
         f"SELECT {values} FROM (SELECT *, row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
@@ -48,13 +51,29 @@ def shuffled_rows(reader: pa.RecordBatchReader, seed: int, folder: Path) -> Iter
 
     Errors of the reader are passed on as they are.
     """
+    with _shuffled(reader, seed, folder, "", reader.schema) as rows:
+        yield rows
+
+
+@contextmanager
+def shuffled_keys(
+    reader: pa.RecordBatchReader, seed: int, folder: Path, key: str
+) -> Iterator[pa.RecordBatchReader]:
+    """Only the column `key` of the rows in the order that their other columns have."""
+    with _shuffled(reader, seed, folder, key, pa.schema([reader.schema.field(key)])) as keys:
+        yield keys
+
+
+@contextmanager
+def _shuffled(
+    reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, schema: pa.Schema
+) -> Iterator[pa.RecordBatchReader]:
+    """schema: of what comes out."""
     watched = Watched(reader)
     with duckdb.connect(config={"temp_directory": str(folder / "shuffle")}) as connection:
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
-        query = shuffled("FROM incoming", _columns(connection, reader.schema), seed)
-        yield pa.RecordBatchReader.from_batches(
-            reader.schema, _run(connection, query, watched, reader.schema)
-        )
+        query = shuffled("FROM incoming", _columns(connection, reader.schema), seed, key)
+        yield pa.RecordBatchReader.from_batches(schema, _run(connection, query, watched, schema))
 
 
 def _run(

@@ -29,7 +29,7 @@ class ConflictError(SourceError):
 class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Pinned rows that stay in their source.
 
-    name: of the table, as a query writes it. key: its column that numbers the rows from 0. session: what the
+    name: of the table, as a query writes it. key: its column that numbers the rows from 1. session: what the
     database calls the download that all processes share.
     """
 

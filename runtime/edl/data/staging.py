@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from edl.data.bookkeeping import Bookkeeping
 from edl.data.columns import Watched, columns_and_batches
-from edl.data.names import quoted
+from edl.data.names import dotted, quoted
 from edl.data.source import Source
 from edl.errors import SourceError
 
@@ -36,20 +36,24 @@ class TransactionalSource(Source, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a result goes. parts: of its whole name; home: what qualifies our tables beside it, a dot at its end."""
+    """Where a result goes. parts: of its whole name; home: what qualifies our tables beside it, a dot at its end.
+
+    quote: what stands around a name in this database.
+    """
 
     parts: tuple[str, ...]
     home: str
+    quote: str = '"'
 
     @property
     def name(self) -> str:
-        return ".".join(map(quoted, self.parts))
+        return dotted(self.parts, self.quote)
 
     def stage_name(self, job: str) -> str:
         return STAGE + hashlib.blake2b(f"{self.name}\0{job}".encode(), digest_size=16).hexdigest()
 
     def stage_table(self, job: str) -> str:
-        return self.home + quoted(self.stage_name(job))
+        return self.home + quoted(self.stage_name(job), self.quote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,10 @@ class Abandoned:
 
 
 class Staging(ABC):
-    """The results of one source."""
+    """The results of one source. quote: around names; options: what the tables of the bookkeeping are made with."""
+
+    quote = '"'
+    options = ""
 
     def __init__(self, source: TransactionalSource) -> None:
         self._source = source
@@ -127,7 +134,7 @@ class Staging(ABC):
         dead = [found for found in self._stages() if found.job not in live_jobs]
         for found in dead:
             with self._source.transaction():
-                self._source.execute(f"DROP TABLE IF EXISTS {found.home}{quoted(found.table)}")
+                self._source.execute(f"DROP TABLE IF EXISTS {found.home}{quoted(found.table, self.quote)}")
                 self._books(Place((), found.home), found.job).forget_all()
         return len(dead)
 
@@ -164,8 +171,10 @@ class Staging(ABC):
     # Steps -----------------------------------------------------------------------------------------------
 
     def _books(self, place: Place, job: str) -> Bookkeeping:
-        name = place.name
-        return Bookkeeping(self._source, place.home, lambda table: self._exists(place.home, table), name, job)
+        def exists(table: str) -> bool:
+            return self._exists(place.home, table)
+
+        return Bookkeeping(self._source, place.home, exists, place.name, job, self.options)
 
     def _drop_staged(self, place: Place, job: str) -> None:
         self._source.execute(f"DROP TABLE IF EXISTS {place.stage_table(job)}")

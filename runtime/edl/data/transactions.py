@@ -16,6 +16,9 @@ class Transactional:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         raise NotImplementedError
 
+    def _begin(self) -> None:
+        self.execute(self.begin)
+
     def _roll_back(self) -> None:
         """Undo what was not committed; nothing happens when the database has done so itself."""
         raise NotImplementedError
@@ -23,7 +26,7 @@ class Transactional:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         if self._transactions == 0:
-            self.execute(self.begin)
+            self._begin()
         self._transactions += 1
         try:
             yield

@@ -38,6 +38,7 @@ class Dialect:
     text: str  # type of unlimited text
     blob: str  # type of at least CHUNK_BYTES bytes
     columns: str  # query for the columns of a table; its parameters are `Source.home` and the table
+    options: str = ""  # of a new table
 
 
 DIALECTS = {
@@ -51,6 +52,13 @@ DIALECTS = {
         text="TEXT",
         blob="BLOB",
         columns="SELECT name AS column_name FROM pragma_table_info(?2, 'main') WHERE ?1 = '\"main\".'",
+    ),
+    "mysql": Dialect(
+        text="LONGTEXT",
+        blob="LONGBLOB",
+        columns="SELECT column_name AS column_name FROM information_schema.columns WHERE"
+        " table_schema = REPLACE(TRIM(BOTH '`' FROM TRIM(TRAILING '.' FROM ?)), '``', '`') AND table_name = ?",
+        options=" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
     ),
 }
 
@@ -317,7 +325,8 @@ class Registry:
             for table, (columns, key) in _TABLES.items():
                 if not self._exists(table):
                     parts = ", ".join(f"{column} {kind.format(**facts)}" for column, kind in columns.items())
-                    self._run(f"CREATE TABLE {self._source.home}{table} ({parts}, PRIMARY KEY ({key}))")
+                    name, options = self._source.home + table, self._dialect.options
+                    self._run(f"CREATE TABLE {name} ({parts}, PRIMARY KEY ({key})){options}")
 
         self._retried(make)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edl.data import Source, connect
+from tests.mariadb import Server
 
 GIVEN = "a,k\n1,x\n2,y\n"  # the file of a source of files
 
@@ -26,9 +27,12 @@ def sqlite() -> Iterator[Source]:
         yield opened
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "csv"])
+@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A source of each kind, in a file."""
+    """A source of each kind, in a file or a database of its own."""
+    if request.param == "mysql":
+        server: Server = request.getfixturevalue("mariadb")
+        return server.url()
     path = tmp_path / f"source/given.{request.param}"
     path.parent.mkdir()
     if request.param == "csv":

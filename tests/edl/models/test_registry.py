@@ -17,6 +17,7 @@ from edl.models import registry as registry_module
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord
 from edl.models.registry import CHUNK_BYTES, CHUNKS, MODELS, Registry
+from tests.mariadb import Server
 
 RECORD = ModelRecord(
     model="DNNClassifier",
@@ -28,9 +29,12 @@ RECORD = ModelRecord(
 HOSTILE = ("a.b", "it's", 'x"); drop table t; --', "größe.表", "n" * 300, "%", "m@x")
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "csv"])
+@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A source of each kind, in a file."""
+    """A source of each kind, in a file or a database of its own."""
+    if request.param == "mysql":
+        server: Server = request.getfixturevalue("mariadb")
+        return server.url()
     path = tmp_path / f"given.{request.param}"
     if request.param == "csv":
         path.write_text("a\n1\n", encoding="utf-8")
@@ -50,6 +54,8 @@ def tables(source: Source) -> list[str]:
     query = "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
     if source.dialect == "duckdb":
         query = "SELECT table_name AS name FROM duckdb_tables()"
+    elif source.dialect == "mysql":
+        query = "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()"
     found: list[str] = source.stream(query).read_all().column("name").to_pylist()
     return found
 

@@ -1,0 +1,347 @@
+"""MySQL and MariaDB as a data source.
+
+The user's statements, and what belongs to one transaction with them, run on one connection, so that its temporary
+tables and variables are those that a query sees. One that was idle for long is looked after before it is used, and
+replaced when it is gone. As with every source, the next statement ends a result that was not read to its end: the
+server is told to stop it, because otherwise all of it would have to be read.
+
+Pinned rows stay in the database as a table of ours, see `edl.data.mysql_rows`; users without the right to make one
+get them as a file, like those of an embedded database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+from edl.data import mysql_errors as errors
+from edl.data import mysql_queries as queries
+from edl.data import mysql_rows, mysql_types, mysql_writing, pinned
+from edl.data.columns import BATCH_ROWS, rechunked
+from edl.data.mysql_connection import ERRORS, Connection, bound, check_options, code, is_lost, open_connection
+from edl.data.mysql_results import MySQLResults
+from edl.data.mysql_types import Column
+from edl.data.names import quoted
+from edl.data.server_url import ServerURL
+from edl.data.shuffle import shuffled_rows
+from edl.data.source import Pinned
+from edl.data.transactions import Transactional
+from edl.errors import SourceError
+
+FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
+IDLE_SECS = 30.0  # after which a connection is looked after before it is used
+
+_STRICT = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
+_STOPPED = 1317
+
+
+class MySQLSource(Transactional):
+    """`edl.data.source.Source` for MySQL and MariaDB."""
+
+    dialect = "mysql"
+
+    def __init__(self, url: ServerURL) -> None:
+        check_options(url)
+        self.url = str(url)
+        self.database = url.path
+        self.home = quoted(url.path, "`") + "."
+        self._url = url.with_password()
+        self._connection = open_connection(self._url)
+        self._used = time.monotonic()
+        self._running = False
+        self._unread: Any = None
+        self._results = MySQLResults(self)
+        self._pins_tables = ("pin", "file") not in url.options
+
+    @classmethod
+    def connect(cls, url: ServerURL, *, create: bool = False) -> MySQLSource:
+        """create: nothing, a database of a server is made by who may."""
+        return cls(url)
+
+    def live(self) -> Connection:
+        """The connection, with no result under way; another one when it was lost and nothing of it matters."""
+        self._end_result()
+        connection = self._connection
+        if self.in_transaction:
+            return connection
+        if connection.open and time.monotonic() - self._used > IDLE_SECS:
+            with suppress(*ERRORS):
+                connection.ping(reconnect=False)
+        if not connection.open:
+            self._connection = open_connection(self._url)
+        self._used = time.monotonic()
+        return self._connection
+
+    def interrupt(self) -> None:
+        if self._running:
+            self._kill_query()
+
+    def close(self) -> None:
+        if self._unread is not None:
+            self._connection.end()
+        elif self._connection.open:
+            with suppress(*ERRORS):
+                self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # Reading ---------------------------------------------------------------------------------------------
+
+    def schema(self, query: str) -> pa.Schema:
+        return mysql_types.schema(self._columns(query))
+
+    def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        columns = self._columns(query)
+        mysql_types.schema(columns)
+        return self._reader(self._run(query), columns, batch_rows)
+
+    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+        columns = self._columns(query)
+        schema = mysql_types.schema(columns)
+        text = _one(query)
+        if self._pins_tables:
+            made = mysql_rows.Pinning(self, self._url, columns, schema, folder)
+            try:
+                return made.pin(text, query, seed=seed, shuffle=shuffle)
+            except mysql_rows.DeniedError:
+                self._pins_tables = False
+        facts: dict[str, Any] = {"source": self.url, "select": query, "seed": seed, "shuffled": shuffle}
+        reader = self._reader(self._run(text), columns, BATCH_ROWS)
+        if not shuffle:
+            return pinned.pin_rows(folder, reader, **facts)
+        with shuffled_rows(reader, seed, folder) as in_order:
+            return pinned.pin_rows(folder, in_order, **facts)
+
+    def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
+        if pinned_rows.table is None:
+            pinned.remove_rows(pinned_rows, folder)
+        else:
+            self.execute(f"DROP TABLE IF EXISTS {pinned_rows.table.name}")
+
+    def unpin_abandoned(self) -> int:
+        return mysql_rows.drop_abandoned(self)
+
+    # Statements ------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        if parameters:
+            sql = bound(sql, parameters, self.live())
+        result = self._run(sql)
+        if result.description is None:
+            self._unread = None
+            return None
+        columns = mysql_types.shown(mysql_types.columns(result.fields))
+        schema = mysql_types.schema(columns)
+        batches = rechunked(self._batches(result, columns), schema, BATCH_ROWS)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def tables(self) -> list[str]:
+        connection = self.live()
+        with self._errors(""):
+            return queries.tables(connection, self.database)
+
+    def few(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a small answer of ours, as bytes."""
+        connection = self.live()
+        with self._errors(""):
+            return connection.fetch_all(query)
+
+    def count(self, query: str) -> int:
+        """The one number that a query of ours gives."""
+        return int(self.few(query)[0][0])
+
+    def create(self, sql: str) -> None:
+        """Run a `CREATE TABLE … AS`, which sees what a SELECT would, and locks nothing. DeniedError: no right to."""
+        connection = self.live()
+        with self._errors(sql), self._mode(connection, "NO_ENGINE_SUBSTITUTION"):
+            try:
+                connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                self._running = True
+                connection.run(sql)
+            except ERRORS as error:
+                if code(error) in errors.DENIED:
+                    raise mysql_rows.DeniedError(str(error.args[-1])) from None
+                raise
+            finally:
+                self._running = False
+
+    # Results ---------------------------------------------------------------------------------------------
+
+    def check_target(self, target: str) -> None:
+        self._results.check_target(target)
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        return self._results.stage(target, job, task, attempt, batches)
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        return self._results.commit(target, job, tasks)
+
+    def abort(self, target: str, job: str) -> None:
+        self._results.abort(target, job)
+
+    def sweep(self, live_jobs: Collection[str]) -> int:
+        return self._results.sweep(live_jobs)
+
+    def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
+        """Append batches whose columns are `names`. SourceError: a value does not fit into its column."""
+        connection = self.live()
+        with self._errors("") , self._mode(connection, _STRICT):
+            load = mysql_writing.may_load(connection)
+            mysql_writing.write(connection, table, names, batches, load=load)
+
+    def collation(self) -> str:
+        """Of new tables: that of the database, so that texts compare with those of its other tables."""
+        found: str = self.few("SELECT @@collation_database")[0][0].decode()
+        return found if found.startswith("utf8mb4") else "utf8mb4_general_ci"
+
+    # Inside ----------------------------------------------------------------------------------------------
+
+    def _columns(self, query: str) -> list[Column]:
+        """The columns of a query. SourceError: the text is not one query, or names what is not there."""
+        if error := errors.not_a_query(query):
+            raise error
+        text = _one(query)
+        connection = self.live()
+        with self._errors(query):
+            connection.run(queries.prepared(text, connection))
+            connection.run("DEALLOCATE PREPARE sqlflow_edl_query")
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(queries.wrapped(text))
+                return mysql_types.columns(cursor._result.fields)
+        except ERRORS as error:
+            if is_lost(error):
+                raise errors.translated(error, text) from None
+            raise errors.twice(error) or self._not_one(error, text) from None
+
+    def _not_one(self, error: Exception, text: str) -> SourceError:
+        """The error of a text that the server takes by itself and not as a query in parentheses."""
+        return errors.NO_QUERY if code(error) == errors.SYNTAX else errors.translated(error, text)
+
+    def _run(self, sql: str) -> Any:
+        """Run one statement of the database's; the result that its rows come from."""
+        connection = self.live()
+        self._running = True
+        try:
+            with self._errors(sql):
+                connection.query(sql, unbuffered=True)
+        finally:
+            self._running = False
+        self._unread = connection._result
+        return self._unread
+
+    def _reader(self, result: Any, columns: list[Column], batch_rows: int) -> pa.RecordBatchReader:
+        schema = mysql_types.schema(columns)
+        batches = rechunked(self._batches(result, columns), schema, batch_rows)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _batches(self, result: Any, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        more = True
+        while more:
+            if self._unread is not result:
+                raise SourceError("this result ended when another statement ran on its connection")
+            self._running = True
+            try:
+                with self._errors(""):
+                    rows, more = fetched(result, FETCH_ROWS)
+            finally:
+                self._running = False
+            if rows:
+                yield mysql_types.batch(columns, rows)
+        self._used = time.monotonic()
+
+    def _end_result(self) -> None:
+        result, self._unread = self._unread, None
+        if result is None or not result.unbuffered_active:
+            return
+        if not self._connection.open:
+            result.unbuffered_active = False
+            return
+        self._kill_query()
+        try:
+            while fetched(result, FETCH_ROWS)[1]:
+                pass
+        except ERRORS as error:
+            result.unbuffered_active = False
+            if code(error) != _STOPPED:
+                self._connection.end()
+
+    def _kill_query(self) -> None:
+        """Stop what runs on our connection, by way of another one."""
+        with suppress(SourceError, *ERRORS):
+            other = open_connection(self._url)
+            try:
+                other.run(f"KILL QUERY {self._connection.thread_id()}")
+            finally:
+                other.close()
+
+    def _begin(self) -> None:
+        """READ COMMITTED, because otherwise those who write at once lock what is between each other's rows."""
+        connection = self.live()
+        if connection.in_transaction:
+            raise SourceError(
+                "a transaction is open on this connection", hint="end the open transaction with COMMIT or ROLLBACK"
+            )
+        with self._errors(""):
+            connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            connection.run("START TRANSACTION")
+
+    def _roll_back(self) -> None:
+        if not self._connection.open:
+            return
+        with suppress(*ERRORS):
+            self._end_result()
+            self._connection.rollback()
+
+    @contextmanager
+    def _mode(self, connection: Connection, mode: str) -> Iterator[None]:
+        """Another SQL mode for a while; the user's own may be lax."""
+        connection.run("SET @sqlflow_edl_mode = @@sql_mode")
+        connection.run(f"SET sql_mode = '{mode}'")
+        try:
+            yield
+        finally:
+            if connection.open:
+                with suppress(*ERRORS):
+                    connection.run("SET sql_mode = @sqlflow_edl_mode")
+
+    @contextmanager
+    def _errors(self, sql: str) -> Iterator[None]:
+        """Turn MySQL's errors into ours."""
+        try:
+            yield
+        except ERRORS as error:
+            if is_lost(error):
+                self._connection.end()
+            lost = not self._connection.open
+            asked = None if lost else self._asked
+            raise errors.translated(error, sql, asked, in_transaction=self.in_transaction) from None
+
+    def _asked(self) -> Connection:
+        return self._connection
+
+
+def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
+    """The next rows of a result, at most so many, and whether there may be more."""
+    found = []
+    fetch = result._read_rowdata_packet_unbuffered
+    for _ in range(rows):
+        row = fetch()
+        if row is None:
+            return found, False
+        found.append(row)
+    return found, True
+
+
+def _one(query: str) -> str:
+    """The query as it may stand in parentheses."""
+    return query.rstrip().rstrip(";")

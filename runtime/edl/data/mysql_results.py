@@ -1,0 +1,151 @@
+"""Result tables of MySQL: see `edl.data.staging`.
+
+The mark, and the job, stand in a table's comment, which a rename keeps. A staged row has a number in an invisible key
+column, its task's and its own in that task, so that InnoDB keeps the rows in order and `SELECT *` does not show it.
+
+Statements that define tables commit by themselves in MySQL, so a commit can stop between its steps. RENAME TABLE is
+one step: it puts the staging table in the place of the target, and the target aside, where it is looked at once more
+before it is dropped. A commit that is repeated finds by the job in the mark that this was done.
+
+A target is a name of one or two parts: table, or database.table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from edl.data import mysql_queries as queries
+from edl.data import mysql_writing
+from edl.data.columns import Watched
+from edl.data.mysql_connection import literal
+from edl.data.names import free_name, quoted, split_name
+from edl.data.staging import (
+    MARK,
+    STAGE,
+    Abandoned,
+    Place,
+    Staging,
+    columns_differ,
+    refuse_foreign,
+    refuse_view,
+)
+from edl.errors import SourceError
+
+if TYPE_CHECKING:
+    from edl.data.mysql import MySQLSource
+
+TASK_ROWS = 1 << 40  # more than a task has
+
+_ASIDE = "sqlflow_edl_old_"
+_JOB = f"{MARK}, job "
+
+
+class MySQLResults(Staging):
+    """The results of one connection."""
+
+    quote = "`"
+    options = " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
+    _source: MySQLSource
+
+    def _place(self, target: str) -> Place:
+        parts = split_name(target)
+        if len(parts) > 2:
+            raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
+        database, table = (self._source.database, *parts) if len(parts) == 1 else parts
+        for part in (database, table):
+            if len(part) > 64 or part != part.rstrip():
+                raise SourceError(
+                    f"{part} cannot be a name in MySQL", hint="write one of at most 64 characters"
+                )
+        return Place((database, table), quoted(database, "`") + ".", "`")
+
+    def _check(self, place: Place, target: str) -> None:
+        found = queries.table(self._source.live(), *place.parts)
+        if found is None:
+            return
+        if found[0] == "VIEW":
+            raise refuse_view(target)
+        if found[0] != "BASE TABLE" or not found[1].startswith(MARK):
+            raise refuse_foreign(target)
+
+    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+        database = place.parts[0]
+        if database != self._source.database:
+            self._source.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database, '`')}")
+        key = f"{_key(schema.names)} BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY"
+        columns = [f"{quoted(field.name, '`')} {mysql_writing.declared(field)}" for field in schema]
+        mark = literal(f"{_JOB}{job}", self._source.live())
+        self._source.execute(
+            f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ({', '.join([key, *columns])})"
+            f" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = {self._source.collation()} COMMENT = {mark}"
+        )
+
+    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+        connection = self._source.live()
+        there = queries.columns_in_order(connection, place.parts[0], place.stage_name(job))
+        if there != schema.names:
+            raise columns_differ(task, schema.names, there)
+        stage, key = place.stage_table(job), _key(schema.names)
+        start, end = task * TASK_ROWS + 1, (task + 1) * TASK_ROWS + 1
+        where = f"FROM {stage} WHERE {key} >= {start} AND {key} < {end}"
+        self._source.execute(f"DELETE {where}")
+        names = [_key(schema.names, quote=False), *schema.names]
+        self._source.append(stage, names, _numbered(batches, start))
+        return self._source.count(f"SELECT COUNT(*) {where}")
+
+    def _swap(self, place: Place, job: str, tasks: int) -> int:
+        connection = self._source.live()
+        count = f"SELECT COUNT(*) FROM {place.name}"
+        found = queries.table(connection, *place.parts)
+        staged = queries.table(connection, place.parts[0], place.stage_name(job))
+        if staged is None and found is not None and found[1] == f"{_JOB}{job}":
+            return self._source.count(count)  # this commit was begun before, and stopped after its rename
+        self._check(place, ".".join(place.parts))
+        stage = place.stage_table(job)
+        key = _key(queries.columns_in_order(connection, place.parts[0], place.stage_name(job)))
+        self._source.execute(f"DELETE FROM {stage} WHERE {key} > {tasks * TASK_ROWS}")
+        rows = self._source.count(f"SELECT COUNT(*) FROM {stage}")
+        if rows == self._books(place, job).complete(tasks):
+            self._rename(place, job, stage, replaces=found is not None)
+        return rows
+
+    def _rename(self, place: Place, job: str, stage: str, *, replaces: bool) -> None:
+        if not replaces:
+            self._source.execute(f"RENAME TABLE {stage} TO {place.name}")
+            return
+        aside = Place((place.parts[0], _ASIDE + place.stage_name(job).removeprefix(STAGE)), place.home, "`")
+        self._source.execute(f"RENAME TABLE {place.name} TO {aside.name}, {stage} TO {place.name}")
+        try:
+            self._check(aside, ".".join(place.parts))  # somebody may have put a table there just before
+        except SourceError:
+            self._source.execute(f"RENAME TABLE {place.name} TO {stage}, {aside.name} TO {place.name}")
+            raise
+        self._source.execute(f"DROP TABLE {aside.name}")
+
+    def _stages(self) -> list[Abandoned]:
+        return [
+            Abandoned(quoted(database, "`") + ".", name, comment.removeprefix(_JOB))
+            for database, name, comment, _ in queries.tables_of_ours(self._source.live(), STAGE)
+        ]
+
+    def _exists(self, home: str, table: str) -> bool:
+        database = home[1:-2].replace("``", "`")
+        return queries.table(self._source.live(), database, table) is not None
+
+
+def _key(names: Iterable[str], *, quote: bool = True) -> str:
+    """What the number of a row is called."""
+    name = free_name("sqlflow_edl_row", names)
+    return quoted(name, "`") if quote else name
+
+
+def _numbered(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
+    """The batches with the numbers of their rows as the first column."""
+    numbers = itertools.count(start)
+    for batch in batches:
+        first = pa.array(itertools.islice(numbers, batch.num_rows), pa.int64())
+        yield pa.RecordBatch.from_arrays([first, *batch.columns], names=["", *batch.schema.names])

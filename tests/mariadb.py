@@ -1,0 +1,118 @@
+"""A MariaDB server of the tests' own: its data in a folder, on a port of this machine, ended by its process."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pymysql
+
+from edl.data.server_url import SECRETS
+
+PASSWORD = "Geheim-%47"  # of the user who may do everything; looked for in all that is written
+START_SECS = 30.0
+MISSING = "MariaDB is not installed: apt-get install mariadb-server"
+
+
+def is_installed() -> bool:
+    return all(map(shutil.which, ("mariadbd", "mariadb-install-db")))
+
+
+@dataclass
+class Server:
+    """A server that runs. Every caller of `url` gets a database of its own."""
+
+    port: int
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def url(self, database: str | None = None, *, user: str = "owner", password: str = PASSWORD) -> str:
+        name = database or self.database()
+        return f"mysql://{user}:{password.replace('%', '%25')}@127.0.0.1:{self.port}/{name}"
+
+    def database(self) -> str:
+        name = f"d{next(self.numbers)}"
+        self.run(f"CREATE DATABASE {name}")
+        return name
+
+    def run(self, *statements: str) -> list[tuple[object, ...]]:
+        """Run statements as the user who may do everything; the rows of the last."""
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def connect(self, **arguments: object) -> pymysql.Connection:  # type: ignore[type-arg]
+        return pymysql.connect(
+            host="127.0.0.1", port=self.port, user="owner", password=PASSWORD, autocommit=True, **arguments
+        )
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Server]:
+    """A server with its data in `folder`, which it alone uses; it is gone at the end."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    init = folder / "init.sql"
+    init.write_text(
+        f"CREATE USER owner@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
+        "GRANT ALL ON *.* TO owner@'127.0.0.1' WITH GRANT OPTION;\n",
+        encoding="utf-8",
+    )
+    data = folder / "data"
+    common = ["--no-defaults", f"--user={user}", f"--datadir={data}", "--innodb-log-file-size=16M"]
+    with (folder / "server.log").open("wb") as log:
+        subprocess.run(
+            ["mariadb-install-db", *common, "--auth-root-authentication-method=normal", "--skip-test-db",
+             "--innodb-flush-method=nosync", "--innodb-doublewrite=0"],
+            stdout=log, stderr=log, check=True,
+        )  # fmt: skip
+        port = _free_port()
+        server = subprocess.Popen(
+            [
+                "mariadbd", *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 's'}",
+                f"--init-file={init}", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=128M",
+                f"--pid-file={folder / 'pid'}", "--skip-name-resolve", "--performance-schema=0",
+                # nothing here has to outlive the machine
+                "--debug-no-sync", "--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-file-per-table=0",
+            ],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            found = Server(port)
+            _wait(found, server)
+            yield found
+        finally:
+            server.kill()
+            server.wait()
+            shutil.rmtree(data, ignore_errors=True)
+
+
+def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECS
+    while True:
+        try:
+            server.run("SELECT 1")
+            return
+        except pymysql.err.Error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def forget_passwords() -> None:
+    """What URLs with passwords left in the environment of the processes that we start."""
+    os.environ.pop(SECRETS, None)
