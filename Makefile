@@ -7,7 +7,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 2
 DEMO := duckdb:///demo/demo.duckdb
 
-.PHONY: help demo test lint soak bench format stubs clean
+.PHONY: help demo test mariadb lint soak bench format stubs clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -16,8 +16,13 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	$(BIN)/sqlflow samples --source $(DEMO)
 	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source $(DEMO)
 
-test: $(VENV)/ready-test lint  ## set up what the tests need, and run them
+test: $(VENV)/ready-test lint mariadb  ## set up what the tests need, and run them
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
+
+mariadb:
+	@command -v mariadb-install-db > /dev/null || \
+	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq mariadb-server-core > /dev/null; } || \
+	echo "MariaDB is not installed, and only root can do that: the tests of mysql:// are skipped"
 
 lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff check .

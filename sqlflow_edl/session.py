@@ -88,6 +88,7 @@ class Session:
         self._leaving = False
         jobs.sweep()
         self._tell(detached.take_home(self.source, self.registry))
+        self.source.unpin_abandoned()
 
     def close(self) -> None:
         self._submitter.close()
@@ -386,6 +387,8 @@ class Session:
         finally:
             if not (self._leaving and state == "done"):
                 job.end(state, message)
+                with contextlib.suppress(SQLFlowError):  # the next session does it
+                    self.source.unpin_abandoned()
 
     def _tell(self, notes: Iterable[str]) -> None:
         for note in notes:

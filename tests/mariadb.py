@@ -18,7 +18,7 @@ import pymysql
 
 from edl.data.server_url import SECRETS
 
-PASSWORD = "Geheim-%47"  # of the user who may do everything; looked for in all that is written
+PASSWORD = "Geheim-%47"  # noqa: S105 (of the user who may do everything; looked for in all that is written)
 START_SECS = 30.0
 MISSING = "MariaDB is not installed: apt-get install mariadb-server"
 
@@ -81,7 +81,8 @@ def running(folder: Path) -> Iterator[Server]:
                 f"--init-file={init}", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=128M",
                 f"--pid-file={folder / 'pid'}", "--skip-name-resolve", "--performance-schema=0",
                 # nothing here has to outlive the machine
-                "--debug-no-sync", "--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-file-per-table=0",
+                "--debug-no-sync", "--innodb-flush-method=nosync", "--innodb-doublewrite=0",
+                "--innodb-file-per-table=0",
             ],
             stdout=log, stderr=log,
         )  # fmt: skip

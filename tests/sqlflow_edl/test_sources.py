@@ -14,13 +14,14 @@ from edl.errors import SourceError
 from edl.models.archive import read_archive
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session import Session
+from tests.mariadb import Server
 
 TRAIN = """
 SELECT x0, x1, x2, x3, kind FROM iris WHERE id % 3 > 0
 TO TRAIN DNNClassifier WITH model.framework = torch, model.hidden_units = [8], train.epoch = 5, seed = 3
 LABEL kind INTO flowers.small;
 """
-URLS = ("duckdb", "sqlite", "csv")
+URLS = ("duckdb", "sqlite", "csv", "mysql")
 
 
 def write_iris(path: Path) -> None:
@@ -33,17 +34,16 @@ def write_iris(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Session]]:
+def sessions(tmp_path_factory: pytest.TempPathFactory, mariadb: Server) -> Iterator[dict[str, Session]]:
     """The same table in each source, and the same statement run on it."""
     folder = tmp_path_factory.mktemp("sources")
     write_iris(folder / "iris.csv")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        opened = {
-            scheme: sqlflow_edl.connect(f"{scheme}:{folder}/iris.{scheme}", create=True) for scheme in URLS
-        }
+        urls = {scheme: f"{scheme}:{folder}/iris.{scheme}" for scheme in URLS} | {"mysql": mariadb.url()}
+        opened = {scheme: sqlflow_edl.connect(url, create=True) for scheme, url in urls.items()}
         rows = opened["csv"].source.stream("SELECT * FROM iris").read_all()
-        for scheme in ("duckdb", "sqlite"):
+        for scheme in ("duckdb", "sqlite", "mysql"):
             opened[scheme].source.stage("iris", "given", 0, 0, rows.to_reader())
             opened[scheme].source.commit("iris", "given", 1)
         for session in opened.values():
@@ -80,9 +80,9 @@ def test_a_model_predicts_into_a_table_and_is_measured(sessions: dict[str, Sessi
 
 @pytest.mark.parametrize("scheme", URLS)
 def test_statements_of_the_database_pass_through(
-    scheme: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scheme: str, tmp_path: Path, mariadb: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = f"{scheme}:{tmp_path}/iris.{scheme}"
+    url = mariadb.url() if scheme == "mysql" else f"{scheme}:{tmp_path}/iris.{scheme}"
     write_iris(tmp_path / "iris.csv")
     program = (
         "CREATE TABLE t (a INTEGER, b VARCHAR(9)); INSERT INTO t VALUES (1, 'x;'), (2, NULL); UPDATE t SET a = a + 1;"

@@ -17,6 +17,6 @@ def open_reader(pinned: Pinned, folder: Path) -> Reader:
     from edl.data import ranges
 
     if pinned.table is not None:
-        reader: Reader = import_module(ROWS[pinned.source.partition(":")[0]]).open_rows(pinned)
+        reader: Reader = import_module(ROWS[pinned.source.partition(":")[0]]).open_rows(pinned, pinned.table)
         return reader
     return (ranges.open_files if pinned.file == ranges.FILE else pinned_rows.open_reader)(pinned, folder)

@@ -194,7 +194,7 @@ class MySQLSource(Transactional):
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
         """Append batches whose columns are `names`. SourceError: a value does not fit into its column."""
         connection = self.live()
-        with self._errors("") , self._mode(connection, _STRICT):
+        with self._errors(""), self._mode(connection, _STRICT):
             load = mysql_writing.may_load(connection)
             mysql_writing.write(connection, table, names, batches, load=load)
 
@@ -218,14 +218,8 @@ class MySQLSource(Transactional):
             with connection.cursor() as cursor:
                 cursor.execute(queries.wrapped(text))
                 return mysql_types.columns(cursor._result.fields)
-        except ERRORS as error:
-            if is_lost(error):
-                raise errors.translated(error, text) from None
-            raise errors.twice(error) or self._not_one(error, text) from None
-
-    def _not_one(self, error: Exception, text: str) -> SourceError:
-        """The error of a text that the server takes by itself and not as a query in parentheses."""
-        return errors.NO_QUERY if code(error) == errors.SYNTAX else errors.translated(error, text)
+        except ERRORS as wrong:
+            raise errors.not_in_parentheses(wrong, text) from None
 
     def _run(self, sql: str) -> Any:
         """Run one statement of the database's; the result that its rows come from."""
@@ -289,7 +283,8 @@ class MySQLSource(Transactional):
         connection = self.live()
         if connection.in_transaction:
             raise SourceError(
-                "a transaction is open on this connection", hint="end the open transaction with COMMIT or ROLLBACK"
+                "a transaction is open on this connection",
+                hint="end the open transaction with COMMIT or ROLLBACK",
             )
         with self._errors(""):
             connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -332,7 +327,7 @@ class MySQLSource(Transactional):
 
 def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
     """The next rows of a result, at most so many, and whether there may be more."""
-    found = []
+    found: list[tuple[bytes | None, ...]] = []
     fetch = result._read_rowdata_packet_unbuffered
     for _ in range(rows):
         row = fetch()

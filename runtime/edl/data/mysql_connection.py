@@ -31,12 +31,14 @@ except ModuleNotFoundError:
 OPTIONS = ("connect_timeout", "pin", "socket", "ssl", "ssl_ca", "ssl_cert")
 
 # the connection is gone, or the server is: 1053 ends, 1927 was killed
-LOST = frozenset({0, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2014, 2055})
+LOST = frozenset(
+    {0, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2014, 2055}
+)
 ERRORS = (pymysql.err.Error, pymysql.err.Warning)
 
 SESSION = (
     "SET time_zone = '+00:00', net_write_timeout = 3600, net_read_timeout = 600,"
-    " group_concat_max_len = 1048576, auto_increment_increment = 1, auto_increment_offset = 1"
+    " lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, auto_increment_increment = 1, auto_increment_offset = 1"
 )
 _VERSIONS = {"MySQL": (8, 0, 23), "MariaDB": (10, 3, 0)}  # that have invisible columns and window functions
 _PLACES = re.compile(
@@ -91,6 +93,7 @@ class Connection(_PyMySQL):
 
     def __init__(self, **arguments: Any) -> None:
         self._sending: Iterable[bytes] | None = None
+        self._result: Any = None
         super().__init__(
             charset="utf8mb4",
             use_unicode=False,  # values stay bytes
@@ -117,12 +120,13 @@ class Connection(_PyMySQL):
         return int(self.query(sql))
 
     def load(self, sql: str, data: Iterable[bytes]) -> int:
-        """Run a LOAD DATA LOCAL whose file is `data`."""
+        """Run a LOAD DATA LOCAL whose file is `data`; how many warnings there are."""
         self._sending = data
         try:
-            return self.run(sql)
+            self.run(sql)
         finally:
             self._sending = None
+        return int(self._result.warning_count)
 
     def end(self) -> None:
         """Leave at once: the rest of a result is not read."""
@@ -198,10 +202,7 @@ def bound(sql: str, parameters: Sequence[object], connection: Connection) -> str
     if not parameters:
         return sql
     values = iter(parameters)
-    parts = []
-    for match in _PLACES.finditer(sql):
-        parts.append(literal(next(values), connection) if match[0] == "?" else match[0])
-    return "".join(parts)
+    return _PLACES.sub(lambda match: literal(next(values), connection) if match[0] == "?" else match[0], sql)
 
 
 def _arguments(url: ServerURL) -> Mapping[str, Any]:

@@ -40,7 +40,11 @@ class Fetching(Protocol):
 
 def connect(url: ServerURL, driver: str | None = None) -> Fetching:
     """driver: "pymysql" or "mysqlclient"; None is the fastest that is there. LostError: the server is away."""
-    if driver != "pymysql" and _mysql is not None and not any(key.startswith("ssl") for key, _ in url.options):
+    if (
+        driver != "pymysql"
+        and _mysql is not None
+        and not any(key.startswith("ssl") for key, _ in url.options)
+    ):
         return _MySQLClient(url)
     return _PyMySQL(url)
 

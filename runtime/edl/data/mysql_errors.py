@@ -14,10 +14,12 @@ from edl.data.mysql_connection import Connection, code, is_lost
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 
-DENIED = frozenset({1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151})  # rights, and servers that only read
+DENIED = frozenset(
+    {1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151}
+)  # rights, and servers that only read
 NO_QUERY = SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
 
-_CONFLICTS = frozenset({1020, 1050, 1062, 1205, 1213, 1412, 1684})
+_CONFLICTS = frozenset({1020, 1050, 1062, 1213, 1412, 1684})
 SYNTAX, _EMPTY, _TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION, _TWICE = 1064, 1065, 1146, 1054, 1052, 1305, 1060
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|--(?=\s)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z))
@@ -27,6 +29,14 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+_STATEMENTS = frozenset(
+    re.findall(
+        r"\w+",
+        "ALTER ANALYZE BEGIN CALL COMMIT CREATE DEALLOCATE DELETE DESC DESCRIBE DO DROP EXECUTE EXPLAIN FLUSH GRANT"
+        " HANDLER INSERT KILL LOAD LOCK OPTIMIZE PREPARE RENAME REPLACE REVOKE ROLLBACK SAVEPOINT SET SHOW START"
+        " TRUNCATE UNLOCK UPDATE USE XA",
+    )
+)
 _NEAR = re.compile(r"near '(.*)' at line (\d+)", re.DOTALL)
 _HINTS = {
     1044: "ask for the right on this database, or write into another one",
@@ -56,7 +66,11 @@ def not_a_query(sql: str) -> SourceError | None:
 
 
 def translated(
-    error: Exception, sql: str, connection: Callable[[], Connection] | None = None, *, in_transaction: bool = False
+    error: Exception,
+    sql: str,
+    connection: Callable[[], Connection] | None = None,
+    *,
+    in_transaction: bool = False,
 ) -> SourceError:
     """The error of running `sql`, with a span in it where MySQL names a word. connection: to ask for near names."""
     message = str(error.args[-1] if error.args else error).rstrip(".!") or type(error).__name__
@@ -74,10 +88,12 @@ def translated(
     return kind(message, hint=_HINTS.get(number))
 
 
-def twice(error: Exception) -> SourceError | None:
-    """The error of a query with two columns of one name, where it is that one."""
+def not_in_parentheses(error: Exception, sql: str) -> SourceError:
+    """The error of a text that the server takes by itself, and not as a query in parentheses."""
+    if code(error) == SYNTAX:
+        return NO_QUERY
     if code(error) != _TWICE:
-        return None
+        return translated(error, sql)
     name = str(error.args[-1]).partition("'")[2].rpartition("'")[0]
     return SourceError(
         f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
@@ -87,13 +103,6 @@ def twice(error: Exception) -> SourceError | None:
 def _kind_of(sql: str, word: str) -> SourceError | None:
     """A first word that nobody knows is a matter of syntax, which the server tells better."""
     return NO_QUERY if re.fullmatch(r"[A-Za-z]+", word) and word.upper() in _STATEMENTS else None
-
-
-_STATEMENTS = frozenset(
-    "ALTER ANALYZE BEGIN CALL COMMIT CREATE DEALLOCATE DELETE DESC DESCRIBE DO DROP EXECUTE EXPLAIN FLUSH GRANT HANDLER"
-    " INSERT KILL LOAD LOCK OPTIMIZE PREPARE RENAME REPLACE REVOKE ROLLBACK SAVEPOINT SET SHOW START TRUNCATE UNLOCK"
-    " UPDATE USE XA".split()
-)
 
 
 def _syntax(message: str, sql: str) -> SourceError:
@@ -106,14 +115,14 @@ def _syntax(message: str, sql: str) -> SourceError:
     if at < 0 and match:  # the server cuts what is long
         at = sql.find(near[:60])
     if at < 0:
-        return SourceError(text, span=Span(max(0, len(sql.rstrip()) - 1), len(sql.rstrip())) if sql.strip() else None)
+        return SourceError(
+            text, span=Span(max(0, len(sql.rstrip()) - 1), len(sql.rstrip())) if sql.strip() else None
+        )
     token = _TOKEN.match(sql, at)
     return SourceError(text, span=Span(at, token.end() if token else at + 1))
 
 
-def _named(
-    number: int, message: str, sql: str, connection: Callable[[], Connection] | None
-) -> SourceError:
+def _named(number: int, message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
     match = re.search(r"FUNCTION (\S+)", message) if number == _FUNCTION else re.search(r"'([^']*)'", message)
     name = match[1] if match else ""
     last = name.rpartition(".")[2]

@@ -8,7 +8,6 @@ from edl.data.mysql_connection import Connection, literal
 from edl.data.names import shown
 
 OURS = "sqlflow_edl_"
-SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
 # What cannot be a name without quotes.
 RESERVED = frozenset(
@@ -53,33 +52,24 @@ def table(connection: Connection, database: str, name: str) -> tuple[str, str] |
     return (found[0][0].decode(), found[0][1].decode()) if found else None
 
 
-def tables_of_ours(connection: Connection, prefix: str) -> list[tuple[str, str, str, float]]:
-    """Database, name, comment and age in days of the tables whose names begin so."""
+def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str, float]]:
+    """Name, comment and age in days of the tables whose names begin so."""
     pattern = prefix.replace("_", r"\_") + "%"
     found = connection.fetch_all(
-        "SELECT table_schema, table_name, table_comment,"
-        " COALESCE(TIMESTAMPDIFF(SECOND, create_time, NOW()), 0) / 86400.0"
-        " FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name LIKE"
-        f" {literal(pattern, connection)} ORDER BY table_schema, table_name"
+        "SELECT table_name, table_comment, COALESCE(TIMESTAMPDIFF(SECOND, create_time, NOW()), 0) / 86400.0"
+        f" FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
+        f" AND table_type = 'BASE TABLE' AND table_name LIKE {literal(pattern, connection)} ORDER BY table_name"
     )
-    return [(base.decode(), name.decode(), text.decode(), float(age)) for base, name, text, age in found]
+    return [(name.decode(), text.decode(), float(age)) for name, text, age in found]
 
 
 def tables(connection: Connection, database: str) -> list[str]:
-    """The names of tables and views as a query has to write them."""
-    system = ", ".join(f"'{name}'" for name in SYSTEM)
+    """The names of tables and views of a database as a query has to write them."""
     found = connection.fetch_all(
-        "SELECT table_schema, table_name FROM information_schema.tables"
-        f" WHERE table_schema NOT IN ({system}) AND table_name NOT LIKE 'sqlflow\\_edl\\_%'"
-        f" ORDER BY table_schema <> {literal(database, connection)}, table_schema, table_name"
+        f"SELECT table_name FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
+        " AND table_name NOT LIKE 'sqlflow\\_edl\\_%' ORDER BY table_name"
     )
-    names = [(base.decode(), name.decode()) for base, name in found]
-    return [shown((name,) if base == database else (base, name), RESERVED, "`") for base, name in names]
-
-
-def databases(connection: Connection) -> list[str]:
-    found = connection.fetch_all("SELECT schema_name FROM information_schema.schemata")
-    return [name.decode() for (name,) in found]
+    return [shown((name.decode(),), RESERVED, "`") for (name,) in found]
 
 
 def columns_of(connection: Connection, names: set[str]) -> list[str]:

@@ -127,10 +127,8 @@ class MySQLResults(Staging):
         self._source.execute(f"DROP TABLE {aside.name}")
 
     def _stages(self) -> list[Abandoned]:
-        return [
-            Abandoned(quoted(database, "`") + ".", name, comment.removeprefix(_JOB))
-            for database, name, comment, _ in queries.tables_of_ours(self._source.live(), STAGE)
-        ]
+        found = queries.tables_of_ours(self._source.live(), self._source.database, STAGE)
+        return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment, _ in found]
 
     def _exists(self, home: str, table: str) -> bool:
         database = home[1:-2].replace("``", "`")

@@ -25,8 +25,8 @@ from edl.data import mysql_drivers, mysql_types
 from edl.data import mysql_queries as queries
 from edl.data.columns import fields
 from edl.data.jobs import state_id
-from edl.data.mysql_connection import ERRORS, code, is_lost, literal
-from edl.data.mysql_errors import DENIED, translated
+from edl.data.mysql_connection import ERRORS, is_lost, literal
+from edl.data.mysql_errors import translated
 from edl.data.mysql_types import Column
 from edl.data.names import dotted, free_name, quoted
 from edl.data.server_url import ServerURL, parse_server
@@ -126,15 +126,14 @@ class TableReader:
             self._idle.append(connection)
 
 
-def open_rows(pinned: Pinned) -> TableReader:
-    """A reader of rows that are pinned in their source. SourceError: they are gone."""
-    assert pinned.table is not None
+def open_rows(pinned: Pinned, table: PinnedTable) -> TableReader:
+    """A reader of rows that are pinned in a table of their source. SourceError: they are gone."""
     url = parse_server(pinned.source).with_password()
     with mysql_drivers.describing(url) as connection:
         try:
             with connection.cursor() as cursor:
                 names = ", ".join(quoted(field.name, "`") for field in pinned.schema)
-                cursor.execute(f"SELECT {names} FROM {pinned.table.name} LIMIT 0")
+                cursor.execute(f"SELECT {names} FROM {table.name} LIMIT 0")
                 found = mysql_types.columns(cursor._result.fields)
         except ERRORS as error:
             if is_lost(error):
@@ -147,7 +146,7 @@ def open_rows(pinned: Pinned) -> TableReader:
     columns = [
         replace(column, kind=_arrow(field.type)) for column, field in zip(found, pinned.schema, strict=True)
     ]
-    return TableReader(url, pinned.table, columns, pinned.rows)
+    return TableReader(url, table, columns, pinned.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +210,12 @@ class Pinning:
             f"CREATE TABLE {places} ({_PLACES} BIGINT NOT NULL PRIMARY KEY, {_key(snapshot)} BIGINT NOT NULL)"
             f" ENGINE = InnoDB COMMENT = {self._comment()}"
         )
-        with shuffled_keys(batches, seed, self.folder, snapshot.key) as keys:
-            with self.source.transaction():
-                self.source.append(places, [_PLACES, snapshot.key], _placed(keys))
+        with shuffled_keys(batches, seed, self.folder, snapshot.key) as keys, self.source.transaction():
+            self.source.append(places, [_PLACES, snapshot.key], _placed(keys))
         names = ", ".join(f"s.{quoted(name, '`')}" for name in self.schema.names)
         self.source.create(
-            self._create(ordered) + f" AS SELECT STRAIGHT_JOIN p.{_PLACES} AS {_key(ordered)}, {names} FROM {places} p"
+            self._create(ordered)
+            + f" AS SELECT STRAIGHT_JOIN p.{_PLACES} AS {_key(ordered)}, {names} FROM {places} p"
             f" JOIN {snapshot.name} s ON s.{_key(snapshot)} = p.{_key(snapshot)} ORDER BY p.{_PLACES}"
         )
         self.source.execute(f"DROP TABLE {places}")
@@ -234,7 +233,8 @@ class Pinning:
 
     def _create(self, table: PinnedTable, options: str = "") -> str:
         key = f"{_key(table)} BIGINT NOT NULL {options} PRIMARY KEY"
-        return f"CREATE TABLE {table.name} ({key}) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COMMENT = {self._comment()}"
+        options = f"ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COMMENT = {self._comment()}"
+        return f"CREATE TABLE {table.name} ({key}) {options}"
 
     def _comment(self) -> str:
         return literal(f"{_MARK}{state_id()}, {self.folder.absolute()}", self.source.live())
@@ -244,14 +244,14 @@ def drop_abandoned(source: MySQLSource) -> int:
     """Drop the tables whose folders are gone, and what nobody knows any more; how many."""
     dropped = 0
     ours = f"{_MARK}{state_id()}, "
-    for database, name, comment, age in queries.tables_of_ours(source.live(), PREFIX):
+    for name, comment, age in queries.tables_of_ours(source.live(), source.database, PREFIX):
         if not comment.startswith(_MARK):
             continue
         mine = comment.startswith(ours)
         gone = not Path(comment.removeprefix(ours)).exists() if mine else age > KEPT_DAYS
         if gone:
             with suppress(SourceError):  # another user's, perhaps
-                source.execute(f"DROP TABLE IF EXISTS {dotted((database, name), '`')}")
+                source.execute(f"DROP TABLE IF EXISTS {source.home}{quoted(name, '`')}")
                 dropped += 1
     return dropped
 
@@ -259,7 +259,9 @@ def drop_abandoned(source: MySQLSource) -> int:
 class _Patience:
     """How long to wait for a server that is away."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._now, self._sleep = now, sleep
         self._since: float | None = None
         self._pause = 0.0

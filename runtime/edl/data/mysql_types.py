@@ -30,10 +30,20 @@ _DIGITS = 38  # that a decimal has at most
 _DECIMALS = (0, 246)
 _TINY, _FLOAT, _DOUBLE, _NULL, _YEAR, _BIT, _JSON, _FIXED = 1, 4, 5, 6, 13, 16, 245, 254
 _WHOLE = {1: 8, 2: 16, 3: 32, 9: 32, 8: 64}
-_TIMES = {10: "date", 14: "date", 11: "time", 19: "time", 12: "timestamp", 18: "timestamp", 7: "instant", 17: "instant"}
+_TIMES = {
+    10: "date",
+    14: "date",
+    11: "time",
+    19: "time",
+    12: "timestamp",
+    18: "timestamp",
+    7: "instant",
+    17: "instant",
+}
 _TEXTS = (15, 247, 248, 249, 250, 251, 252, 253, 254)
 _NAMES = {255: "GEOMETRY", 242: "VECTOR"}
 
+_PLAIN = {_FLOAT: pa.float32(), _DOUBLE: pa.float64(), _YEAR: pa.int16()}
 _ARROW = {
     "date": pa.date32(),
     "time": pa.time64("us"),
@@ -87,7 +97,8 @@ def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa
 
 
 def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
-    kind = column.kind
+    """The values of one column. SourceError: one that its type cannot hold."""
+    kind: Any = column.kind
     try:
         if pa.types.is_binary(kind):
             return pa.array(values, kind)
@@ -101,28 +112,23 @@ def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
 
 def _kind(field: Any) -> pa.DataType | None:
     code, unsigned = field.type_code, bool(field.flags & _UNSIGNED)
-    if code == _TINY and field.length == 1 and not unsigned:
-        return pa.bool_()
     if code in _WHOLE:
-        return _integer(_WHOLE[code], unsigned)
+        boolean = code == _TINY and field.length == 1 and not unsigned
+        return pa.bool_() if boolean else _integer(_WHOLE[code], unsigned)
     if code in _DECIMALS:
         precision = field.length - (field.scale > 0) - (not unsigned)
         return pa.decimal128(max(1, min(precision, _DIGITS)), min(field.scale, _DIGITS))
-    if code in (_FLOAT, _DOUBLE):
-        return pa.float32() if code == _FLOAT else pa.float64()
+    if code in _PLAIN:
+        return _PLAIN[code]
     if code == _BIT:
         return pa.bool_() if field.length == 1 else pa.uint64()
-    if code == _YEAR:
-        return pa.int16()
     if code == _NULL or (code == _FIXED and field.length == 0 and field.charsetnr == BINARY):
         return pa.null()  # a NULL of a subquery is BINARY(0)
     if code in _TIMES:
         return _ARROW[_TIMES[code]]
-    if code == _JSON:
+    if code == _JSON or (code in _TEXTS and field.charsetnr != BINARY):
         return pa.string()
-    if code in _TEXTS:
-        return pa.binary() if field.charsetnr == BINARY else pa.string()
-    return None
+    return pa.binary() if code in _TEXTS else None
 
 
 def _integer(bits: int, unsigned: bool) -> pa.DataType:

@@ -67,7 +67,7 @@ def declared(field: pa.Field) -> str:
 
 def may_load(connection: Connection) -> bool:
     """Whether the server takes LOAD DATA LOCAL."""
-    return connection.fetch_all("SELECT @@GLOBAL.local_infile")[0][0] == b"1"
+    return bool(connection.fetch_all("SELECT @@GLOBAL.local_infile")[0][0] == b"1")
 
 
 def write(
@@ -84,8 +84,7 @@ def write(
 def _load(connection: Connection, table: str, columns: str, batch: pa.RecordBatch) -> None:
     texts = [pc.fill_null(_escaped(column, _LOAD_ESCAPES), b"\\N") for column in batch.columns]
     lines = pc.binary_join_element_wise(*texts[:-1], _joined(texts[-1], b"", b"\n"), pa.scalar(b"\t", _BYTES))
-    connection.load(_LOAD.format(table=table, columns=columns), [_content(lines)])
-    if connection._result.warning_count:
+    if connection.load(_LOAD.format(table=table, columns=columns), [_content(lines)]):
         ((_, _, message), *_) = connection.fetch_all("SHOW WARNINGS LIMIT 1")
         raise SourceError(message.decode(errors="replace"), hint="cast the column in the SELECT")
 
@@ -120,7 +119,9 @@ def _literals(column: pa.Array) -> pa.Array:
     texts = _escaped(column, _SQL_ESCAPES)
     if types.is_binary(column.type) or types.is_fixed_size_binary(column.type):
         texts = _joined(texts, b"_binary'", b"'")
-    elif not (types.is_integer(column.type) or types.is_boolean(column.type) or types.is_decimal(column.type)):
+    elif not (
+        types.is_integer(column.type) or types.is_boolean(column.type) or types.is_decimal(column.type)
+    ):
         texts = _joined(texts, b"'", b"'")
     return pc.fill_null(texts, b"NULL")
 

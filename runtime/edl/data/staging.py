@@ -93,8 +93,8 @@ class Staging(ABC):
         # A transaction of its own: DuckDB 2.0 loses sight of rows when more than a row group of them goes into a
         # table that CREATE TABLE … AS made empty in the same transaction.
         with self._source.transaction():
-            books.make_tables()
             self._make_stage(place, job, schema)
+            books.make_tables()
         with self._source.transaction():
             staged = books.staged(task)
             if staged and staged[0] > attempt:

@@ -269,9 +269,12 @@ def test_rows_that_do_not_come_back_from_staging_are_never_dropped_in_silence(so
 
 
 def test_rows_staged_by_jobs_that_live_no_more_are_swept(source: Source) -> None:
-    source.execute("ATTACH ':memory:' AS other")
     source.stage("result", "dead", 0, 0, [batch(1)])
-    source.stage("other.result", "dead", 0, 0, [batch(1)])
+    other = "second"
+    if source.dialect != "mysql":  # there, only the database of the URL is swept
+        source.execute("ATTACH ':memory:' AS other")
+        other = "other.result"
+    source.stage(other, "dead", 0, 0, [batch(1)])
     source.stage("result", "live", 0, 0, [batch(2)])
     assert source.sweep({"live"}) == 2
     assert source.sweep({"live"}) == 0
