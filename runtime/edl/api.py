@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -44,10 +44,12 @@ class Trained:
     metrics over the rows that were held out, or over all where none were. outcome: all that there is to tell."""
 
     model: Any
-    history: Sequence[Figures]
+    history: Sequence[Figures] = field(repr=False)
     metrics: Figures
-    outcome: Outcome
-    _adapter: Adapter | None  # None in a worker that came to the call on its way to another
+    outcome: Outcome = field(repr=False)
+    _adapter: Adapter | None = field(
+        repr=False
+    )  # None in a worker that came to the call on its way to another
 
     def predict(self, features: Features) -> Array:
         """The model's outputs, also of one whose embeddings stand in row tables. JobError: not in a worker."""
@@ -198,7 +200,8 @@ def _job(spec: JobSpec) -> Iterator[jobs.JobFolder]:
         yield job
     except SQLFlowError as error:
         kept = any(job.logs.iterdir())
-        job.end("failed", error.message)
+        if job.status().state not in ("failed", "cancelled"):  # its supervisor has not said so
+            job.end("failed", error.message)
         raise
     finally:
         if not kept:

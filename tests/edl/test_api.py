@@ -21,7 +21,9 @@ import edl
 from edl import metrics, schedules
 from edl.data import jobs
 from edl.errors import JobError, SemanticError, SQLFlowError
+from edl.instance import given, remote, script
 from edl.keras import Embedding
+from edl.spec import Cluster, JobSpec
 
 X = np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32)
 Y = (X @ [1.0, 2.0, 3.0] + 1.0).astype(np.float32)
@@ -175,6 +177,30 @@ def test_what_cannot_be_is_named_before_anything_runs(more: dict[str, Any], word
     with pytest.raises(SemanticError, match=words):
         train(nn.Linear(3, 1), **more)
     assert not jobs.jobs()
+
+
+@pytest.mark.parametrize(
+    ("num_ids", "strategy", "servers"), [(1000, "allreduce", 0), (10_000_000, "async", 1)]
+)
+def test_how_workers_share_the_work_goes_by_the_size_of_the_tables(
+    num_ids: int, strategy: str, servers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[JobSpec] = []
+
+    def follow(job: jobs.JobFolder, spec: JobSpec, *_: object) -> None:
+        assert script.of(job) is not None
+        assert given.taken(job) is not None
+        submitted.append(spec)
+        raise JobError("enough is known")
+
+    monkeypatch.setattr(remote, "follow", follow)
+    inputs = keras.Input((), dtype="int64", name="id")
+    model = keras.Model(inputs, keras.layers.Dense(1)(Embedding("ids", 4, num_ids=num_ids)(inputs)))
+    with pytest.raises(JobError, match="enough"):
+        train(model, (np.arange(600) % 7, Y), workers=2, validation=0.1)
+    [spec] = submitted
+    assert spec.cluster == Cluster(2, servers, strategy)  # type: ignore[arg-type]
+    assert (spec.rows.pinned, spec.rows.training, spec.rows.validation) == (True, 540, 60)
 
 
 def test_what_is_no_model_is_named() -> None:
