@@ -27,6 +27,7 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import Registry
+from edl.nn.rows.sizes import table_memory
 from edl.spec.strategy import chosen
 from edl.tasks.events import Figures
 from edl.tasks.outcome import JobCancelledError, Outcome
@@ -40,7 +41,7 @@ from sqlflow_edl.explain import explain, not_there_yet
 from sqlflow_edl.fixing import fix, look
 from sqlflow_edl.observer import Observer, Silent
 from sqlflow_edl.places import at, placed
-from sqlflow_edl.reports import models, size
+from sqlflow_edl.reports import models
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.results import Result
 from sqlflow_edl.submit import Submitter
@@ -348,7 +349,7 @@ class Session:
         workers = max(workers, int(self._leaving))
         cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
         if job_spec.kind == "train":
-            cluster = chosen(cluster, size.table_memory(job_spec))
+            cluster = chosen(cluster, table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)
 
     def _left(

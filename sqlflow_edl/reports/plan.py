@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from edl.models.fitting import ColumnSummary
 from edl.nn.rows.placement import is_outside
+from edl.nn.rows.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog
@@ -196,26 +197,22 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 def _why_all_reduce(spec: JobSpec) -> str:
     """Why each worker holds all parameters, with their sizes."""
-    if in_tables := size.table_memory(spec):
+    if memory := table_memory(spec):
         largest = words.size(LARGEST_IN_WORKERS)
-        return f"{words.size(in_tables)} of embedding rows and slots, up to {largest}, fit each worker"
+        return f"{words.size(memory)} of embedding rows and slots, up to {largest}, fit each worker"
     count = size.parameters(spec)
-    of = "" if count is None else f", {words.size(count * size.FLOAT_BYTES)}"
+    of = "" if count is None else f", {words.size(count * FLOAT_BYTES)}"
     return f"each worker holds all parameters{of}"
 
 
 def _why_servers(spec: JobSpec) -> str:
     """Why parameters are on servers, with their sizes."""
-    in_tables = size.in_tables(spec)
+    outside = in_tables(spec)
     count = size.parameters(spec)
-    if in_tables:
-        dense = (
-            ""
-            if count is None
-            else f", beside {words.size((count - in_tables) * size.FLOAT_BYTES)} of others"
-        )
-        return f"{words.size(size.table_memory(spec))} of embedding rows and slots in tables{dense}"
-    of = "" if count is None else f" of {words.size(count * size.FLOAT_BYTES)}"
+    if outside:
+        dense = "" if count is None else f", beside {words.size((count - outside) * FLOAT_BYTES)} of others"
+        return f"{words.size(table_memory(spec))} of embedding rows and slots in tables{dense}"
+    of = "" if count is None else f" of {words.size(count * FLOAT_BYTES)}"
     return f"workers share the parameters{of}"
 
 
@@ -232,7 +229,7 @@ def _size(spec: JobSpec) -> Rows:
         yield "parameters", "not known", "only the framework knows, when it builds the model"
         return
     yield "parameters", f"{count:,}", "weights of the layers, by their widths"
-    kept = size.slots(spec.optimizer)
+    kept = slots(spec.optimizer)
     of = f"parameters, gradients and {kept} more of each in {spec.optimizer.name}"
     yield "memory", words.size(size.memory(spec) or 0), of if kept else "parameters and gradients"
 

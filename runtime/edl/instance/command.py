@@ -22,6 +22,7 @@ from edl.instance.client import available_cores
 from edl.instance.narrator import Narrator, shown
 from edl.instance.output import check_suffix, write_rows
 from edl.instance.sharing import cluster
+from edl.nn.rows.sizes import table_memory
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec, Rows
 from edl.tasks.outcome import Outcome
@@ -140,7 +141,7 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
         keep = tuple(field.name for field in pinned.schema if field.name != spec.label.column)
         output = msgspec.structs.replace(output, column=spec.label.column, keep=keep)
     training = msgspec.structs.replace(spec.training, **given)
-    shared = cluster(options)
+    shared = cluster(options, table_memory(spec))
     return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output, cluster=shared)
 
 

@@ -70,8 +70,11 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def cluster(options: argparse.Namespace) -> Cluster:
-    """How the command wants its job shared. SemanticError: what is written does not go together."""
+def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
+    """How the command wants its job shared. SemanticError: what is written does not go together.
+
+    in_tables: see `edl.spec.strategy.chosen`.
+    """
     workers = options.num_workers or 0
     if options.kind != "train":
         return Cluster(workers=workers, priority=options.priority or 0)
@@ -85,7 +88,7 @@ def cluster(options: argparse.Namespace) -> Cluster:
     )
     for problem in problems(written):
         raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
-    return chosen(written)
+    return chosen(written, in_tables)
 
 
 def strategy_named(name: str, grads_to_wait: int) -> Strategy:

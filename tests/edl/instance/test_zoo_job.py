@@ -15,6 +15,7 @@ from edl.data.ranges import pin_files
 from edl.errors import SemanticError, SpecError
 from edl.instance.client import TrainingProcess
 from edl.instance.main import _options, main
+from edl.instance.sharing import cluster
 from edl.instance.zoo_job import job_spec, parameters, write_program
 from edl.models.archive import read_archive
 from edl.program import own
@@ -150,6 +151,11 @@ def test_how_workers_share_a_training_is_written_as_in_elasticdl(
     written: tuple[str, ...], found: Cluster
 ) -> None:
     assert spec_of("--num_workers", "2", *written).cluster == found
+
+
+def test_tables_that_a_program_tells_of_count_where_nothing_is_written() -> None:
+    assert cluster(options("--num_workers", "2"), in_tables=10**9) == Cluster(2, 1, "async")
+    assert cluster(options("--num_workers", "2"), in_tables=10**6) == Cluster(2, 0, "allreduce")
 
 
 def test_a_module_that_does_not_tell_its_framework_is_asked_for(zoo: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from edl.spec import ClassLabel, Component, Embedding, HashBucket, JobSpec, Numeric, OneHot, Vocabulary
+from edl.spec import ClassLabel, Component, Embedding, JobSpec, Numeric, OneHot, Vocabulary
 from sqlflow_edl.reports import size
 from tests.edl.models.conftest import SPEC
 
@@ -48,15 +48,6 @@ def test_a_model_that_is_not_built_in_has_no_known_size() -> None:
     assert size.memory(spec("my.zoo.Model")) is None
 
 
-def test_tables_outside_of_the_graph_count_with_their_slots() -> None:
-    small, large = Embedding(HashBucket("a", 1000), 100), Embedding(HashBucket("b", 1000), 200)
-    found = msgspec.structs.replace(
-        SPEC, inputs={"x": (Numeric("c"), small, large)}, optimizer=Component("adam")
-    )
-    assert size.in_tables(found) == 1001 * 200
-    assert size.table_memory(found) == 1001 * 200 * 4 * 3
-
-
 @pytest.mark.parametrize(
     ("optimizer", "slots"),
     [
@@ -71,5 +62,4 @@ def test_memory_counts_parameters_gradients_and_what_the_optimizer_keeps(
     optimizer: Component, slots: int
 ) -> None:
     found = spec("LinearRegressor", optimizer=optimizer)
-    assert size.slots(optimizer) == slots
     assert size.memory(found) == 31 * 4 * (2 + slots)
