@@ -110,7 +110,7 @@ class Rings(msgspec.Struct):
 
 class Kept(msgspec.Struct):
     """What is written down. seconds: since the job began. revoking: leases of training tasks whose workers are gone;
-    how far they are, server 0 is to say. servers: by index."""
+    how far they are, the parameter servers are to say. servers: by index."""
 
     epoch: int = 0  # of the master
     counter: int = 0

@@ -42,6 +42,11 @@ class LeaseTable:
         """Whether there is nothing left to do, for whatever reason."""
         return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
 
+    @property
+    def last(self) -> int:
+        """No lease that was given out has a greater number; later ones have."""
+        return (self.kept.epoch << _COUNTER) + self.kept.counter
+
     def of(self, owner: str) -> list[int]:
         """The leases of an owner, the first one first."""
         return list(self._of[owner])
@@ -49,7 +54,7 @@ class LeaseTable:
     def take(self, kind: TaskType, owner: str) -> Task | None:
         """Hand out the next task of that type; None when none is to do now."""
         self.kept.counter += 1
-        task = self.job.take(kind, (self.kept.epoch << _COUNTER) + self.kept.counter)
+        task = self.job.take(kind, self.last)
         if task is not None:
             self._add(task, owner)
         return task

@@ -81,6 +81,11 @@ class Leases:
         return self._table.finished
 
     @property
+    def last(self) -> int:
+        """The number of the last lease."""
+        return self._table.last
+
+    @property
     def written_first(self) -> bool:
         """Whether tasks are written down before they are told."""
         return self.parameters.written_first
@@ -341,7 +346,7 @@ class Leases:
         self.parameters.go_back()
 
     def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
-        """Server 0 takes no gradients of these leases any more; what of them is in the parameters for good."""
+        """No server takes gradients of these leases any more; what of them is in the parameters for good."""
         found = {each.task.attempt: each for each in progress}
         for number in sorted(numbers, reverse=True):  # each goes to the head of the queue
             lease = self.kept.revoking.pop(number, None)

@@ -156,7 +156,7 @@ class InTrainer(NoParameters):
 
 
 class OnServers(NoParameters):
-    """What a worker did of a task before it was lost is in the parameters. So server 0 revokes the lease, and says how
+    """What a worker did of a task before it was lost is in the parameters. So the servers revoke the lease, and say how
     much of it that is; only then the rest is given back. A lease is written down before it is told, and never adopted:
     nobody's gradients come unknown."""
 

@@ -16,6 +16,7 @@ next generation. A cut in memory is no cut any more when two neighbours are lost
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +27,18 @@ from edl.master.cuts import Cuts
 from edl.master.kept import Place
 from edl.master.leases import Leases
 from edl.ps.channel import GenerationError, NotReadyError
-from edl.ps.messages import Arrange, Arranged, Cut, CutTaken, Figures, Mode, Revoke, Revoked, Status
+from edl.ps.messages import (
+    Arrange,
+    Arranged,
+    Cut,
+    CutTaken,
+    Figures,
+    Mode,
+    Progress,
+    Revoke,
+    Revoked,
+    Status,
+)
 from edl.rpc.channel import AwayError
 from edl.tasks import exchange
 from edl.tasks.exchange import Joined
@@ -58,7 +70,7 @@ class _Seat:
 
     holds: it may hold parameters of this generation. arranged: as what, as far as it has answered. heard: the second of
     its last word. asked: of the last look at it. under_way: calls by name. not_before: the second of the next call that
-    is not a look.
+    is not a look. revoked: leases that are void there and not yet everywhere, with what of them is in.
     """
 
     heard: float
@@ -68,6 +80,7 @@ class _Seat:
     asked: float = -math.inf
     under_way: set[str] = field(default_factory=set)
     not_before: float = 0.0
+    revoked: dict[int, Progress | None] = field(default_factory=dict)
 
 
 class Servers:
@@ -207,7 +220,7 @@ class Servers:
             self._look(call.index, seat, answer, now)
         elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
             if call.header.generation == self._leases.kept.generation:
-                self._leases.revoked(call.header.leases, answer.progress)
+                self._revoked(seat, call.header.leases, answer.progress)
         elif isinstance(call.header, Cut) and isinstance(answer, CutTaken):
             self.cuts.taken(Path(call.header.folder).name, answer)
 
@@ -236,7 +249,7 @@ class Servers:
 
     def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
         """What to ask of one server."""
-        seat = self._seats[index]
+        seat, kept = self._seats[index], self._leases.kept
         found: list[tuple[Header, float]] = []
         if (
             now - seat.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
@@ -250,19 +263,14 @@ class Servers:
             if "Arrange" not in seat.under_way and all(place.address for place in self._places):
                 seat.holds = True
                 found.append((self._wanted(index), LONG_SECS))
-        elif index == 0 and self.ready:
-            found += self._of_server_0(seat, now)
-        return found
-
-    def _of_server_0(self, seat: _Seat, now: float) -> list[tuple[Header, float]]:
-        kept = self._leases.kept
-        found: list[tuple[Header, float]] = []
-        if kept.revoking and "Revoke" not in seat.under_way:
-            found.append((Revoke(kept.generation, tuple(kept.revoking)), self._leases.lease_secs))
-        if self.open and "Cut" not in seat.under_way:
-            steps = tuple(_step(seat) for seat in self._seats)
-            if self.cuts.due(steps[0], now):
-                found.append((self._cut(self.cuts.begin(steps, now)), LONG_SECS))
+        elif self.ready:
+            revoking = tuple(lease for lease in kept.revoking if lease not in seat.revoked)
+            if revoking and "Revoke" not in seat.under_way:
+                found.append((Revoke(kept.generation, revoking), self._leases.lease_secs))
+            if index == 0 and self.open and "Cut" not in seat.under_way:
+                steps = tuple(_step(seat) for seat in self._seats)
+                if self.cuts.due(steps[0], now):
+                    found.append((self._cut(self.cuts.begin(steps, now)), LONG_SECS))
         return found
 
     def _cut(self, name: str) -> Cut:
@@ -291,6 +299,15 @@ class Servers:
         seat.under_way.discard(_name(call))
         return seat
 
+    def _revoked(self, seat: _Seat, leases: Sequence[int], progress: Sequence[Progress]) -> None:
+        """One server takes nothing of these leases any more. When none does, what is on any of them is done."""
+        told = {part.task.attempt: part for part in progress}
+        seat.revoked |= {lease: told.get(lease) for lease in leases}
+        everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._seats)]
+        parts = [each.revoked.pop(lease) for lease in everywhere for each in self._seats]
+        furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
+        self._leases.revoked(everywhere, furthest_last)
+
     def _look(self, index: int, seat: _Seat, figures: Figures, now: float) -> None:
         seat.figures = figures
         for folder, shard in figures.written.items():
@@ -318,7 +335,15 @@ class Servers:
             restore = kept.cut.folder if manifest else str(self._checkpoints / kept.cut.folder)
         addresses = tuple(place.address for place in self._places)
         return Arrange(
-            index, kept.generation, self._places[index].life, addresses, self._mode, restore, manifest
+            index,
+            kept.generation,
+            self._places[index].life,
+            addresses,
+            self._mode,
+            restore,
+            manifest,
+            self._leases.last,
+            tuple(number for number, lease in kept.leases.items() if lease.type == "train"),
         )
 
     def _is_arranged(self, index: int) -> bool:
@@ -349,6 +374,7 @@ class Servers:
         self._leases.go_back()
         for other in self._seats:
             other.holds, other.arranged = False, None
+            other.revoked.clear()
 
     def _publish(self) -> None:
         """Have workers told where the servers are, if that has changed."""

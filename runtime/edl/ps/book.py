@@ -50,10 +50,10 @@ class Book:
             worker = self._workers.get(push.instance, Worker())
             return (push.incarnation, push.sequence) <= (worker.incarnation, worker.sequence)
 
-    def is_void(self, push: Push) -> bool:
-        """Whether the lease that it is of was revoked."""
+    def is_void(self, lease: int) -> bool:
+        """Whether it was revoked."""
         with self._lock:
-            return push.progress is not None and push.progress.task.attempt in self._void
+            return lease in self._void
 
     def note(self, push: Push, state: Floats | None) -> None:
         """The push is in the parameters now."""

@@ -17,7 +17,10 @@ Modes. async: a push moves the parameters when it comes. sync: server 0 keeps ro
 a version, asks server 0 for a ticket of the round that follows it, pushes with the ticket to every server, which keep
 what was pushed, and tells server 0 that it landed everywhere. When `grads_to_wait` tickets have landed, server 0 has
 every server apply their mean, weighted by rows: that is the next version. A ticket whose round is over is stale: the
-gradient is computed again, on the new version. A lease that the master revokes loses its tickets.
+gradient is computed again, on the new version.
+
+A lease that the master revokes is void on every server before its task is given to another worker: it loses its
+tickets, and nothing that is pushed under it is taken any more.
 """
 
 from __future__ import annotations
@@ -154,8 +157,8 @@ class Push(msgspec.Struct, frozen=True):
     sequence: of this start of the instance at this server, growing, each sent when the one before was answered; one
     that was applied is answered and not applied again, as is one of an earlier start. rate: the learning rate of the
     step. tables: all that were read, with no ids if none is of this server: a table counts the steps that name it.
-    rows: how many the gradients are the mean over; 0 pushes state alone. ticket: sync only. progress: to server 0,
-    what of the task is in with this push. private: of the worker alone (random numbers), kept by server 0 with the
+    rows: how many the gradients are the mean over; 0 pushes state alone. ticket: sync only. progress: what of the task
+    is in with this push. private: of the worker alone (random numbers), kept by server 0 with the
     cut. pull: answered in the same call, after the push was applied (in sync, kept for its round); its
     arrays follow. Answer: `Pushed`.
     """
@@ -280,6 +283,8 @@ class Arrange(msgspec.Struct, frozen=True):
     restore: a folder with a complete cut, of however many servers (`edl.ps.cuts`); empty: nothing is known yet.
     manifest: of the cut `restore` that as many servers hold in memory (`edl.ps.neighbours`); then that is no folder.
     The same generation and life again: only the addresses are new. Answer: `Arranged`.
+    leased: the last lease that was given out by then; valid: those that are out. The others up to it are void, which a
+    server that restored a cut cannot know.
     """
 
     index: int
@@ -289,6 +294,8 @@ class Arrange(msgspec.Struct, frozen=True):
     mode: Mode
     restore: str = ""
     manifest: Manifest | None = None
+    leased: int = 0
+    valid: tuple[int, ...] = ()
 
 
 class Arranged(msgspec.Struct, frozen=True):
@@ -348,7 +355,11 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Revoke(msgspec.Struct, frozen=True):
-    """Server 0: these leases are void. Answer: `Revoked`, with what of them is in the parameters for good."""
+    """These leases are void. Answer: `Revoked`, with what of them is in the parameters for good.
+
+    In async a worker that dies between its pushes leaves one on some servers only: what is on any of them is not
+    computed again, so that no gradient counts twice anywhere.
+    """
 
     generation: int
     leases: tuple[int, ...]

@@ -179,7 +179,7 @@ class Term:
                 return True
             with self.gate.together():
                 self.check(push.generation)
-                if self.book.is_void(push):
+                if self._is_void(push):
                     return False
                 if push.rows:
                     store.apply(gradients)
@@ -219,6 +219,14 @@ class Term:
             return TermCopy(
                 self.arranged, self.version, store.definition, copied, page, self.book.first, states
             )
+
+    def _is_void(self, push: say.Push) -> bool:
+        """Whether the lease that it is of was revoked, in our time or before."""
+        if push.progress is None:
+            return False
+        lease = push.progress.task.attempt
+        before = lease <= self.arranged.leased and lease not in self.arranged.valid
+        return before or self.book.is_void(lease)
 
     @property
     def _leads(self) -> bool:

@@ -166,7 +166,7 @@ class Parameters:
                 self.tables,
                 state=leads and push.state is not None,
                 ticket=push.ticket,
-                progress=push.progress if leads else None,
+                progress=push.progress,
                 private=push.private if leads else b"",
                 pull=pull,
             )
@@ -266,7 +266,7 @@ class PushCall:
     def result(self) -> Pushed:
         answers = self._calls.results()
         step = max(header.version.step for header, _ in answers.values())
-        if answers[0][0].revoked:
+        if any(header.revoked for header, _ in answers.values()):
             return Pushed(False, step)
         pulled = {
             server: (header.pulled, arrays)

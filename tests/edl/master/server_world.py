@@ -51,7 +51,7 @@ Rows = Counter[tuple[int, int, int]]  # epoch, task, the first row of a piece: h
 
 
 class Server:
-    """One process. rows, progress, void: as `edl.ps` keeps them; server 0 alone has the last two."""
+    """One process. rows, progress, void: as `edl.ps` keeps them."""
 
     def __init__(self, index: int, incarnation: int) -> None:
         self.name = f"ps-{index}"
@@ -68,6 +68,12 @@ class Server:
         self.written: dict[str, Shard] = {}
         self.memory: set[tuple[str, int]] = set()  # cuts, and whose shards of them
 
+    def refuses(self, lease: int) -> bool:
+        """Whether the lease was revoked, in its time or before."""
+        assert self.arranged is not None
+        before = lease <= self.arranged.leased and lease not in self.arranged.valid
+        return before or lease in self.void
+
     @property
     def at(self) -> tuple[int, int]:
         return (self.arranged.generation, self.arranged.life) if self.arranged else (-1, -1)
@@ -78,6 +84,9 @@ class Saved:
 
     def __init__(self, servers: list[Server]) -> None:
         self.rows = [Counter(server.rows) for server in servers]
+        self.progress = [dict(server.progress) for server in servers]
+        self.void = [set(server.void) for server in servers]
+        self.generation = servers[0].at[0]
         self.step = servers[0].step
         self.servers = list(servers)
         self.writing = list(servers)
@@ -94,7 +103,8 @@ class Worker:
 
 
 class World:
-    """A job of two epochs. deaths: of servers, too. copies: see `edl.spec.Checkpoints`."""
+    """A job of two epochs. deaths: of servers, too. halves: of workers between two pushes of one gradient, in async.
+    copies: see `edl.spec.Checkpoints`."""
 
     def __init__(
         self,
@@ -105,12 +115,14 @@ class World:
         servers: int,
         workers: int,
         deaths: bool,
+        halves: bool,
         copies: Literal["files", "neighbours"],
     ) -> None:
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
         self.mode = mode
         self.deaths = deaths
+        self.halves = halves
         self.copies = copies
         self.keep = self.random.choice([0, 1, 3])
         self.now = 0.0
@@ -231,6 +243,10 @@ class World:
                 if header.manifest and not self.fetch(machine, header):
                     return None
                 machine.rows, machine.step = Counter(saved.rows[index]), saved.step
+                if (
+                    header.life > 0 and saved.generation == header.generation
+                ):  # it goes on for the leases of then
+                    machine.progress, machine.void = dict(saved.progress[index]), set(saved.void[index])
         machine.arranged = header
         return Arranged(Version(*machine.at, machine.step), machine.open, machine.open)
 
@@ -332,19 +348,25 @@ class World:
             return
         for machine in self.machines:
             machine.open = True
-        if task.attempt in first.void:
-            worker.mailbox.tell("given back", Report(task))
-            worker.task = None
-            return
         start = task.start + task.skip + worker.done
         rows = min(PIECE, task.rows - worker.done)
         worker.done += rows
         steps = -(-worker.done // 512)
         progress = Progress(task, worker.done, steps, 2.0 * worker.done, float(worker.done))
-        first.progress[task.attempt] = progress
-        for machine in self.machines:
+        reached = self.machines
+        if self.halves and self.random.random() < 0.02:  # it dies between two pushes
+            reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
+            self.kill_worker(worker)
+        taken = [machine for machine in reached if not machine.refuses(task.attempt)]
+        if self.mode.kind == "sync" and first not in taken:  # no ticket
+            taken = []
+        for machine in taken:
+            machine.progress[task.attempt] = progress
             machine.step += 1
             machine.rows[task.number, task.id, start] += 1
+        if len(taken) < len(reached):
+            worker.mailbox.tell("given back", Report(task))
+            worker.task = None
 
     def replace(self, worker: Worker) -> None:
         new = Worker(worker.mailbox.instance, worker.mailbox.incarnation + 1)
@@ -454,9 +476,12 @@ def run(
     servers: int = 2,
     workers: int = 3,
     deaths: bool = True,
+    halves: bool = False,
     copies: Literal["files", "neighbours"] = "files",
 ) -> World:
-    world = World(seed, plan, mode, servers=servers, workers=workers, deaths=deaths, copies=copies)
+    world = World(
+        seed, plan, mode, servers=servers, workers=workers, deaths=deaths, halves=halves, copies=copies
+    )
     for _ in range(600):
         if world.master.finished:
             break

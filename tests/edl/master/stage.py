@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from edl.errors import SQLFlowError
@@ -26,6 +27,7 @@ from edl.ps.messages import (
     Status,
     Version,
 )
+from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training
 from edl.tasks import encoding
 from edl.tasks.job import Plan
@@ -59,11 +61,12 @@ class Stage:
         self.count = servers
         self.now = 0.0
         self.notes: list[str] = []
-        self.progress: dict[int, Progress] = {}  # what server 0 knows of leases
+        self.progress: list[dict[int, Progress]] = [{} for _ in range(servers)]  # what each knows of leases
         self.asked: list[Call] = []
         self.step = 0
         self.is_open = False
         self.mute: set[int | type] = set()  # servers that answer nothing, and calls that are not answered
+        self.unheard: list[Call] = []  # that were not
         self._start(None)
 
     def _start(self, kept: Kept | None) -> None:
@@ -93,7 +96,9 @@ class Stage:
             while calls := self.servers.calls(self.now):
                 self.asked += calls
                 for call in calls:
-                    if not {call.index, type(call.header)} & self.mute:
+                    if {call.index, type(call.header)} & self.mute:
+                        self.unheard.append(call)
+                    else:
                         self.servers.answered(call, self.answer(call), self.now)
             if self.now >= end:
                 return
@@ -105,9 +110,10 @@ class Stage:
         if isinstance(header, Arrange):
             return Arranged(version, self.is_open, self.is_open)
         if isinstance(header, Revoke):
-            return Revoked(tuple(self.progress[lease] for lease in header.leases if lease in self.progress))
+            known = self.progress[call.index]
+            return Revoked(tuple(known[lease] for lease in header.leases if lease in known))
         if isinstance(header, Cut):
-            return CutTaken(version, tuple(self.progress.values()))
+            return CutTaken(version, tuple(self.progress[0].values()))
         written = {
             str(one.header.folder): Shard(
                 call.index, f"server-{call.index}.safetensors", error="it is full" if self.full else ""
@@ -116,6 +122,13 @@ class Stage:
             if isinstance(one.header, Cut)
         }
         return Figures(call.index, version.generation, version, open=self.is_open, written=written)
+
+    def unmute(self) -> None:
+        """All answer again, and what they did not answer has failed."""
+        self.mute = set()
+        for call in self.unheard:
+            self.servers.unanswered(call, AwayError("lost"), self.now)
+        self.unheard.clear()
 
     def refuse(self, error: SQLFlowError) -> None:
         """The next calls fail, but looks."""
@@ -159,7 +172,8 @@ class Stage:
         box.answered(self.leases.exchange(box.request(WANT), self.now))
         return box.take("train")
 
-    def push(self, task: Task, rows: int) -> None:
-        """So many rows of the task are in the parameters."""
-        self.progress[task.attempt] = Progress(task, rows, rows // 512, float(rows), float(rows))
+    def push(self, task: Task, rows: int, *, on: Iterable[int] | None = None) -> None:
+        """So many rows of the task are in the parameters, on these servers."""
+        for index in range(self.count) if on is None else on:
+            self.progress[index][task.attempt] = Progress(task, rows, rows // 512, float(rows), float(rows))
         self.step += 1

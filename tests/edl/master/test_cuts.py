@@ -109,7 +109,7 @@ def test_a_task_that_is_pushed_and_not_reported_stays_done_in_later_cuts() -> No
         stage.talk(11.0)
         stage.complete()
         assert Job(PLAN, state(stage)).state.rows == task.rows
-        stage.progress.clear()
+        stage.progress[0].clear()
     stage.leases.lost("worker-0", 0, stage.now)
     stage.talk()
     assert stage.leases.job.state.rows == task.rows

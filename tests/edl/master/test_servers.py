@@ -7,6 +7,7 @@ import pytest
 from edl.cluster import Change, Instance
 from edl.errors import SpecError
 from edl.master.crew import SILENT_LEASES
+from edl.master.servers import Header
 from edl.ps.messages import Arrange, Cut, Mode, Revoke
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training
@@ -25,6 +26,10 @@ def ready(stage: Stage) -> bool:
     return stage.leases.servers is not None and stage.leases.servers.ready
 
 
+def orders_of(stage: Stage) -> list[Header]:
+    return [call.header for call in stage.said(Arrange)]
+
+
 def test_workers_are_told_where_the_servers_are_when_each_is_arranged_with_all_addresses() -> None:
     stage = Stage(ASYNC)
     stage.register(0)
@@ -33,8 +38,10 @@ def test_workers_are_told_where_the_servers_are_when_each_is_arranged_with_all_a
     assert not ready(stage)
     stage.register(1)
     stage.talk()
-    orders = [call.header for call in stage.said(Arrange)]
-    assert orders == [Arrange(index, 1, 0, ("ps-0:0", "ps-1:0"), ASYNC) for index in (0, 1)]
+    last = stage.leases.last
+    assert orders_of(stage) == [
+        Arrange(index, 1, 0, ("ps-0:0", "ps-1:0"), ASYNC, leased=last) for index in (0, 1)
+    ]
     box = stage.worker()
     assert box.servers is not None
     assert (box.servers.addresses, box.servers.ready) == (("ps-0:0", "ps-1:0"), True)
@@ -81,11 +88,10 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
     assert list(stage.leases.kept.leases) == [task.attempt]
     stage.register(0, 1)
     stage.talk()
-    orders = [call.header for call in stage.said(Arrange)]
-    addresses = ("ps-0:1", "ps-1:0")
-    assert orders == [
-        Arrange(0, 1, 1, addresses, ASYNC, str(FOLDER / cut)),
-        Arrange(1, 1, 0, addresses, ASYNC, str(FOLDER / cut)),
+    addresses, out = ("ps-0:1", "ps-1:0"), (task.attempt,)
+    assert orders_of(stage) == [
+        Arrange(0, 1, 1, addresses, ASYNC, str(FOLDER / cut), leased=task.attempt, valid=out),
+        Arrange(1, 1, 0, addresses, ASYNC, str(FOLDER / cut), leased=task.attempt, valid=out),
     ]
     assert stage.notes == [f"ps-0 was killed; it goes on from the checkpoint {cut}: 1 updates of it are lost"]
 
@@ -258,7 +264,7 @@ def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours
 # The lease of a lost worker ----------------------------------------------------------------------------------
 
 
-def test_a9_the_tasks_of_a_lost_worker_wait_until_server_0_says_how_far_they_are() -> None:
+def test_a9_the_tasks_of_a_lost_worker_wait_until_all_servers_say_how_far_they_are() -> None:
     stage = Stage(SYNC)
     stage.open()
     box = stage.worker()
@@ -268,13 +274,50 @@ def test_a9_the_tasks_of_a_lost_worker_wait_until_server_0_says_how_far_they_are
     stage.push(whole, whole.rows)
     stage.leases.lost("worker-0", 0, stage.now, "was killed")
     other = stage.worker("worker-1")
-    assert stage.leases.job.pools[0].todo == 3
+    stage.mute = {1}
     stage.talk()
-    [call] = stage.said(Revoke)
-    assert call.header == Revoke(1, (whole.attempt, untouched.attempt, begun.attempt))
+    assert stage.leases.job.pools[0].todo == 3
+    stage.unmute()
+    stage.talk(1.0)
+    order = Revoke(1, (whole.attempt, untouched.attempt, begun.attempt))
+    assert {call.index: call.header for call in stage.said(Revoke)} == {0: order, 1: order}
     assert stage.leases.job.state.rows == whole.rows + 1024
     tasks = [stage.take(other) for _ in range(2)]
     assert [(task.id, task.skip) for task in tasks if task] == [(begun.id, 1024), (untouched.id, 0)]
+
+
+def test_what_is_on_any_server_of_a_lost_workers_lease_is_not_given_out_again() -> None:
+    stage = Stage(ASYNC, servers=3)
+    stage.open()
+    task = stage.take(stage.worker())
+    assert task is not None
+    stage.push(task, 512)
+    stage.push(task, 1024, on=[1])  # it died between its pushes
+    stage.leases.lost("worker-0", 0, stage.now)
+    stage.talk()
+    again = stage.take(stage.worker("worker-1"))
+    assert again is not None
+    assert (again.id, again.skip) == (task.id, 1024)
+
+
+def test_a_server_that_is_replaced_meanwhile_is_asked_too() -> None:
+    stage = Stage(ASYNC)
+    stage.open()
+    stage.complete()
+    task = stage.take(stage.worker())
+    assert task is not None
+    stage.push(task, 512)
+    stage.mute = {1}
+    stage.leases.lost("worker-0", 0, stage.now)
+    stage.talk()
+    stage.lose(0)  # it had answered
+    stage.unmute()
+    stage.register(0, 1)
+    stage.progress[0].clear()
+    stage.said(Revoke)
+    stage.talk(1.0)
+    assert {call.index for call in stage.said(Revoke)} == {0, 1}
+    assert stage.leases.job.state.rows == 512
 
 
 def test_a_revocation_that_is_not_answered_is_asked_for_again_by_the_next_master_too() -> None:
@@ -337,7 +380,7 @@ def test_nothing_is_exported_while_what_is_trained_beyond_the_end_may_be_pushed(
     assert not other.valid(second)
     before = stage.leases.signal
     stage.talk()
-    assert [call.header.leases for call in stage.said(Revoke)] == [(second.attempt,)]  # type: ignore[union-attr]
+    assert [call.header for call in stage.said(Revoke)] == 2 * [Revoke(1, (second.attempt,))]
     assert stage.leases.signal != before
     assert ask(stage, box, "export")
     assert stage.leases.job.state.rows == first.rows

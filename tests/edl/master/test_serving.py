@@ -75,6 +75,9 @@ async def master(folder: Path, when: Checkpoints | None = None) -> AsyncIterator
     await made.serving.close()
 
 
+LATER = 1 << 50  # than any lease that a master gave out
+
+
 def train(machines: serving.Servers, lease: int, rows: int) -> None:
     gradients = {name: np.ones_like(value) for name, value in first_values().items()}
     machines.push(MODEL, gradients, {}, progress=progress(lease, rows, of=LEAST_ROWS))
@@ -109,7 +112,7 @@ def test_a13_the_last_cuts_are_kept(machines: serving.Servers, tmp_path: Path) -
             for number in range(1, 5):
                 name = f"000001-00000{number}"
                 await subject.until(lambda name=name: name in cuts.complete(tmp_path))
-                await asyncio.to_thread(train, machines, 100, number)
+                await asyncio.to_thread(train, machines, LATER + 100, number)
             leave = {"000009-000009", "000001-000001", "000001-000002"}
             await subject.until(lambda: not leave & {path.name for path in tmp_path.iterdir()})
             assert {"best-1", "000001-000004"} <= {path.name for path in tmp_path.iterdir()}
@@ -151,7 +154,7 @@ def test_a6_a_replaced_server_is_restored_from_the_last_cut(
             await asyncio.to_thread(machines.open)
             await subject.until(lambda: subject.leases.kept.cut)
             before = await asyncio.to_thread(machines.pull, MODEL, {})
-            await asyncio.to_thread(train, machines, 100, 1)
+            await asyncio.to_thread(train, machines, LATER + 100, 1)
             await asyncio.to_thread(machines.replace, 1)
             await subject.seat(machines)
             after = await asyncio.to_thread(machines.pull, MODEL, {})
@@ -172,7 +175,7 @@ def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
             await asyncio.to_thread(machines.open)
             await subject.until(lambda: any(kept.cut for kept in subject.ledger.written))
             before = await asyncio.to_thread(machines.pull, MODEL, {})
-            await asyncio.to_thread(train, machines, 100, 1)
+            await asyncio.to_thread(train, machines, LATER + 100, 1)
             await asyncio.to_thread(machines.replace, 1)
             await subject.seat(machines)
             after = await asyncio.to_thread(machines.pull, MODEL, {})

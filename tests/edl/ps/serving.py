@@ -133,7 +133,7 @@ class Servers:
                 arrays.append(state)
             header = say.Push(
                 self.generation, instance, incarnation, sequence, rate, count, tuple(rows),
-                state=first and state is not None, ticket=ticket, progress=progress if first else None,
+                state=first and state is not None, ticket=ticket, progress=progress,
                 private=private if first else b"",
             )  # fmt: skip
             answers.append(self.call(index, header, say.Pushed, arrays)[0])

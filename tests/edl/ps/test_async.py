@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +75,29 @@ def test_a_push_under_a_revoked_lease_is_not_applied() -> None:
         assert answer.revoked and answer.version.step == 1
         np.testing.assert_array_equal(servers.pull(MODEL, {})["kernel"], before["kernel"])
         assert servers.call(0, say.Revoke(0, (4,)), say.Revoked)[0].progress == (progress(4, 10),)
+
+
+def test_every_server_refuses_a_lease_that_it_has_revoked() -> None:
+    with trained(2, MODEL) as servers:
+        servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
+        revoked, _ = servers.call(1, say.Revoke(0, (4,)), say.Revoked)
+        assert revoked.progress == (progress(4, 10),)
+        answers = servers.push(MODEL, gradients(), ROWS, progress=progress(4, 20))
+        assert [answer.revoked for answer in answers] == [False, True]
+
+
+def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_path: Path) -> None:
+    with trained(1, MODEL) as servers:
+        servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
+        servers.call(0, say.Cut(0, str(tmp_path / "cut"), wait=True), say.CutTaken)
+        servers.replace(0)
+        order = say.Arrange(
+            0, 0, 1, servers.addresses, restore=str(tmp_path / "cut"), leased=5, valid=(5,), mode=say.Mode()
+        )
+        servers.call(0, order, say.Arranged)
+        for lease, refused in ((4, True), (5, False), (6, False)):
+            (answer,) = servers.push(MODEL, gradients(), ROWS, progress=progress(lease, 20))
+            assert answer.revoked is refused
 
 
 def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back() -> None:

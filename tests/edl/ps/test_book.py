@@ -75,7 +75,7 @@ def test_a_revoked_lease_is_void_and_answered_with_its_progress() -> None:
     book.note(push("a", 2, lease=3, done=40), None)
     book.note(push("a", 3, lease=4, done=10), None)
     assert book.revoke([3, 9]) == (progress(3, 40),)
-    assert book.is_void(push("a", 4, lease=9)) and not book.is_void(push("a", 4, lease=4))
+    assert book.is_void(9) and not book.is_void(4)
 
 
 def test_a_cut_tells_of_a_finished_lease_twice_and_of_an_open_one_always() -> None:
@@ -108,7 +108,7 @@ def restored(*, same_leases: bool) -> Book:
 def test_a_book_that_was_restored_for_the_same_workers_knows_all() -> None:
     book = restored(same_leases=True)
     assert book.knows(push("a", 5)) and not book.knows(push("a", 6))
-    assert book.is_void(push("b", 6, lease=4))
+    assert book.is_void(4)
     assert book.revoke([3]) == (progress(3, 20),)
     assert (book.state().tolist(), book.private("b")) == ([2, 2], b"5")
 
@@ -116,6 +116,6 @@ def test_a_book_that_was_restored_for_the_same_workers_knows_all() -> None:
 def test_a_book_of_another_generation_knows_no_push_and_no_lease() -> None:
     book = restored(same_leases=False)
     assert not book.knows(push("a", 1))
-    assert not book.is_void(push("b", 6, lease=4))
+    assert not book.is_void(4)
     assert book.revoke([3]) == ()
     assert (book.state().tolist(), book.private("b")) == ([2, 2], b"5")

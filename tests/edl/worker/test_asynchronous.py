@@ -239,17 +239,18 @@ def test_nobody_waits_for_servers_when_the_job_is_over(tmp_path: Path) -> None:
             worker.train(5, 10)
 
 
-def test_a_revoked_lease_ends_its_task_and_no_other(tmp_path: Path) -> None:
-    with arranged(1) as (servers, place):
+@pytest.mark.parametrize("told", [0, 1])
+def test_a_lease_that_any_server_has_revoked_ends_its_task_and_no_other(told: int, tmp_path: Path) -> None:
+    with arranged(2) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async"))
         worker.train(0, 5)
         worker.strategy.flush()
-        servers.call(0, say.Revoke(0, (2,)), say.Revoked)
+        servers.call(told, say.Revoke(0, (2,)), say.Revoked)
         with pytest.raises(VoidError):
             worker.train(5, 15)
         worker.train(15, 20)
         worker.strategy.flush()
-        assert figures(servers)[0].version.step == 10
+        assert figures(servers)[told].version.step == 10
 
 
 def test_a_model_that_differs_is_refused_each_time(tmp_path: Path) -> None:
