@@ -15,21 +15,17 @@ next generation. A cut in memory is no cut any more when two neighbours are lost
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-
-import msgspec
 
 from edl.errors import SQLFlowError
 from edl.master.cuts import Cuts
 from edl.master.kept import Place
 from edl.master.leases import Leases
+from edl.master.seats import Answer, Call, Header, Seat
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.messages import (
     Arrange,
-    Arranged,
     Cut,
     CutTaken,
     Figures,
@@ -50,38 +46,6 @@ RETRY_SECS = 0.2  # until a call is made again that was not answered
 LONG_SECS = 600.0  # that a server has to restore, or to come to a cut; whether it lives, its status tells
 _NUMBER = 20  # lower bits of the number of a list of servers; above them is the epoch of the master
 
-Header = Arrange | Status | Revoke | Cut
-Answer = Arranged | Figures | Revoked | CutTaken
-
-
-class Call(msgspec.Struct, frozen=True):
-    """What to ask of the server at an address, and the seconds that it has. life: which of those of its place it is."""
-
-    index: int
-    life: int
-    address: str
-    header: Header
-    secs: float
-
-
-@dataclass
-class _Seat:
-    """What is not written down of the server that has a place.
-
-    holds: it may hold parameters of this generation. arranged: as what, as far as it has answered. heard: the second of
-    its last word. asked: of the last look at it. under_way: calls by name. not_before: the second of the next call that
-    is not a look. revoked: leases that are void there and not yet everywhere, with what of them is in.
-    """
-
-    heard: float
-    holds: bool = False
-    arranged: Arrange | None = None
-    figures: Figures | None = None
-    asked: float = -math.inf
-    under_way: set[str] = field(default_factory=set)
-    not_before: float = 0.0
-    revoked: dict[int, Progress | None] = field(default_factory=dict)
-
 
 class Servers:
     """Of one job. checkpoints: the folder of its cuts."""
@@ -93,7 +57,7 @@ class Servers:
         self._checkpoints = checkpoints
         kept = leases.kept
         kept.servers = kept.servers or [Place() for _ in range(count)]
-        self._seats = [_Seat(kept.seconds, holds=bool(place.address)) for place in kept.servers]
+        self._seats = [Seat(kept.seconds, holds=bool(place.address)) for place in kept.servers]
         self._number = kept.epoch << _NUMBER
         self._ticked = kept.seconds
         self._publish()
@@ -138,7 +102,7 @@ class Servers:
         if (place.instance, place.incarnation, place.address) != (instance, incarnation, address):
             self.lost(place.instance, place.incarnation, now)
             self._places[index] = Place(instance, incarnation, address, place.life + 1)
-            self._seats[index] = _Seat(now)
+            self._seats[index] = Seat(now)
             self._publish()
         leases = self._leases
         return Joined(leases.kept.epoch, leases.kept.generation, leases.lease_secs, leases.lease_secs / 3)
@@ -156,7 +120,7 @@ class Servers:
         if not place.address:
             return
         place.address = ""
-        self._seats[index] = _Seat(now)
+        self._seats[index] = Seat(now)
         self.cuts.drop(now)
         what = f"{instance} {why or 'is gone'}"
         if not self.cuts.readable():
@@ -204,7 +168,7 @@ class Servers:
             for header, secs in self._headers(index, now)
         ]
         for call in found:
-            self._seats[call.index].under_way.add(_name(call))
+            self._seats[call.index].under_way.add(call.name)
         return found
 
     def answered(self, call: Call, answer: Answer, now: float) -> None:
@@ -268,7 +232,7 @@ class Servers:
             if revoking and "Revoke" not in seat.under_way:
                 found.append((Revoke(kept.generation, revoking), self._leases.lease_secs))
             if index == 0 and self.open and "Cut" not in seat.under_way:
-                steps = tuple(_step(seat) for seat in self._seats)
+                steps = tuple(each.step for each in self._seats)
                 if self.cuts.due(steps[0], now):
                     found.append((self._cut(self.cuts.begin(steps, now)), LONG_SECS))
         return found
@@ -291,15 +255,15 @@ class Servers:
     def _waits(self) -> bool:
         return bool(self.cuts.under_way) or not (self.ready and self.open)
 
-    def _done(self, call: Call) -> _Seat | None:
+    def _done(self, call: Call) -> Seat | None:
         """Whom a call was made to; None when that is not there any more."""
         place, seat = self._places[call.index], self._seats[call.index]
         if (place.life, place.address) != (call.life, call.address):
             return None
-        seat.under_way.discard(_name(call))
+        seat.under_way.discard(call.name)
         return seat
 
-    def _revoked(self, seat: _Seat, leases: Sequence[int], progress: Sequence[Progress]) -> None:
+    def _revoked(self, seat: Seat, leases: Sequence[int], progress: Sequence[Progress]) -> None:
         """One server takes nothing of these leases any more. When none does, what is on any of them is done."""
         told = {part.task.attempt: part for part in progress}
         seat.revoked |= {lease: told.get(lease) for lease in leases}
@@ -308,7 +272,7 @@ class Servers:
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
         self._leases.revoked(everywhere, furthest_last)
 
-    def _look(self, index: int, seat: _Seat, figures: Figures, now: float) -> None:
+    def _look(self, index: int, seat: Seat, figures: Figures, now: float) -> None:
         seat.figures = figures
         for folder, shard in figures.written.items():
             if error := self.cuts.written(index, Path(folder).name, shard):
@@ -351,13 +315,13 @@ class Servers:
         arranged = self._seats[index].arranged
         return arranged is not None and _same(arranged, self._wanted(index))
 
-    def _replace(self, index: int, seat: _Seat, what: str) -> None:
+    def _replace(self, index: int, seat: Seat, what: str) -> None:
         """A server is lost with the parameters that it held: it goes back alone, or all do."""
         cut = self._leases.kept.cut
         others = any(seat.holds for seat in self._seats)
         if self._mode.kind == "async" and cut is not None and others:
             steps = self.cuts.steps
-            updates = f"{max(0, _step(seat) - steps[index]):,} updates" if steps else "updates"
+            updates = f"{max(0, seat.step - steps[index]):,} updates" if steps else "updates"
             self._leases.note(
                 f"{what}; it goes on from the checkpoint {cut.folder}: {updates} of it are lost"
             )
@@ -388,15 +352,6 @@ class Servers:
         ):
             self._number += 1
             self._leases.servers = exchange.Servers(self._number, kept.generation, addresses, self.ready)
-
-
-def _name(call: Call) -> str:
-    return type(call.header).__name__
-
-
-def _step(seat: _Seat) -> int:
-    """Of its parameters, as it said last."""
-    return seat.figures.version.step if seat.figures else 0
 
 
 def _same(one: Arrange, other: Arrange) -> bool:

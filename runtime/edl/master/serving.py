@@ -12,7 +12,8 @@ from typing import Any
 from edl.errors import SQLFlowError
 from edl.master.cuts import Taking
 from edl.master.office import Office
-from edl.master.servers import Answer, Call, Servers
+from edl.master.seats import Answer, Call
+from edl.master.servers import Servers
 from edl.ps import cuts
 from edl.ps.channel import ServerChannel
 from edl.ps.messages import Arrange, Arranged, Cut, CutTaken, Figures, Mode, Revoke, Revoked, Status

@@ -17,7 +17,8 @@ from edl.master.cuts import Cuts, Taking
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.parameters import OnServers
-from edl.master.servers import Answer, Call, Servers
+from edl.master.seats import Answer, Call
+from edl.master.servers import Servers
 from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
     Arrange,

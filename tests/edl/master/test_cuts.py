@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import ClusterError
 from edl.master.cuts import AGAIN_SECS
-from edl.master.servers import Call
+from edl.master.seats import Call
 from edl.ps.messages import Cut, Mode
 from edl.spec import Checkpoints
 from edl.tasks.job import Job, JobState

@@ -7,7 +7,7 @@ import pytest
 from edl.cluster import Change, Instance
 from edl.errors import SpecError
 from edl.master.crew import SILENT_LEASES
-from edl.master.servers import Header
+from edl.master.seats import Header
 from edl.ps.messages import Arrange, Cut, Mode, Revoke
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training
