@@ -358,9 +358,10 @@ class World:
         if self.halves and self.random.random() < 0.02:  # it dies between two pushes
             reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
             self.kill_worker(worker)
-        taken = [machine for machine in reached if not machine.refuses(task.attempt)]
-        if self.mode.kind == "sync" and first not in taken:  # no ticket
-            taken = []
+        if self.mode.kind == "sync":  # a ticket of server 0 is good on all
+            taken = [] if first.refuses(task.attempt) else reached
+        else:
+            taken = [machine for machine in reached if not machine.refuses(task.attempt)]
         for machine in taken:
             machine.progress[task.attempt] = progress
             machine.step += 1
