@@ -9,6 +9,7 @@ The exit code is 1 when an aim is missed.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,7 @@ from benchmarks import (
     flights,
     modes,
     predicting,
+    quota,
     replacing,
     rows,
     servers,
@@ -49,6 +51,7 @@ CASES = {
     "modes": modes.measure,
     "traffic": traffic.measure,
     "replacing": replacing.measure,
+    "quota": quota.measure,
 }
 
 
@@ -59,12 +62,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*CASES, []], help="which; all by default")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows: does it run at all?")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="for the figures that a benchmark draws (quota)"
+    )
     options = parser.parse_args()
     table: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or CASES:
             print(f"{name} …", file=sys.stderr, flush=True)
             table += CASES[name](Path(folder), options.rounds, 100_000 if options.quick else 1_000_000)
+        if options.keep:
+            for drawn in Path(folder).glob("drawn/*"):
+                shutil.copyfile(drawn, options.keep / drawn.name)
     show(table)
     return 1 if any(row.missed for row in table) and not options.quick else 0
 
