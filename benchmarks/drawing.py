@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 
 WIDTH, HEIGHT, LEFT, GAP = 720, 150, 46, 54  # of one panel, in pixels; GAP: below each, for its axis
 COLOURS = ("#4878a8", "#e0954a")
@@ -65,8 +66,9 @@ def _filled(values: Sequence[float], seconds: int) -> list[float]:
 
 
 def _steps(values: Sequence[float], x: float, y: float) -> Iterator[str]:
-    for second, value in enumerate(values):
-        for end in (second, second + 1):
+    second = 0
+    for value, same in groupby(round(value, 1) for value in values):
+        for end in (second, second := second + len([*same])):
             yield f"{end * x:.1f},{HEIGHT - value * y:.1f}"
 
 

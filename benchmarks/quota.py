@@ -1,8 +1,8 @@
 """Two jobs on a quota that is too small for both: one after the other, as gangs, or both at once, as they are here.
 
 Simulated: the cases that ElasticDL published in its benchmark reports (jobs of 13 of 24 CPUs, of 175 of 320, of 4 of 6
-GPUs). How long a process takes until it trains is not written there, and is what the traces beside the reports show; what
-a job has to do follows from how long it ran alone.
+GPUs). How long a process takes until it trains is not written there, and is what the traces beside the reports show;
+what a job has to do follows from how long it ran alone.
 
 Real: 24 training processes whose steps take a known time, with everything that is between them: supervisors, masters,
 parameter servers. Of each second is written down how many slots were held, and how many were in a step.

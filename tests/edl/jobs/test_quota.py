@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from edl.cluster.folder import Spec
 from edl.cluster.quota import Quota, use_of
+from edl.cluster.snapshot import WAITING, read_snapshot
 from edl.spec import Cluster
 from edl.tasks.events import Tally
-from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS
 from tests.edl.jobs.distributed import Job, table
 
@@ -25,11 +26,25 @@ SLOWLY = {
 }
 
 
-def job(quota: Quota, hurry: Path, workers: int, priority: int) -> Job:
-    """Of so many workers and a parameter server."""
-    cluster = Cluster(workers, 1, "async", priority=priority)
-    how = Spec("torch", quota=use_of(cluster, quota.folder), environment={HURRY: str(hurry)})
-    return Job(table(ROWS), epochs=1, batch_size=64, replace=SLOWLY, how=how, spec={"cluster": cluster})
+class SlowJob(Job):
+    """Of so many workers and a parameter server; slow until `hurry` is called."""
+
+    def __init__(self, quota: Quota, hurry: Path, workers: int, priority: int) -> None:
+        self.hurry = hurry.touch
+        cluster = Cluster(workers, 1, "async", priority=priority)
+        how = Spec("torch", quota=use_of(cluster, quota.folder), environment={HURRY: str(hurry)})
+        data, spec = table(ROWS), {"cluster": cluster}
+        super().__init__(data, epochs=1, batch_size=64, replace=SLOWLY, how=how, spec=spec)
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How many instances are in which."""
+        snapshot = read_snapshot(self.cluster.snapshot)
+        return dict(Counter(row.state for row in snapshot.instances)) if snapshot else {}
+
+    @property
+    def relaunches(self) -> int:
+        return max(event.relaunches for event in self.events if isinstance(event, Tally))
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -42,22 +57,18 @@ def wait_until(true: Callable[[], bool]) -> None:
 def test_a22_a_job_gives_slots_to_a_more_urgent_one_and_takes_them_up_again(tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
     quota.resize(4)
-    low, high = job(quota, tmp_path / "now", 3, priority=0), job(quota, tmp_path, 1, priority=1)
-    ends: list[Outcome] = []
-    running = threading.Thread(target=lambda: ends.append(low.run()))
-    running.start()
-
-    def tallies() -> list[Tally]:
-        return [event for event in low.events if isinstance(event, Tally)]
-
-    wait_until(lambda: any(tally.instances == 4 for tally in tallies()))
-    before = len(tallies())
-    ends.append(high.run())
-    wait_until(lambda: tallies()[-1].instances == 4)
-    (tmp_path / "now").touch()
-    running.join()
-    assert [end.rows for end in ends] == [ROWS, ROWS]
-    assert (2, 2) in [(tally.instances, tally.waiting) for tally in tallies()[before:]]
-    assert tallies()[-1].relaunches == 2
-    assert not [event for event in high.events if isinstance(event, Tally) and event.relaunches]
+    low = SlowJob(quota, tmp_path / "low", workers=3, priority=0)
+    high = SlowJob(quota, tmp_path / "high", workers=1, priority=1)
+    with ThreadPoolExecutor() as pool:
+        lower = pool.submit(low.run)
+        wait_until(lambda: low.states == {"running": 4})
+        higher = pool.submit(high.run)
+        wait_until(lambda: high.states == {"running": 2})
+        wait_until(lambda: low.states == {"running": 2, WAITING: 2})
+        high.hurry()
+        assert higher.result().rows == ROWS
+        wait_until(lambda: low.states == {"running": 4})
+        low.hurry()
+        assert lower.result().rows == ROWS
+    assert (low.relaunches, high.relaunches) == (2, 0)
     assert quota.look() == (4, [])
