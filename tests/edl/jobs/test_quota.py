@@ -22,7 +22,7 @@ HURRY = "HURRY"  # the environment variable that names a file: until it is there
 SLOWLY = {
     "import torch\n": "import os\nimport time\n\nimport torch\n",
     "def loss(labels, predictions):\n": "def loss(labels, predictions):\n"
-    f'    time.sleep(0 if os.path.exists(os.environ["{HURRY}"]) else 0.02)\n',
+    f'    time.sleep(0 if os.path.exists(os.environ["{HURRY}"]) else 0.2)\n',
 }
 
 
