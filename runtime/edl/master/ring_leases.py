@@ -34,8 +34,9 @@ class InRing(InTrainer):
         self.rings.wanted = workers
 
     def flags_for(self, request: Request) -> Flag:
-        """Whether the ring that it is in is to end."""
-        return Flag.REGROUP if self.rings.ending and self.rings.is_holder(request) else Flag.NONE
+        """Whether the ring that it is in is to end, or is over."""
+        ends = self.rings.ending if self.rings.is_holder(request) else request.ring > 0
+        return Flag.REGROUP if ends else Flag.NONE
 
     @property
     def signal(self) -> tuple[object, ...]:

@@ -1,0 +1,42 @@
+"""Thousands of random schedules of jobs of all-reduce."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from edl.spec import Training
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from tests.edl.master.ring_world import PIECE, Piece, World, run
+
+ROWS = 5 * LEAST_ROWS + 77
+PLAN = Plan("train", ROWS, STREAMED_ROWS + 3, Training(epochs=2, batch_size=512))
+
+
+def every_piece_once() -> Counter[Piece]:
+    starts = [
+        start
+        for first in range(0, ROWS, LEAST_ROWS)
+        for start in range(first, min(first + LEAST_ROWS, ROWS), PIECE)
+    ]
+    return Counter({(epoch, start): 1 for epoch in (1, 2) for start in starts})
+
+
+def check_the_job(world: World) -> None:
+    kept, state = world.master.kept, world.master.job.state
+    assert kept.failed is None
+    assert state.rows == 2 * ROWS
+    assert [(row.epoch, row.loss) for row in state.curve if row.final] == [(1, 2.0), (2, 2.0)]
+    assert kept.done["export"] == 1
+    assert not kept.leases
+    assert world.exports
+    assert all(export == every_piece_once() for export in world.exports)
+
+
+@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        check_the_job(run(seed, PLAN, workers=workers))
