@@ -220,7 +220,7 @@ class Leases:
         parameters = self.parameters
         parameters.hear(request, now)
         for told in request.told:
-            if told.sequence == member.upto + 1:
+            if told.sequence == member.upto + 1 and not parameters.defers(told, request):
                 member.upto = told.sequence
                 self.told += 1
                 self._take(told, request, now)

@@ -171,6 +171,6 @@ class Office:
 
 def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
     """Whether the answer may wait for something better."""
-    behind = bool(request.told) and answer.seen_upto < request.told[-1].sequence
+    behind = answer.seen_upto < request.seen_upto
     said = answer.tasks or answer.revoked or answer.servers or answer.ring
     return not (said or behind or answer.flags != known)

@@ -66,6 +66,10 @@ class NoParameters:
     def hear(self, request: Request, now: float) -> None:
         """What a request says besides its tasks; before these."""
 
+    def defers(self, told: Told, request: Request) -> bool:
+        """Whether a report is to be told again later."""
+        return False
+
     def owner(self, kind: TaskType, request: Request) -> str:
         """Whose are the tasks of that type that the request names and wants; empty: nobody's."""
         return request.instance

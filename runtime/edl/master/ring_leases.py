@@ -56,6 +56,10 @@ class InRing(InTrainer):
         if self.rings.leads(request):
             self._time_steps(request, now)
 
+    def defers(self, told: Told, request: Request) -> bool:
+        """What was settled in a ring that nobody knows of may be lost, until the next one has it."""
+        return told.kind == "done" and told.report.task.type == "train" and self.rings.is_elsewhere(request)
+
     def owner(self, kind: TaskType, request: Request) -> str:
         if kind == "train":
             return RING if self.rings.leads(request) else ""

@@ -97,6 +97,11 @@ class Rings:
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and 0 < holder.led == request.ring
 
+    def is_elsewhere(self, request: Request) -> bool:
+        """Whether a holder speaks of a ring that was over before anybody said that it had formed."""
+        holder = self._holder((request.instance, request.incarnation))
+        return holder is not None and holder.ring < request.ring
+
     def was_in(self, request: Request) -> bool:
         """Whether it was in a ring whose state the present one has, when it sent this."""
         holder = self._holder((request.instance, request.incarnation))

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-import msgspec
-
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.ring_leases import InRing
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Flag, Held, Request, Ring, Seek
+from edl.tasks.exchange import Answer, Held, Request, Ring, Seek
 from edl.tasks.job import Plan
 from edl.tasks.task import ASIDE, Report, Task, TaskType
 from edl.worker.mailbox import Mailbox
@@ -95,10 +93,11 @@ class Worker:
         self.formed = False
         self.frozen = False
         self.without: tuple[str, ...] = ()
-        self.after = self.ring = self.read = self.reduced = 0
+        self.after = self.read = self.reduced = 0
         self.settling: list[Report] = []
         self.flush = False
         self.writing: list[str] = []  # cuts
+        self.seek()
 
     @property
     def name(self) -> str:
@@ -110,8 +109,11 @@ class Worker:
 
     def request(self) -> Request:
         want = (LEADER if self.leads else MEMBER) if self.formed else {}
-        seek = Seek(f"{self.name}:1", self.after, self.without) if self.group is None else None
-        return msgspec.structs.replace(self.mailbox.request(want), ring=self.ring, seek=seek)
+        return self.mailbox.request(want)
+
+    def seek(self) -> None:
+        """Wait for a ring after the last one that it was told of."""
+        self.mailbox.seeks(Seek(f"{self.name}:1", self.after, self.without))
 
     def leave(self) -> None:
         """Leave the ring, which fails for the others."""
@@ -121,20 +123,16 @@ class Worker:
             self.state.told[report.task.attempt] = report
         self.settling, self.flush = [], False
         self.group, self.formed = None, False
+        self.seek()
 
     def form(self, group: Group) -> None:
         """Everybody has come: take the state."""
         assert group.state is not None
         self.state = group.state.copy()
-        self.ring, self.formed, self.read, self.reduced = group.ring.number, True, 0, 0
-        box = self.mailbox
-        box._received["train"].clear()
-        for number in [number for number, held in box._held.items() if held.task.type == "train"]:
-            del box._held[number]
-        if self.leads:
-            box._held.update((task.attempt, Held(task, rows)) for task, rows in self.state.open)
-            for report in self.state.told.values():
-                box.tell("done", report)
+        self.formed, self.read, self.reduced = True, 0, 0
+        held = [Held(task, rows) for task, rows in self.state.open] if self.leads else []
+        told = self.state.told.values() if self.leads else []
+        self.mailbox.enters(group.ring.number, held, told)
 
     # A minibatch ----------------------------------------------------------------------------------------------
 
@@ -207,8 +205,9 @@ class World:
         self.master.written(marks)
 
     def restart(self) -> None:
-        """The master dies, and is back with what it had written down."""
+        """The master dies, and is back with what it had written down; its connections are gone."""
         kept = encoding.decode(self.durable, Kept)
+        self.late.clear()
         self.now = max(self.now, kept.seconds)
         self.start(kept)
 
@@ -242,7 +241,7 @@ class World:
             self.write()
             answer = self.master.answer(request)
         if not lose_answer:
-            self.hear(worker, request, answer)
+            self.hear(worker, answer)
 
     def register(self, worker: Worker, *, lose_answer: bool = False) -> None:
         box = worker.mailbox
@@ -255,20 +254,21 @@ class World:
                 worker.state = State(list(self.cuts[joined.resume]))
             box.joined(joined)
 
-    def hear(self, worker: Worker, request: Request, answer: Answer) -> None:
+    def hear(self, worker: Worker, answer: Answer) -> None:
         box = worker.mailbox
         box.answered(answer)
         if box.rejoin:
             return
-        unwritten = {told.report.task.attempt for told in box._told}
-        if worker.group is not None and worker.leads:
-            worker.group.durable |= worker.state.told.keys() - unwritten
-        if answer.flags & Flag.REGROUP and worker.formed and request.ring == worker.ring:
+        group = worker.group
+        if group is not None and worker.leads:
+            group.durable |= worker.state.told.keys() - box.unwritten
+        if worker.formed and box.regroup:
             worker.leave()
-        elif answer.ring is not None and worker.group is None and answer.ring.number > worker.after:
-            worker.group = self.groups.setdefault(answer.ring.number, Group(answer.ring))
-            assert worker.group.ring == answer.ring
-            worker.after, worker.without = answer.ring.number, ()
+        elif group is None and box.found is not None:
+            ring = box.found
+            worker.group = self.groups.setdefault(ring.number, Group(ring))
+            assert worker.group.ring == ring
+            worker.after, worker.without, box.seek = ring.number, (), None
 
     def act(self, worker: Worker) -> None:
         """Go on with what it is at."""

@@ -35,8 +35,8 @@ def check_the_job(world: World) -> None:
     assert all(export == every_piece_once() for export in world.exports)
 
 
-@pytest.mark.parametrize("block", range(5))
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         check_the_job(run(seed, PLAN, workers=workers))

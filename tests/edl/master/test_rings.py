@@ -10,7 +10,7 @@ from edl.master.ring_leases import RING, InRing
 from edl.master.rings import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS, Rings
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Flag, Held, Request, Ring, Seek, Told
+from edl.tasks.exchange import Answer, Flag, Held, Request, Ring, Seek, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
@@ -74,26 +74,33 @@ class Stage:
         *reports: Report,
         seek: Seek | None = None,
         want: dict[TaskType, int] | None = None,
+        kind: TellKind = "done",
         error: Failed | None = None,
+        folder: str = "",
     ) -> Answer:
-        kind = "failed" if error else "done"
+        before = self._sequence[name]
         self._sequence[name] += len(reports)
-        first = self._sequence[name] - len(reports) + 1
-        told = tuple(Told(number, kind, report, error) for number, report in enumerate(reports, first))
+        numbered = enumerate(reports, before + 1)
+        told = [Told(number, kind, report, error, folder=folder) for number, report in numbered]
         request = Request(
             name,
             self.incarnations[name],
             self.master.kept.generation,
-            told,
+            tuple(told),
             tuple(self.held[name]),
             want or {},
-            first - 1,
+            before,
             ring=self.ring[name],
             seek=seek,
         )
         found = self.master.exchange(request, self.now)
         self.held[name] += [Held(task) for task in found.tasks]
         return found
+
+    def retell(self, name: str, report: Report) -> Answer:
+        """Tell the last report again."""
+        self._sequence[name] -= 1
+        return self.say(name, report)
 
     def seek(self, names: str, *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
         for name in names:
@@ -423,12 +430,12 @@ def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: S
     assert task is not None
     error = Failed("JobError", "a bad row")
     for name, others in (("c", "ab"), ("b", "a")):
-        trio.say(name, Report(task), error=error)
+        trio.say(name, Report(task), kind="failed", error=error)
         assert trio.master.kept.members[name].gone
         trio.seek(others)
         trio.form(others)
         assert task.attempt in trio.master.kept.leases
-    trio.say("a", Report(task), error=error)
+    trio.say("a", Report(task), kind="failed", error=error)
     assert trio.master.kept.failed is not None
     assert "failed 3 times, the last time: a bad row" in trio.master.kept.failed.message
 
@@ -471,19 +478,8 @@ def test_a18_the_job_goes_back_to_the_leaders_cut(trio: Stage) -> None:
     trio.held["a"] = [Held(half)]
     trio.say("a", finished(done))
     part = Report(half, 512, 1, 512.0, 512.0)
-    request = Request(
-        "a",
-        0,
-        1,
-        (
-            Told(2, "cut", part, folder="cut-1"),
-            Told(3, "cut written", Report(Task(0, "train")), folder="cut-1"),
-        ),
-        (Held(half, 512, 1, 512.0),),
-        seen_upto=1,
-        ring=1,
-    )
-    trio.master.exchange(request, trio.now)
+    trio.say("a", part, kind="cut", folder="cut-1")
+    trio.say("a", Report(Task(0, "train")), kind="cut written", folder="cut-1")
     for name in "abc":
         trio.kill(name)
     assert trio.master.job.state.rows == LEAST_ROWS + 512
@@ -508,3 +504,46 @@ def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: Stage) -> None:
     assert trio.master.join("a", 0, trio.now)
     trio.seek("a", after=1)
     assert trio.say("b").flags & Flag.REGROUP
+
+
+# Rings that the master heard nothing of --------------------------------------------------------------------
+
+
+def unheard(trio: Stage) -> None:
+    """b trains in a ring of its own, whose forming nobody told; meanwhile the next ring has begun."""
+    trio.seek("b")
+    trio.pass_time(MEMBER_SECS + 0.1)
+    assert trio.present.members == ("b",)
+    trio.ring["b"] = 2
+    trio.seek("ac")
+    trio.pass_time(BOUNDARY_SECS)
+    assert (trio.rings.number, trio.present.members) == (3, ("a", "c"))
+
+
+def test_who_is_in_a_ring_that_is_over_is_told_so(trio: Stage) -> None:
+    unheard(trio)
+    assert trio.say("b").flags & Flag.REGROUP
+    assert trio.take("b") is None
+
+
+def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_next(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.held["a"].clear()
+    unheard(trio)
+    assert trio.say("b", finished(task)).seen_upto == 0
+    assert trio.master.job.state.rows == 0
+    trio.kill("a")
+    trio.kill("c")
+    trio.seek("b")
+    assert trio.present.members == ("b",)
+    trio.ring["b"] = trio.rings.number
+    assert trio.retell("b", finished(task)).seen_upto == 1
+    assert trio.master.job.state.rows == LEAST_ROWS
+
+
+def test_a_cut_of_a_ring_that_nobody_knew_of_is_none(trio: Stage) -> None:
+    unheard(trio)
+    for kind in ("cut", "cut written"):
+        trio.say("b", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]
+    assert trio.master.kept.cut is None
