@@ -533,8 +533,8 @@ def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_nex
     unheard(trio)
     assert trio.say("b", finished(task)).seen_upto == 0
     assert trio.master.job.state.rows == 0
-    trio.kill("a")
     trio.kill("c")
+    trio.kill("a")
     trio.seek("b")
     assert trio.present.members == ("b",)
     trio.ring["b"] = trio.rings.number
