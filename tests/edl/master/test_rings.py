@@ -32,7 +32,7 @@ class Stage:
         self.ring: dict[str, int] = {}  # that each worker has the state of
         self.incarnations: dict[str, int] = {}
         self.held: dict[str, list[Held]] = {}
-        self._sequence: dict[str, int] = {}
+        self._heard: dict[str, int] = {}  # reports of each that the master counts
         self._start(None)
         for name in workers:
             self.start(name)
@@ -62,7 +62,7 @@ class Stage:
     def start(self, name: str) -> None:
         self.incarnations[name] = self.incarnations.get(name, -1) + 1
         assert self.master.join(name, self.incarnations[name], self.now)
-        self.ring[name] = self._sequence[name] = 0
+        self.ring[name] = self._heard[name] = 0
         self.held[name] = []
 
     def kill(self, name: str) -> None:
@@ -78,8 +78,7 @@ class Stage:
         error: Failed | None = None,
         folder: str = "",
     ) -> Answer:
-        before = self._sequence[name]
-        self._sequence[name] += len(reports)
+        before = self._heard[name]
         numbered = enumerate(reports, before + 1)
         told = [Told(number, kind, report, error, folder=folder) for number, report in numbered]
         request = Request(
@@ -95,12 +94,8 @@ class Stage:
         )
         found = self.master.exchange(request, self.now)
         self.held[name] += [Held(task) for task in found.tasks]
+        self._heard[name] = max(before, found.seen_upto)
         return found
-
-    def retell(self, name: str, report: Report) -> Answer:
-        """Tell the last report again."""
-        self._sequence[name] -= 1
-        return self.say(name, report)
 
     def seek(self, names: str, *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
         for name in names:
@@ -538,7 +533,7 @@ def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_nex
     trio.seek("b")
     assert trio.present.members == ("b",)
     trio.ring["b"] = trio.rings.number
-    assert trio.retell("b", finished(task)).seen_upto == 1
+    assert trio.say("b", finished(task)).seen_upto == 1
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
