@@ -31,6 +31,8 @@ from edl.cluster.body import live
 from edl.cluster.folder import ClusterFolder, Spec
 from edl.cluster.lifeline import die_with_parent
 from edl.cluster.messages import Born, Forked, Ready, Refused, instances
+from edl.data.jobs import JobFolder
+from edl.spec import from_json
 
 LONGEST = 1 << 16  # bytes of a packet
 
@@ -40,20 +42,21 @@ def main(arguments: list[str]) -> int:
     die_with_parent(parent)
     supervisor = socket.socket(fileno=descriptor)
     began = time.monotonic()
-    warm_up(ClusterFolder(job).spec())
+    warm_up(ClusterFolder(job).spec(), JobFolder(job))
     _tell(supervisor, Ready(time.monotonic() - began))
     while packet := supervisor.recv(LONGEST):
         _fork(supervisor, instances.decode(packet), job, lifeline)
     return exit_codes.OK
 
 
-def warm_up(spec: Spec) -> None:
+def warm_up(spec: Spec, job: JobFolder) -> None:
     """Import what workers need. What cannot be imported, they will say themselves."""
     from edl import nn
 
     for load in (
         lambda: nn.prepare(spec.framework, spec.threads),
         lambda: import_module(spec.worker.partition(":")[0]),
+        lambda: _prepare_rings(job),
     ):
         try:
             load()
@@ -61,6 +64,13 @@ def warm_up(spec: Spec) -> None:
             traceback.print_exc()
     gc.collect()
     gc.freeze()  # pages that no collection touches stay shared
+
+
+def _prepare_rings(job: JobFolder) -> None:
+    """Workers that reduce gradients together do so by PyTorch, whatever the framework of their model."""
+    file = job.program / "job.json"
+    if file.exists() and from_json(file.read_bytes()).cluster.strategy == "allreduce":
+        import_module("edl.nn.gloo")
 
 
 def _fork(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int) -> None:

@@ -7,6 +7,7 @@ ends this worker, and another one takes its name.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
@@ -29,6 +30,7 @@ from edl.rpc.channel import MasterChannel
 from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.failed import to_failed
+from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
 from edl.worker.inference import Measuring, scoring_worker
 from edl.worker.measuring import program_metrics
@@ -37,6 +39,9 @@ from edl.worker.modes import on_servers
 from edl.worker.parameter_server import OnServers
 from edl.worker.prediction import results
 from edl.worker.remote import RefusedError, RemoteTasks
+from edl.worker.ring_member import RingMember
+from edl.worker.ring_tasks import RingTasks
+from edl.worker.ring_training import RingKeeper
 from edl.worker.training import Trainer
 
 AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
@@ -51,18 +56,20 @@ def main(job: Path, instance: Instance) -> int:
     folder = ClusterFolder(job)
     spec = read_spec(JobFolder(job).program)
     log = str(folder.log(instance.name))
-    alone = spec.kind == "train" and not spec.cluster.parameter_servers
-    gathers = alone and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
+    holds = spec.kind == "train" and not spec.cluster.parameter_servers  # the weights
+    alone = holds and spec.cluster.strategy != "allreduce"
+    gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
+    source = RingMember if holds and not alone else RemoteTasks
     with (
         MasterChannel(folder.address(), folder.token()) as channel,
-        RemoteTasks(
+        source(
             channel,
             instance.name,
             instance.incarnation,
             ahead={"train": AHEAD_ALONE if gathers else AHEAD}
             if alone
             else {},  # what is shared, nobody hoards
-            trainer=alone,
+            trainer=holds,
             gather_secs=GATHER_SECS if gathers else 0.0,
             draining=draining,
             log=log,
@@ -113,6 +120,8 @@ def _work(
     if program.spec.kind == "train":
         if program.spec.cluster.parameter_servers:
             _train_on_servers(program, folder, instance, tasks, draining)
+        elif isinstance(tasks, RingMember):
+            _train_in_rings(program, job, tasks, draining, resume)
         else:
             _train(program, job, tasks, draining, resume)
         return
@@ -179,6 +188,38 @@ def _train_on_servers(
     )
     trainer.worker.draining = draining
     trainer.run()
+
+
+def _train_in_rings(
+    program: Program, job: JobFolder, member: RingMember, draining: threading.Event, resume: str
+) -> None:
+    """All workers hold what is trained, and the first of the ring writes it down."""
+    from edl.nn.gloo import Host  # imports torch
+
+    pinned, reader = work.rows_of(program, job)
+    rows, write = work.training(program, job, pinned, reader)
+    weights = None if resume else _starting(program, job)
+    member.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
+    host = Host()
+    with contextlib.closing(RingTasks(member, host.address, program.spec.training, draining)) as tasks:
+        trainer = Trainer(
+            program,
+            reader,
+            rows,
+            tasks,
+            _silent,
+            write,
+            cancelled=threading.Event(),
+            weights=weights,
+            strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
+        )
+        tasks.keeper = RingKeeper(trainer, job.checkpoints, resume)
+        tasks.keeper.warm_up()
+        trainer.keep_cuts(
+            job.checkpoints, begin=tasks.cut, written=member.cut_written, may=lambda: tasks.leads
+        )
+        trainer.worker.draining = draining
+        trainer.run()
 
 
 def _starting(program: Program, job: JobFolder) -> dict[str, Array] | None:

@@ -29,8 +29,10 @@ class Group(Protocol):
 
     rank: int
     size: int
-    store: Store
     timeout: float  # seconds that a call waits for the others
+
+    @property
+    def store(self) -> Store: ...
 
     def sum(self, array: Array) -> None:
         """Make a contiguous array the sum of all members' arrays, in place; the same bits for all."""

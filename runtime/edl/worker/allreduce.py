@@ -13,6 +13,7 @@ all others have taken the one before, so that one is settled.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 
 import numpy as np
 
@@ -44,8 +45,14 @@ class AllReduce(Local):
         self._group: Group | None = None
         self._ring = Ring(0, (), 0, "")
         self._settled = 0  # the last step that all members have taken
-        self._kept_epoch = 0
         self._laggards = Laggards()
+
+    def warm_up(self, rows: Minibatches) -> None:
+        """Take a step that comes to nothing: what it compiles, the others of a ring need not wait for."""
+        state, tables, count = self._state(), self._adapter.tables, len(rows.labels)
+        fetched = tables.fetch(tables.need(tables.keys(rows.features), 0, count, slice(0, count)), train=True)
+        self._adapter.take_step(self._adapter.share(rows, fetched, 1.0), fetched, None)
+        self._take(state, self.step)
 
     # The ring -----------------------------------------------------------------------------------------------
 
@@ -73,7 +80,7 @@ class AllReduce(Local):
         rank, size = ring.members.index(self._name), len(ring.members)
         timeout = _timeout(self._laggards.seconds)
         group = self._group = self._host.meet(ring.address, ring.number, rank, size, timeout)
-        own = self.step if rank < ring.holders else -1, self._kept_epoch, self._laggards.seconds
+        own = self.step if rank < ring.holders else -1, max(self.kept, default=0), self._laggards.seconds
         found = group.gather(np.array(own))
         source = max(range(size), key=lambda member: (*found[member, :2], -member))
         course = group.broadcast(self._rendezvous.course(done) if rank == source else None, source)
@@ -81,7 +88,7 @@ class AllReduce(Local):
             group.timeout = STATE_SECS
             state = group.broadcast(self._state() if rank == source else None, source)
             if rank != source:
-                self._take(state, *found[source, :2].astype(int).tolist())
+                self._take(state, int(found[source, 0]))
         group.sum(np.zeros(1, np.float32))  # nobody is a holder who may have to go back
         group.timeout = _timeout(found[:, 2].max())
         self._ring = ring
@@ -94,20 +101,20 @@ class AllReduce(Local):
     def _state(self) -> bytes:
         """All that a joiner lacks."""
         parts = {"weights": self._adapter.get_weights(), "state": self._adapter.get_state()}
-        parts["kept"] = dict(self.kept or {})
+        parts |= {str(epoch): dict(weights) for epoch, weights in self.kept.items()}
         return weight_files.dumps(
-            {f"{part}/{name}": array for part in parts for name, array in parts[part].items()}
+            {f"{part}/{name}": np.asarray(array) for part in parts for name, array in parts[part].items()}
         )
 
-    def _take(self, state: bytes, step: int, kept_epoch: int) -> None:
-        parts: dict[str, dict[str, Array]] = {"weights": {}, "state": {}, "kept": {}}
+    def _take(self, state: bytes, step: int) -> None:
+        parts: defaultdict[str, dict[str, Array]] = defaultdict(dict)
         for path, array in weight_files.loads(state).items():
             part, _, name = path.partition("/")
             parts[part][name] = array
-        self._adapter.set_weights(parts["weights"])
-        self._adapter.set_state(parts["state"])
-        self.kept = parts["kept"] or None
-        self.step, self._kept_epoch = max(step, 0), kept_epoch
+        self._adapter.set_weights(parts.pop("weights"))
+        self._adapter.set_state(parts.pop("state"))
+        self.kept = {int(epoch): weights for epoch, weights in parts.items()}
+        self.step = max(step, 0)
 
     # Steps --------------------------------------------------------------------------------------------------
 
@@ -138,20 +145,23 @@ class AllReduce(Local):
 
     def flush(self) -> None:
         """A call for nothing: who comes to it has taken the step before. VoidError: another ring has formed."""
-        if self._settled == self.step:
-            return
         try:
-            if self._group is None:
-                raise RingError
-            self._group.sum(np.zeros(1, np.float32))
+            group = self._ready()
+            if self._settled == self.step:
+                return
+            group.sum(np.zeros(1, np.float32))
         except RingError:
             self.join()
             raise VoidError from None
         self._settled = self.step
 
     def keep(self, epoch: int) -> None:
-        super().keep(epoch)
-        self._kept_epoch = epoch
+        """Besides the epochs that are kept: which one is the best, not all members know at the same time."""
+        self.kept[epoch] = self._adapter.get_weights()
+
+    def keep_best(self, epoch: int) -> None:
+        """Of the epochs that are kept, the others will not be wanted."""
+        self.kept = {number: weights for number, weights in self.kept.items() if number == epoch}
 
     def _ready(self) -> Group:
         if self._group is None or self._rendezvous.regroup:

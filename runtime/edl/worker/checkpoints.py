@@ -29,15 +29,17 @@ from edl.nn.structure import Array
 from edl.spec import Checkpoints
 
 Arrays = Mapping[str, Array]
-VERSION = 1
+VERSION = 2
 POSITION = "position.msgpack"
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where training stands, beside its arrays. heard: epochs with what callbacks were told of it."""
+    """Where training stands, beside its arrays. heard: epochs with what callbacks were told of it. best: the epoch of
+    the best weights, where they are kept."""
 
     step: int
     heard: tuple[tuple[int, dict[str, float]], ...] = ()
+    best: int = 0
     version: int = VERSION
 
 

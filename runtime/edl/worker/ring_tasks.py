@@ -120,6 +120,7 @@ class RingTasks:
         thread = threading.Thread(target=work, args=(log,), name="edl-ring-log", daemon=True)
         self._writer = thread if first else None
         thread.start()
+        print(f"in ring {ring.number} of {', '.join(ring.members)}", flush=True)
 
     def close(self) -> None:
         """Leave the ring's log."""
@@ -300,8 +301,10 @@ class RingTasks:
         """What there is to do, not far ahead."""
         with self._ending(log):
             self._wait(log, self._member.heard)
-            while self._write_next(log):
+            more = True
+            while more:
                 self._wait(log, lambda: len(log) < AHEAD and not self._settling(log))
+                more = self._write_next(log)
 
     def _write_next(self, log: Log) -> bool:
         """False: training is over."""

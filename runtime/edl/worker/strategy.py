@@ -65,14 +65,14 @@ class Strategy(Protocol):
 
 
 class Local:
-    """All steps here, many of them in one compiled call. kept: weights of the best epoch."""
+    """All steps here, many of them in one compiled call. kept: weights of epochs, of which the best is one."""
 
     group = 1
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self.step = 0
-        self.kept: Mapping[str, Array] | None = None
+        self.kept: dict[int, Mapping[str, Array]] = {}
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         if rates is not None:
@@ -94,11 +94,11 @@ class Local:
         return contextlib.nullcontext()
 
     def keep(self, epoch: int) -> None:
-        self.kept = self._adapter.get_weights()
+        self.kept = {epoch: self._adapter.get_weights()}
 
     def weights(self, epoch: int) -> Weights:
-        if epoch and self.kept is not None:
-            self._adapter.set_weights(self.kept)
+        if epoch:
+            self._adapter.set_weights(self.kept[epoch])
         return self._adapter.get_weights()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -110,6 +111,8 @@ class Trainer:
         self._round = 0  # that is being concluded
         self._heard: list[tuple[int, dict[str, float]]] = []
         self._checkpointer: Checkpointer | None = None
+        self._begin_cuts: Callable[[], Checkpointer] | None = None
+        self._may_cut: Callable[[], bool] = lambda: True
         self._open = Report(Task(0, "train"))  # what is done of the open task
         self.worker = Worker(
             blocks,
@@ -132,8 +135,8 @@ class Trainer:
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, self, min(total, limit))
         if self._checkpointer is not None:
-            if self.worker.draining.is_set():
-                self._take_cut(Report(Task(0, "train")))
+            if self.worker.draining.is_set() and self._may_cut():
+                self._take_cut(self._checkpointer, Report(Task(0, "train")))
             self._checkpointer.wait()
 
     # Cuts ---------------------------------------------------------------------------------------------------
@@ -144,12 +147,20 @@ class Trainer:
         *,
         begin: Callable[[str, Report], None],
         written: Callable[[str], None],
+        may: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Write cuts into `folder` as the JobSpec says. begin: told a cut's name and what is done of the open task."""
-        when = self._program.spec.checkpoints
-        self._checkpointer = Checkpointer(
-            folder, when, begin=lambda name: begin(name, self._open), written=written
+        """Write cuts into `folder` as the JobSpec says. begin: told a cut's name and what is done of the open task.
+
+        may: whether it is for this worker to do so.
+        """
+        self._begin_cuts = partial(
+            Checkpointer,
+            folder,
+            self._program.spec.checkpoints,
+            begin=lambda name: begin(name, self._open),
+            written=written,
         )
+        self._may_cut = may
         self.worker.after_steps = self._after_steps
 
     def resume(self, cut: Cut) -> None:
@@ -157,22 +168,26 @@ class Trainer:
         self.adapter.set_weights(cut.weights)
         self.adapter.set_state(cut.state)
         local = self._local()
-        local.step, local.kept = cut.position.step, cut.best
+        local.step = cut.position.step
+        local.kept = {} if cut.best is None else {cut.position.best: cut.best}
         self._heard = list(cut.position.heard)
 
     def _after_steps(self, done: Report) -> None:
-        if self._checkpointer is not None and self._checkpointer.due(self._strategy.step):
-            self._take_cut(done)
+        if self._begin_cuts is None or not self._may_cut():
+            return
+        cuts = self._checkpointer = self._checkpointer or self._begin_cuts()
+        if cuts.due(self._strategy.step) and len(self._local().kept) <= 1 and self.worker.report_settled():
+            self._take_cut(cuts, done)
 
-    def _take_cut(self, done: Report) -> None:
+    def _take_cut(self, cuts: Checkpointer, done: Report) -> None:
         self._open = done
-        if self._checkpointer is not None:
-            self._checkpointer.take(self._cut, self._strategy.step)
+        cuts.take(self._cut, self._strategy.step)
 
     def _cut(self) -> Cut:
         local = self._local()
-        position = Position(local.step, tuple(self._heard))
-        return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), local.kept)
+        epoch, best = next(iter(local.kept.items()), (0, None))
+        position = Position(local.step, tuple(self._heard), epoch)
+        return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), best)
 
     def _local(self) -> Local:
         """Cuts are of a worker that holds the weights."""

@@ -262,6 +262,19 @@ def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more
     assert task.number == 2
 
 
+def test_nothing_follows_the_last_task_of_an_epoch_that_a_ring_begins_with(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    assert [one.train() for _ in range(2)] == [0, 1]
+    task = one.next()
+    assert task is not None
+    assert task.settles
+    stage.form([one], Report(task, SIZE, 1, 1.0, float(SIZE)))
+    assert one.train() == 2
+    assert not one.turn()
+    assert one.tasks.pending
+
+
 def test_who_joins_ends_the_ring_at_the_next_minibatch_and_goes_on_where_it_was(stage: Stage) -> None:
     [one] = stage.enter("worker-0")
     stage.form([one])

@@ -1,0 +1,43 @@
+"""Training a model that all members of a ring hold: what the ring's log has each of them do with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from edl.nn import Minibatches
+from edl.worker.allreduce import AllReduce
+from edl.worker.checkpoints import keep_only, read_cut
+from edl.worker.training import Trainer
+
+EXAMPLES = 2  # rows of the step that has everything compiled
+
+
+class RingKeeper:
+    """The parameters of a trainer whose strategy is `AllReduce`.
+
+    folder: of the cuts. resume: the one that this generation of the job goes on from; empty: it begins with what the
+    trainer has.
+    """
+
+    def __init__(self, trainer: Trainer, folder: Path, resume: str) -> None:
+        self._trainer = trainer
+        self._strategy = cast(AllReduce, trainer.worker.strategy)
+        self._folder = folder
+        self._resume = resume
+
+    def warm_up(self) -> None:
+        """Compile what a step needs: the others of a ring do not wait for that."""
+        block = self._trainer.worker.blocks.read(0, EXAMPLES, "train").arrays
+        self._strategy.warm_up(Minibatches(block.features, block.labels, EXAMPLES, block.weights))
+
+    def begin(self) -> None:
+        keep_only(self._folder, self._resume)
+        if self._resume:
+            self._trainer.resume(read_cut(self._folder / self._resume))
+
+    def keep(self, epoch: int) -> None:
+        self._strategy.keep(epoch)
+
+    def keep_best(self, epoch: int) -> None:
+        self._strategy.keep_best(epoch)

@@ -1,0 +1,178 @@
+"""Rings on real processes: whoever is lost, the weights are those of one process, and each row counts once."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from edl.cluster.folder import Spec
+from edl.cluster.snapshot import read_snapshot
+from edl.models.archive import read_archive
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import MasterChannel
+from edl.spec import Checkpoints, Cluster
+from edl.tasks.events import Progress, Tally
+from edl.tasks.outcome import Outcome
+from tests.edl.jobs.distributed import Event, Job, kill, table
+
+ROWS, VALIDATION, EPOCHS = 60_000, 2000, 3
+TRAINED = EPOCHS * (ROWS - VALIDATION)
+SGD = {
+    "torch": {"torch.optim.Adam(parameters, lr, fused=True)": "torch.optim.SGD(parameters, lr)"},
+    "keras": {"optimizers.Adam": "optimizers.SGD"},
+}
+
+Act = Callable[[Job], object]
+
+
+def job(workers: int, *orders: str, framework: str = "torch", **more: Any) -> Job:
+    return Job(
+        table(ROWS),
+        framework=framework,
+        validation=VALIDATION,
+        epochs=EPOCHS,
+        batch_size=64,
+        minibatches_per_task=50,
+        keep="best",
+        replace=SGD[framework],
+        how=msgspec.structs.replace(kill(*orders), framework=framework) if orders else Spec(framework),  # type: ignore[arg-type]
+        spec={"cluster": Cluster(workers=workers, strategy="allreduce"), **more},
+    )
+
+
+def weights(subject: Job) -> dict[str, np.ndarray]:
+    return dict(read_archive(subject.archive).weights())
+
+
+Alone = Callable[[str], tuple[Outcome, dict[str, np.ndarray]]]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
+    """What the job comes to in one process, by framework."""
+    found: dict[str, tuple[Outcome, dict[str, np.ndarray]]] = {}
+
+    def trained(framework: str) -> tuple[Outcome, dict[str, np.ndarray]]:
+        if framework not in found:
+            subject = job(1, framework=framework)
+            found[framework] = subject.run_here(), weights(subject)
+        return found[framework]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield trained
+
+
+def run(
+    subject: Job, *happens: tuple[int, Act], also: Callable[[Event], None] = lambda event: None
+) -> Outcome:
+    """Run it; each of these happens when so many rows are done. also: hears everything."""
+    left = list(happens)
+
+    def heard(event: Event) -> None:
+        also(event)
+        while left and isinstance(event, Progress) and event.rows >= left[0][0]:
+            left.pop(0)[1](subject)
+
+    outcome = subject.run(heard)
+    assert not left
+    return outcome
+
+
+def is_as_alone(subject: Job, outcome: Outcome, expected: tuple[Outcome, dict[str, np.ndarray]]) -> None:
+    """Each row was trained once an epoch, in as many steps as in one process, and the weights are the same."""
+    there, values = expected
+    assert (outcome.rows, outcome.steps) == (there.rows, there.steps), subject.logs()
+    found = weights(subject)
+    assert found.keys() == values.keys()
+    for name, array in found.items():
+        np.testing.assert_allclose(array, values[name], atol=1e-5, err_msg=subject.logs())
+    for row, other in zip(outcome.curve, there.curve, strict=True):
+        assert (row.step, row.loss) == (other.step, pytest.approx(other.loss, rel=1e-4))
+        assert row.metrics == pytest.approx(other.metrics, rel=1e-4)
+
+
+def ring(subject: Job) -> list[str]:
+    """The members of the last ring, the first one first."""
+    found = re.findall(r"in ring (\d+) of (.*)", subject.logs())
+    return max(found, key=lambda line: int(line[0]))[1].split(", ")
+
+
+def process(subject: Job, name: str) -> int:
+    snapshot = read_snapshot(subject.cluster.snapshot)
+    assert snapshot is not None
+    [place] = [row.place for row in snapshot.instances if row.name == name]
+    return int(place.removeprefix("pid "))
+
+
+def member(rank: int, number: signal.Signals) -> Act:
+    """The member of that rank gets the signal."""
+    return lambda subject: os.kill(process(subject, ring(subject)[rank]), number)
+
+
+def master_dies(subject: Job) -> None:
+    found = subject.cluster.process("master")
+    assert found is not None
+    os.kill(found.pid, signal.SIGKILL)
+
+
+def scale(subject: Job, workers: int) -> None:
+    with MasterChannel(subject.cluster.address(), subject.cluster.token()) as channel:
+        channel.call(channel.stub.Scale, pb.ScaleRequest(workers=workers), 10.0)
+
+
+def tally(subject: Job) -> Tally:
+    return [event for event in subject.events if isinstance(event, Tally)][-1]
+
+
+def notes(subject: Job) -> str:
+    return subject.cluster.log("master").read_text()
+
+
+def test_a24_three_workers_of_which_one_is_killed_train_what_one_process_trains_with_keras(
+    alone: Alone,
+) -> None:
+    subject = job(3, framework="keras")
+    outcome = run(subject, (TRAINED // 4, member(1, signal.SIGKILL)))
+    is_as_alone(subject, outcome, alone("keras"))
+    assert tally(subject).relaunches == 1
+
+
+def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(alone: Alone) -> None:
+    subject = job(3)
+    outcome = run(
+        subject,
+        (TRAINED // 8, member(0, signal.SIGKILL)),
+        (TRAINED // 3, member(-1, signal.SIGSTOP)),
+        (TRAINED // 2, master_dies),
+    )
+    is_as_alone(subject, outcome, alone("torch"))
+    assert "goes on from" not in notes(subject)
+
+
+def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_its_cut(alone: Alone) -> None:
+    subject = job(2, checkpoints=Checkpoints(steps=100, secs=0))
+    wanted = iter((2,))
+
+    def grow(event: Event) -> None:
+        if isinstance(event, Tally) and not event.instances and shrunk:
+            for workers in wanted:
+                scale(subject, workers)
+
+    shrunk: list[int] = []
+
+    def shrink(subject: Job) -> None:
+        scale(subject, 0)
+        shrunk.append(0)
+
+    outcome = run(subject, (TRAINED // 4, partial(scale, workers=1)), (TRAINED // 2, shrink), also=grow)
+    is_as_alone(subject, outcome, alone("torch"))
+    assert "training goes on from step" in notes(subject)
