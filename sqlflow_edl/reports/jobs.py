@@ -23,7 +23,7 @@ class JobReport(msgspec.Struct, frozen=True):
     tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second: of
     late. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch over the
     others first. logs: their names. metrics: where Prometheus finds the figures, while the job runs. tensorboard: the
-    folder of its curves; both empty where there is none.
+    folder of its curves; both empty where there is none. ring, members: as in `Snapshot`.
     """
 
     id: str
@@ -47,6 +47,8 @@ class JobReport(msgspec.Struct, frozen=True):
     rows_per_second: float
     metrics: str
     tensorboard: str
+    ring: int
+    members: tuple[str, ...]
 
 
 def report(job: JobFolder) -> JobReport:
@@ -77,6 +79,8 @@ def report(job: JobFolder) -> JobReport:
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,
         metrics=_metrics(job) if status.alive else "",
+        ring=snapshot.ring,
+        members=snapshot.members,
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
     )
 
@@ -134,6 +138,8 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("loss", f"{found.loss:.4g}"))
     if found.generation > 1:
         rows.append(("generation", f"{found.generation}"))
+    if found.ring:
+        rows.append(("ring", f"{found.ring}: {', '.join(found.members)}"))
     if found.cut:
         rows.append(("checkpoint", found.cut))
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]

@@ -36,7 +36,8 @@ class Row(msgspec.Struct, frozen=True):
 
     address: where its own server listens, for those that have one. relaunches: starts of its name after the first.
     task: in words, what it does. rate: rows a second that a worker did of late. load: of a parameter server. note:
-    `hot`, of a server with more to do than the others; `straggling`, slower than the others at the same.
+    `hot`, of a server with more to do than the others; `straggling`, slower than the others at the same; `joins`, or
+    why it is left out, of a worker that is not in the ring.
     """
 
     name: str
@@ -57,7 +58,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     rows: done, over all epochs. step: minibatches that were trained. loss: the mean over this epoch, so far. rate:
     rows a second, of late. tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger; it
-    grows when the job goes back to a checkpoint. cut: the last checkpoint that is complete.
+    grows when the job goes back to a checkpoint. cut: the last checkpoint that is complete. ring: the number of
+    the last ring of an all-reduce job; members: who is in it, the one that leads first.
     """
 
     started: str
@@ -73,6 +75,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     step: int = 0
     loss: float | None = None
     rate: float = 0.0
+    ring: int = 0
+    members: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
         """Replace the file in one step."""

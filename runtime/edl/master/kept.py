@@ -88,11 +88,12 @@ class Holder(msgspec.Struct, array_like=True):
 
 class Pause(msgspec.Struct, array_like=True):
     """Of an instance that is left out of rings. until: the second of its end. times: how often it was. ring: the last
-    in which that was decided."""
+    in which that was decided. why: in words."""
 
     until: float
     times: int
     ring: int
+    why: str
 
 
 class Rings(msgspec.Struct):

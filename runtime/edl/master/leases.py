@@ -302,7 +302,8 @@ class Leases:
             return
         if told.kind == "done":
             self._table.end(task.attempt)
-            self._rows[owner] += told.report.rows
+            doers = self.parameters.workers(owner)
+            self._rows.update(dict.fromkeys(doers, told.report.rows // max(1, len(doers))))
             self._done(told.report, now)
         elif told.kind == "given back":
             self.parameters.give_back(task.attempt, told.report if told.report.rows else None)

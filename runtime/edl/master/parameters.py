@@ -97,6 +97,18 @@ class NoParameters:
     def stopped(self) -> None:
         """Training was ended before its last epoch."""
 
+    def owners(self, instance: str) -> list[str]:
+        """Whose tasks an instance does."""
+        return [instance]
+
+    def workers(self, owner: str) -> list[str]:
+        """Who does an owner's tasks."""
+        return [owner]
+
+    def standing(self, instance: str, now: float) -> str:
+        """In words, whether an instance takes part."""
+        return ""
+
     def matters(self, instance: str) -> bool:
         """Whether the loss of an instance is worth a word, though it holds no task."""
         return False

@@ -82,8 +82,17 @@ class InRing(InTrainer):
         if task.type != "train":
             super().failed(task)
 
+    def owners(self, instance: str) -> list[str]:
+        return [instance, RING] if self.matters(instance) else [instance]
+
+    def workers(self, owner: str) -> list[str]:
+        return list(self.rings.members) if owner == RING else [owner]
+
+    def standing(self, instance: str, now: float) -> str:
+        return self.rings.standing(instance, now)
+
     def matters(self, instance: str) -> bool:
-        return self.rings.present is not None and instance in self.rings.present.members
+        return instance in self.rings.members
 
     def lost(self, instance: str, now: float) -> None:
         if self.rings.held and not self.rings.lives and not self.table.job.finished:

@@ -64,6 +64,11 @@ class Rings:
         return self._state.present
 
     @property
+    def members(self) -> tuple[str, ...]:
+        """Of the present ring."""
+        return self._state.present.members if self._state.present else ()
+
+    @property
     def held(self) -> bool:
         """Whether somebody has, or had, what was trained since the cut, or the start."""
         return bool(self._state.holders)
@@ -112,10 +117,13 @@ class Rings:
         pause = self._state.pauses.get(instance)
         return max(0.0, pause.until - now) if pause else 0.0
 
-    def seeks(self, instance: str) -> bool:
-        """Whether it waits for a ring."""
+    def standing(self, instance: str, now: float) -> str:
+        """In words, of an instance that is not in the present ring."""
+        if seconds := self.paused(instance, now):
+            return f"left out, {seconds:.0f} s: {self._state.pauses[instance].why}"
         seeker = self._seekers.get(instance)
-        return seeker is not None and self._waits(seeker)
+        joins = seeker is not None and self._waits(seeker) and not self._is_member(seeker.key)
+        return "joins" if joins else ""
 
     def told(self, request: Request) -> Ring | None:
         """The ring that is sought, once it is written down."""
@@ -139,7 +147,7 @@ class Rings:
         since = before.since if before is not None and again else now
         self._seekers[request.instance] = _Seeker(key, request.seek, since)
         if self._is_member(key) and not self._is_for(key, request.seek):
-            self._pause(request.seek.without, now)
+            self._pause(request.seek.without, now, "slower than the others")
         self.tick(now)
 
     def tick(self, now: float) -> None:
@@ -254,9 +262,9 @@ class Rings:
         if back.issuperset(members):
             self._state.vain += 1
             if self._state.vain > 1 and len(members) > 1:
-                self._pause([members[-1][0]], now)
+                self._pause([members[-1][0]], now, "two rings with it came to nothing")
 
-    def _pause(self, names: Iterable[str], now: float) -> None:
+    def _pause(self, names: Iterable[str], now: float, why: str) -> None:
         """Leave instances out for a while; once for each ring."""
         present = {name for name, _ in self._members}
         for name in present.intersection(names):
@@ -265,8 +273,8 @@ class Rings:
                 continue
             times = before.times + 1 if before else 1
             seconds = min(LONGEST_PAUSE, PAUSE_SECS * times)
-            self._state.pauses[name] = Pause(now + seconds, times, self.number)
-            self._note(f"{name} is left out of the ring for {seconds:g} s")
+            self._state.pauses[name] = Pause(now + seconds, times, self.number, why)
+            self._note(f"{name} is left out of the ring for {seconds:g} s: {why}")
 
     def _is_to_end(self, now: float) -> bool:
         members = self._members

@@ -92,7 +92,7 @@ class Teller:
 
     def snapshot(self) -> Snapshot:
         leases = self._leases
-        state = leases.job.state
+        state, ring = leases.job.state, leases.kept.rings.present
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -107,6 +107,8 @@ class Teller:
             generation=leases.kept.generation,
             master_relaunches=leases.kept.epoch - 1,
             cut=leases.kept.cut.folder if leases.kept.cut else "",
+            ring=ring.number if ring is not None else 0,
+            members=ring.members if ring is not None else (),
         )
 
     def _write(self) -> None:
@@ -159,7 +161,9 @@ class Teller:
 
     def _row(self, name: str) -> Row:
         change, relaunches = self._crew.posts[name]
-        held = [lease for lease in self._leases.kept.leases.values() if lease.instance == name]
+        parameters = self._leases.parameters
+        owners = parameters.owners(name)
+        held = [lease for lease in self._leases.kept.leases.values() if lease.instance in owners]
         task = f"{held[0].type} task {held[0].id}" if held else ""
         instance = change.instance
         return Row(
@@ -173,7 +177,7 @@ class Teller:
             task if change.state != "ended" else "",
             self._loads.rate(name),
             self._loads.load(instance.name),
-            self._loads.note(instance.name),
+            parameters.standing(name, self._leases.kept.seconds) or self._loads.note(instance.name),
         )
 
     def _outcome(self) -> Outcome:

@@ -339,6 +339,32 @@ def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: Stag
     assert (trio.rings.number, trio.present.members) == (5, ("a",))
 
 
+# What is told of it -----------------------------------------------------------------------------------------
+
+
+def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: Stage) -> None:
+    parameters = trio.master.parameters
+    trio.seek("ab", without=("c",))
+    trio.form("ab")
+    trio.seek("c", after=1)
+    assert parameters.standing("c", trio.now + 2.0) == "left out, 8 s: slower than the others"
+    assert parameters.standing("a", trio.now) == ""
+    trio.start("d")
+    trio.seek("d", after=0)
+    assert parameters.standing("d", trio.now) == "joins"
+    task = trio.take("a")
+    assert task is not None
+    assert [parameters.owners(name) for name in "bd"] == [["b", RING], ["d"]]
+
+
+def test_what_a_ring_did_is_the_work_of_all_its_members(trio: Stage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.held["a"].clear()
+    trio.say("a", finished(task))
+    assert [trio.master.rows_of(name) for name in "abc"] == [LEAST_ROWS // 3] * 3
+
+
 # Tasks ------------------------------------------------------------------------------------------------------
 
 
