@@ -16,11 +16,13 @@ from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report, Task
 from edl.worker.mailbox import Mailbox
+from tests.edl.master.ring_stage import RingStage
 from tests.edl.master.stage import Stage
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
 PREDICT = Plan("predict", 40 * STREAMED_ROWS)
+PAIR = ("worker-0", "worker-1")
 TRAIN = Plan("train", 40 * LEAST_ROWS, 0, Training(batch_size=512))
 
 
@@ -395,6 +397,56 @@ def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
         stage.cut(box)
         stage.crash(instance)
     assert stage.leases.kept.failed is None
+
+
+class Ring(RingStage):
+    """A ring of two, and the crew that starts its workers again."""
+
+    def __init__(self) -> None:
+        super().__init__(PAIR, TRAIN)
+        self.crew = Crew(self.master, len(PAIR))
+        self.crew.orders(self.now)
+        self.train_together(PAIR)
+
+    def crash(self, name: str) -> None:
+        incarnation = self.incarnations[name]
+        change = Change(Instance(name, "worker", incarnation), "ended", reason="failed", exit_code=1)
+        self.crew.changed(change, self.now)
+        if not self.master.finished:
+            self.now += 60.0
+            (order,) = self.crew.orders(self.now)
+            assert order.instance.name == name
+            self.start(name)
+
+    def do_a_task(self) -> None:
+        leader = self.present.members[0]
+        task = self.take(leader)
+        assert task is not None
+        self.held[leader].clear()
+        self.say(leader, finished(task))
+
+
+def test_a_ring_whose_members_crash_in_turn_gets_on_while_it_does_tasks() -> None:
+    stage = Ring()
+    for number in range(20):
+        if stage.master.job.waits("train"):
+            stage.do_a_task()
+        gone, stays = PAIR[number % 2], PAIR[1 - number % 2]
+        stage.crash(gone)
+        stage.train_together((gone, stays))
+    assert stage.master.kept.generation == 1
+
+
+def test_a_ring_that_always_crashes_at_the_same_place_fails_the_job() -> None:
+    stage = Ring()
+    while not stage.master.finished:
+        stage.do_a_task()
+        for name in PAIR:
+            stage.crash(name)
+        if not stage.master.finished:
+            stage.train_together(PAIR)
+    assert stage.master.kept.failed is not None
+    assert "6 workers in a row ended with nothing done for good" in stage.master.kept.failed.message
 
 
 def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:

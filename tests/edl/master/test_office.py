@@ -14,10 +14,11 @@ from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.office import Office
 from edl.master.parameters import OnServers
+from edl.master.ring_leases import InRing
 from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Flag, Request, Told
+from edl.tasks.exchange import Flag, Request, Seek, Told
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report
@@ -88,6 +89,21 @@ def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> N
         await subject.join("worker-0", 0, {})
         answer = await subject.exchange(Request("worker-0", 0, 1, want={"train": 1}), 0.0, Flag.NONE)
         assert [task.attempt for task in answer.tasks] == list(ledger.written[-1].leases)
+
+    run(work())
+
+
+def test_a_ring_is_written_down_before_it_is_told() -> None:
+    async def work() -> None:
+        ledger = MemoryLedger()
+        subject = Office(Leases(Plan("train", LEAST_ROWS), None, InRing), ledger)
+        await subject.join("worker-0", 0, {})
+        writing = asyncio.create_task(subject.run())
+        asked = Request("worker-0", 0, 1, seek=Seek("a:1"))
+        answer = await subject.exchange(asked, 10.0, Flag.PREDICT_OVER)
+        assert answer.ring is not None
+        assert answer.ring == ledger.written[-1].rings.present
+        writing.cancel()
 
     run(work())
 

@@ -5,137 +5,21 @@ from __future__ import annotations
 import pytest
 
 from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.ring_leases import RING, InRing
-from edl.master.rings import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS, Rings
-from edl.spec import Training
+from edl.master.ring_leases import RING
+from edl.master.rings import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Flag, Held, Request, Ring, Seek, TellKind, Told
+from edl.tasks.exchange import Flag, Held, Ring, Seek
 from edl.tasks.failed import Failed
-from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
-from edl.tasks.task import Report, Task, TaskType
+from edl.tasks.task import Report, Task
+from tests.edl.master.ring_stage import LEASE, RingStage
 from tests.edl.master.test_schedules import finished
-
-LEASE = 10.0
-PLAN = Plan("train", 3 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
-ALL: dict[TaskType, int] = dict.fromkeys(("train", "evaluate", "conclude", "export"), 1)
-
-
-class Stage:
-    """A master with the clock in the test's hands, and workers by letter, which say what the test has them say."""
-
-    def __init__(self, workers: str) -> None:
-        self.now = 0.0
-        self.notes: list[str] = []
-        self.wanted = len(workers)
-        self.ring: dict[str, int] = {}  # that each worker has the state of
-        self.incarnations: dict[str, int] = {}
-        self.held: dict[str, list[Held]] = {}
-        self._heard: dict[str, int] = {}  # reports of each that the master counts
-        self._start(None)
-        for name in workers:
-            self.start(name)
-
-    def _start(self, kept: Kept | None) -> None:
-        self.master = Leases(PLAN, kept, InRing, lease_secs=LEASE, note=self.notes.append)
-        self.master.parameters.want(self.wanted)
-
-    def restart(self) -> None:
-        """The master dies and comes back with all that it knew."""
-        self._start(encoding.decode(encoding.encode(self.master.to_keep()[0]), Kept))
-
-    @property
-    def rings(self) -> Rings:
-        parameters = self.master.parameters
-        assert isinstance(parameters, InRing)
-        return parameters.rings
-
-    @property
-    def present(self) -> Ring:
-        ring = self.rings.present
-        assert ring is not None
-        return ring
-
-    # Workers ------------------------------------------------------------------------------------------------
-
-    def start(self, name: str) -> None:
-        self.incarnations[name] = self.incarnations.get(name, -1) + 1
-        assert self.master.join(name, self.incarnations[name], self.now)
-        self.ring[name] = self._heard[name] = 0
-        self.held[name] = []
-
-    def kill(self, name: str) -> None:
-        self.master.lost(name, self.incarnations[name], self.now, "was killed")
-
-    def say(
-        self,
-        name: str,
-        *reports: Report,
-        seek: Seek | None = None,
-        want: dict[TaskType, int] | None = None,
-        kind: TellKind = "done",
-        error: Failed | None = None,
-        folder: str = "",
-    ) -> Answer:
-        before = self._heard[name]
-        numbered = enumerate(reports, before + 1)
-        told = [Told(number, kind, report, error, folder=folder) for number, report in numbered]
-        request = Request(
-            name,
-            self.incarnations[name],
-            self.master.kept.generation,
-            tuple(told),
-            tuple(self.held[name]),
-            want or {},
-            before,
-            ring=self.ring[name],
-            seek=seek,
-        )
-        found = self.master.exchange(request, self.now)
-        self.held[name] += [Held(task) for task in found.tasks]
-        self._heard[name] = max(before, found.seen_upto)
-        return found
-
-    def seek(self, names: str, *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
-        for name in names:
-            seek = Seek(f"{name}:1", self.rings.number if after is None else after, without)
-            self.say(name, seek=seek)
-
-    def form(self, names: str) -> None:
-        """They have the state of the present ring."""
-        for name in names:
-            self.ring[name] = self.rings.number
-            self.say(name)
-
-    def train_together(self, names: str) -> None:
-        """A ring of these begins, and trains."""
-        self.seek(names)
-        self.pass_time(JOIN_SECS)
-        assert set(self.present.members) == set(names)
-        self.form("".join(self.present.members))
-
-    def take(self, name: str, kind: TaskType = "train") -> Task | None:
-        found = self.say(name, want={kind: 1}).tasks
-        return found[0] if found else None
-
-    def pass_time(self, seconds: float, speaking: str = "") -> None:
-        """Some of the workers say now and then that they train."""
-        end = self.now + seconds
-        while self.now < end:
-            self.now = min(end, self.now + 0.1)
-            self.master.tick(self.now)
-            for name in speaking:
-                self.say(name)
-
-    def write(self) -> None:
-        self.master.written(self.master.to_keep()[1])
 
 
 @pytest.fixture
-def trio() -> Stage:
+def trio() -> RingStage:
     """Three workers train together: a leads."""
-    stage = Stage("abc")
+    stage = RingStage("abc")
     stage.train_together("abc")
     return stage
 
@@ -144,7 +28,7 @@ def trio() -> Stage:
 
 
 def test_the_first_ring_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
-    stage = Stage("abc")
+    stage = RingStage("abc")
     stage.seek("ab")
     assert stage.rings.present is None
     stage.seek("c")
@@ -152,7 +36,7 @@ def test_the_first_ring_begins_when_all_wanted_workers_seek_and_none_holds_anyth
 
 
 def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
-    stage = Stage("abc")
+    stage = RingStage("abc")
     stage.seek("b")
     stage.pass_time(JOIN_SECS - 0.2)
     assert stage.rings.present is None
@@ -161,7 +45,7 @@ def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() 
 
 
 def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
-    stage = Stage("a")
+    stage = RingStage("a")
     seek = Seek("a:1")
     assert stage.say("a", seek=seek).ring is None
     assert stage.master.awaited
@@ -171,7 +55,7 @@ def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for(
     assert stage.say("a", seek=Seek("a:1", after=1)).ring is None
 
 
-def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: Stage) -> None:
+def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: RingStage) -> None:
     trio.kill("a")
     trio.seek("c")
     assert trio.rings.number == 1
@@ -180,7 +64,7 @@ def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: Stage
 
 
 def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
-    trio: Stage,
+    trio: RingStage,
 ) -> None:
     trio.seek("bc")
     trio.pass_time(MEMBER_SECS - 0.1)
@@ -192,7 +76,9 @@ def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_hold
     assert trio.present == Ring(3, ("b", "c", "a"), 2, "b:1")
 
 
-def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_formed(trio: Stage) -> None:
+def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_formed(
+    trio: RingStage,
+) -> None:
     trio.kill("c")
     trio.seek("b")
     trio.pass_time(BOUNDARY_SECS)
@@ -203,7 +89,7 @@ def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_
     assert trio.master.kept.generation == 1
 
 
-def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: Stage) -> None:
+def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: RingStage) -> None:
     trio.rings.step_secs = 1.0
     trio.seek("ab")
     trio.pass_time(1.9)
@@ -213,7 +99,7 @@ def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: Stage) -> None:
 
 
 def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
-    stage = Stage("ab")
+    stage = RingStage("ab")
     stage.kill("b")
     stage.train_together("a")
     stage.start("b")
@@ -224,14 +110,14 @@ def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
     assert stage.rings.number == 1
 
 
-def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: Stage) -> None:
+def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: RingStage) -> None:
     trio.seek("abc")
     trio.kill("c")
     trio.seek("ab", after=1)  # b was not told of the ring, a was
     assert (trio.rings.number, trio.present.members) == (3, ("a", "b"))
 
 
-def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: Stage) -> None:
+def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: RingStage) -> None:
     trio.restart()
     trio.kill("a")
     trio.seek("bc")
@@ -242,7 +128,7 @@ def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(tri
 
 
 def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
-    stage = Stage("ab")
+    stage = RingStage("ab")
     stage.kill("b")
     stage.train_together("a")
     assert not stage.say("a").flags & Flag.REGROUP
@@ -257,7 +143,7 @@ def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
 
 
 def test_a_joiner_waits_a_moment_for_others() -> None:
-    stage = Stage("abc")
+    stage = RingStage("abc")
     stage.train_together("a")
     stage.seek("b", after=0)
     assert not stage.say("a").flags & Flag.REGROUP
@@ -265,14 +151,14 @@ def test_a_joiner_waits_a_moment_for_others() -> None:
     assert stage.say("a").flags & Flag.REGROUP
 
 
-def test_the_loss_of_a_member_ends_the_ring_for_the_others(trio: Stage) -> None:
+def test_the_loss_of_a_member_ends_the_ring_for_the_others(trio: RingStage) -> None:
     assert not trio.say("a").flags & Flag.REGROUP
     trio.kill("c")
     assert trio.say("a").flags & Flag.REGROUP
 
 
 def test_a_joiner_holds_the_state_when_it_says_so() -> None:
-    stage = Stage("ab")
+    stage = RingStage("ab")
     stage.train_together("a")
     stage.seek("ba")
     stage.form("a")
@@ -290,7 +176,7 @@ def test_a_joiner_holds_the_state_when_it_says_so() -> None:
 # Pauses -----------------------------------------------------------------------------------------------------
 
 
-def test_a_slow_member_pauses_longer_each_time(trio: Stage) -> None:
+def test_a_slow_member_pauses_longer_each_time(trio: RingStage) -> None:
     for times, seconds in enumerate((PAUSE_SECS, 2 * PAUSE_SECS, 3 * PAUSE_SECS), 1):
         trio.seek("ab", without=("c",))
         assert trio.present.members == ("a", "b")
@@ -307,7 +193,7 @@ def test_a_slow_member_pauses_longer_each_time(trio: Stage) -> None:
         trio.form("abc")
 
 
-def test_no_pause_is_longer_than_some_minutes(trio: Stage) -> None:
+def test_no_pause_is_longer_than_some_minutes(trio: RingStage) -> None:
     for number in range(1, 80, 2):
         trio.seek("ab", without=("c",))
         trio.form("ab")
@@ -318,7 +204,7 @@ def test_no_pause_is_longer_than_some_minutes(trio: Stage) -> None:
     assert trio.rings.paused("c", trio.now) == LONGEST_PAUSE
 
 
-def test_the_last_one_does_not_pause(trio: Stage) -> None:
+def test_the_last_one_does_not_pause(trio: RingStage) -> None:
     trio.seek("ab", without=("c",))
     trio.form("ab")
     trio.kill("a")
@@ -329,7 +215,7 @@ def test_the_last_one_does_not_pause(trio: Stage) -> None:
     assert trio.present.members == ("c",)
 
 
-def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: Stage) -> None:
+def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: RingStage) -> None:
     trio.seek("abc")
     trio.seek("abc")
     assert (trio.rings.number, trio.present.members) == (3, ("a", "b", "c"))
@@ -342,7 +228,7 @@ def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: Stag
 # What is told of it -----------------------------------------------------------------------------------------
 
 
-def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: Stage) -> None:
+def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: RingStage) -> None:
     parameters = trio.master.parameters
     trio.seek("ab", without=("c",))
     trio.form("ab")
@@ -357,7 +243,7 @@ def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: Stage) -> None:
     assert [parameters.owners(name) for name in "bd"] == [["b", RING], ["d"]]
 
 
-def test_what_a_ring_did_is_the_work_of_all_its_members(trio: Stage) -> None:
+def test_what_a_ring_did_is_the_work_of_all_its_members(trio: RingStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.held["a"].clear()
@@ -368,7 +254,7 @@ def test_what_a_ring_did_is_the_work_of_all_its_members(trio: Stage) -> None:
 # Tasks ------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: Stage) -> None:
+def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: RingStage) -> None:
     assert trio.take("b") is None
     for _ in range(3):
         task = trio.take("a")
@@ -379,7 +265,7 @@ def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: Stag
     assert trio.take("c", "evaluate")
 
 
-def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_them(trio: Stage) -> None:
+def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_them(trio: RingStage) -> None:
     first, second = trio.take("a"), trio.take("a")
     assert first is not None
     assert second is not None
@@ -394,7 +280,7 @@ def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_th
     assert again.id == second.id
 
 
-def test_a_report_counts_once_whichever_leader_tells_it(trio: Stage) -> None:
+def test_a_report_counts_once_whichever_leader_tells_it(trio: RingStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.held["a"].clear()
@@ -408,7 +294,7 @@ def test_a_report_counts_once_whichever_leader_tells_it(trio: Stage) -> None:
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_what_a_leader_told_counts_though_the_next_ring_is_there_before_it_is_heard(trio: Stage) -> None:
+def test_what_a_leader_told_counts_though_the_next_ring_is_there_before_it_is_heard(trio: RingStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.seek("abc")
@@ -417,7 +303,7 @@ def test_what_a_leader_told_counts_though_the_next_ring_is_there_before_it_is_he
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: Stage) -> None:
+def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: RingStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.seek("bc")
@@ -431,7 +317,7 @@ def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: Stage)
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_it(trio: Stage) -> None:
+def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_it(trio: RingStage) -> None:
     kept = encoding.encode(trio.master.to_keep()[0])
     task = trio.take("a")
     assert task is not None
@@ -446,7 +332,7 @@ def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_i
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: Stage) -> None:
+def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: RingStage) -> None:
     task = trio.take("a")
     assert task is not None
     error = Failed("JobError", "a bad row")
@@ -464,7 +350,7 @@ def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: S
 # Losses -----------------------------------------------------------------------------------------------------
 
 
-def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: Stage) -> None:
+def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: RingStage) -> None:
     task = trio.take("a")
     trio.kill("b")
     trio.seek("ac")
@@ -476,7 +362,9 @@ def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: Stage) -> None:
     assert trio.master.kept.generation == 1
 
 
-def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who_come(trio: Stage) -> None:
+def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who_come(
+    trio: RingStage,
+) -> None:
     task = trio.take("a")
     assert task is not None
     for name in "abc":
@@ -493,7 +381,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
     assert again.id == task.id
 
 
-def test_a18_the_job_goes_back_to_the_leaders_cut(trio: Stage) -> None:
+def test_a18_the_job_goes_back_to_the_leaders_cut(trio: RingStage) -> None:
     tasks = [trio.take("a") for _ in range(2)]
     done, half = (task for task in tasks if task is not None)
     trio.held["a"] = [Held(half)]
@@ -509,14 +397,14 @@ def test_a18_the_job_goes_back_to_the_leaders_cut(trio: Stage) -> None:
 
 
 def test_workers_that_leave_before_anything_was_trained_cost_nothing() -> None:
-    stage = Stage("ab")
+    stage = RingStage("ab")
     stage.seek("a")
     stage.kill("a")
     stage.kill("b")
     assert stage.master.kept.generation == 1
 
 
-def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: Stage) -> None:
+def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: RingStage) -> None:
     trio.seek("bc")
     trio.pass_time(1.0)
     trio.form("bc")
@@ -530,7 +418,7 @@ def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: Stage) -> None:
 # Rings that the master heard nothing of --------------------------------------------------------------------
 
 
-def unheard(trio: Stage) -> None:
+def unheard(trio: RingStage) -> None:
     """b trains in a ring of its own, whose forming nobody told; meanwhile the next ring has begun."""
     trio.seek("b")
     trio.pass_time(MEMBER_SECS + 0.1)
@@ -541,13 +429,13 @@ def unheard(trio: Stage) -> None:
     assert (trio.rings.number, trio.present.members) == (3, ("a", "c"))
 
 
-def test_who_is_in_a_ring_that_is_over_is_told_so(trio: Stage) -> None:
+def test_who_is_in_a_ring_that_is_over_is_told_so(trio: RingStage) -> None:
     unheard(trio)
     assert trio.say("b").flags & Flag.REGROUP
     assert trio.take("b") is None
 
 
-def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_next(trio: Stage) -> None:
+def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_next(trio: RingStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.held["a"].clear()
@@ -563,7 +451,7 @@ def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_nex
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_a_cut_of_a_ring_that_nobody_knew_of_is_none(trio: Stage) -> None:
+def test_a_cut_of_a_ring_that_nobody_knew_of_is_none(trio: RingStage) -> None:
     unheard(trio)
     for kind in ("cut", "cut written"):
         trio.say("b", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]

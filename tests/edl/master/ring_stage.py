@@ -1,0 +1,131 @@
+"""A master of an all-reduce job, with the clock in the test's hands, and workers that say what the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from edl.master.kept import Kept
+from edl.master.leases import Leases
+from edl.master.ring_leases import InRing
+from edl.master.rings import JOIN_SECS, Rings
+from edl.spec import Training
+from edl.tasks import encoding
+from edl.tasks.exchange import Answer, Held, Request, Ring, Seek, TellKind, Told
+from edl.tasks.failed import Failed
+from edl.tasks.job import Plan
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import Report, Task, TaskType
+
+LEASE = 10.0
+PLAN = Plan("train", 3 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
+
+
+class RingStage:
+    """workers: their names, a letter each will do."""
+
+    def __init__(self, workers: Collection[str], plan: Plan = PLAN) -> None:
+        self.plan = plan
+        self.now = 0.0
+        self.notes: list[str] = []
+        self.wanted = len(workers)
+        self.ring: dict[str, int] = {}  # that each worker has the state of
+        self.incarnations: dict[str, int] = {}
+        self.held: dict[str, list[Held]] = {}
+        self._heard: dict[str, int] = {}  # reports of each that the master counts
+        self._start(None)
+        for name in workers:
+            self.start(name)
+
+    def _start(self, kept: Kept | None) -> None:
+        self.master = Leases(self.plan, kept, InRing, lease_secs=LEASE, note=self.notes.append)
+        self.master.parameters.want(self.wanted)
+
+    def restart(self) -> None:
+        """The master dies and comes back with all that it knew."""
+        self._start(encoding.decode(encoding.encode(self.master.to_keep()[0]), Kept))
+
+    @property
+    def rings(self) -> Rings:
+        parameters = self.master.parameters
+        assert isinstance(parameters, InRing)
+        return parameters.rings
+
+    @property
+    def present(self) -> Ring:
+        ring = self.rings.present
+        assert ring is not None
+        return ring
+
+    # Workers ------------------------------------------------------------------------------------------------
+
+    def start(self, name: str) -> None:
+        self.incarnations[name] = self.incarnations.get(name, -1) + 1
+        assert self.master.join(name, self.incarnations[name], self.now)
+        self.ring[name] = self._heard[name] = 0
+        self.held[name] = []
+
+    def kill(self, name: str) -> None:
+        self.master.lost(name, self.incarnations[name], self.now, "was killed")
+
+    def say(
+        self,
+        name: str,
+        *reports: Report,
+        seek: Seek | None = None,
+        want: dict[TaskType, int] | None = None,
+        kind: TellKind = "done",
+        error: Failed | None = None,
+        folder: str = "",
+    ) -> Answer:
+        before = self._heard[name]
+        numbered = enumerate(reports, before + 1)
+        told = [Told(number, kind, report, error, folder=folder) for number, report in numbered]
+        request = Request(
+            name,
+            self.incarnations[name],
+            self.master.kept.generation,
+            tuple(told),
+            tuple(self.held[name]),
+            want or {},
+            before,
+            ring=self.ring[name],
+            seek=seek,
+        )
+        found = self.master.exchange(request, self.now)
+        self.held[name] += [Held(task) for task in found.tasks]
+        self._heard[name] = max(before, found.seen_upto)
+        return found
+
+    def seek(self, names: Iterable[str], *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
+        for name in names:
+            seek = Seek(f"{name}:1", self.rings.number if after is None else after, without)
+            self.say(name, seek=seek)
+
+    def form(self, names: Iterable[str]) -> None:
+        """They have the state of the present ring."""
+        for name in names:
+            self.ring[name] = self.rings.number
+            self.say(name)
+
+    def train_together(self, names: Iterable[str]) -> None:
+        """A ring of these begins, and trains."""
+        self.seek(names)
+        self.pass_time(JOIN_SECS)
+        assert set(self.present.members) == set(names)
+        self.form(self.present.members)
+
+    def take(self, name: str, kind: TaskType = "train") -> Task | None:
+        found = self.say(name, want={kind: 1}).tasks
+        return found[0] if found else None
+
+    def pass_time(self, seconds: float, speaking: str = "") -> None:
+        """Some of the workers say now and then that they train."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + 0.1)
+            self.master.tick(self.now)
+            for name in speaking:
+                self.say(name)
+
+    def write(self) -> None:
+        self.master.written(self.master.to_keep()[1])
