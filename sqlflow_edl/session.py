@@ -26,7 +26,7 @@ from edl.data.results import ResultFolder
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord, check_name
-from edl.models.registry import Registry
+from edl.models.registry import open_registry
 from edl.nn.rows.sizes import table_memory
 from edl.spec.strategy import chosen
 from edl.tasks.events import Figures
@@ -81,7 +81,7 @@ class Session:
     ) -> None:
         self.source = data.connect(url, create=create)
         self.dialect = dialect or self.source.dialect
-        self.registry = Registry(self.source)
+        self.registry = open_registry(self.source)
         self.observer: Observer = observer or Silent()
         self._submitter = Submitter(quota)
         self._workers = workers

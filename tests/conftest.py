@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.mariadb import Server
+    from tests.maxcompute.process import Running
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -63,3 +64,12 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         pytest.skip(MISSING)
     with running(tmp_path_factory.mktemp("mariadb")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def maxcompute() -> Iterator[Running]:
+    """A double of MaxCompute that the tests of this process share, each with a project of its own."""
+    from tests.maxcompute.process import running
+
+    with running() as double:
+        yield double

@@ -17,7 +17,7 @@ def export(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     from edl.data import connect
     from edl.models.archive import read_archive
-    from edl.models.registry import Registry
+    from edl.models.registry import open_registry
     from sqlflow_edl.codegen import generate
 
     if not options.source:
@@ -26,7 +26,7 @@ def export(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         archive, program = Path(folder) / "model.zip", Path(folder) / "program"
         with connect(options.source) as source:
-            Registry(source).load(options.model, archive)
+            open_registry(source).load(options.model, archive)
         generate(read_archive(archive).spec).write(program)
         return _in_a_process_of_its_own(program, archive, options.output)
 

@@ -7,7 +7,7 @@ TIMESTAMPTZ, so that a session's time zone decides how they are written.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ _ARROW = {
     "datetime": pa.timestamp("ms"),
     "timestamp": pa.timestamp("ns"),
     "timestamp_ntz": pa.timestamp("ns"),
+    "interval_day_time": pa.struct([("sec", pa.int64()), ("nano", pa.int32())]),
 }
 _DUCKDB = {
     "int": "INTEGER",
@@ -82,17 +83,26 @@ class ColumnType:
     @property
     def arrow(self) -> pa.DataType:
         """As the tunnel's Arrow streams hold it."""
+        return self._arrow(_ARROW)
+
+    @property
+    def zoned(self) -> pa.DataType:
+        """The same with the zone of moments, in microseconds, as DuckDB takes it."""
+        return self._arrow(_ARROW | dict.fromkeys(("datetime", "timestamp"), pa.timestamp("us", "UTC")))
+
+    def _arrow(self, simple: Mapping[str, pa.DataType]) -> pa.DataType:
+        inner = [kind._arrow(simple) for kind in self.inner]
         match self.name:
             case "decimal":
                 precision, scale = (*self.arguments, 0)[:2] if self.arguments else (38, 18)
                 return pa.decimal128(precision, scale)
             case "array":
-                return pa.list_(self.inner[0].arrow)
+                return pa.list_(*inner)
             case "map":
-                return pa.map_(self.inner[0].arrow, self.inner[1].arrow)
+                return pa.map_(*inner)
             case "struct":
-                return pa.struct([(f, k.arrow) for f, k in zip(self.fields, self.inner, strict=True)])
-        return _ARROW[self.name]
+                return pa.struct(list(zip(self.fields, inner, strict=True)))
+        return simple[self.name]
 
     @property
     def duckdb(self) -> str:
@@ -195,6 +205,6 @@ def _expect(text: str, sign: str) -> None:
 
 
 def _known(kind: ColumnType) -> ColumnType:
-    if kind.name not in _ARROW and kind.name not in ("decimal", "interval_day_time", "interval_year_month"):
+    if kind.name not in _ARROW and kind.name != "decimal":
         raise ValueError(f"{kind.name} is not a type")
     return kind

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.maxcompute.process import ACCOUNT, SECRET, Running, running
-
-
-@pytest.fixture(scope="session")
-def process() -> Iterator[Running]:
-    with running() as started:
-        yield started
+from tests.maxcompute.process import ACCOUNT, SECRET, Running
 
 
 @pytest.fixture
-def double(process: Running) -> Running:
-    process.reset()
-    return process
+def double(maxcompute: Running) -> Running:
+    maxcompute.reset()
+    return maxcompute
 
 
 @pytest.fixture

@@ -130,6 +130,8 @@ def _alter(project: Project, cursor: Cursor) -> None:
         table.comment = cursor.string()
     elif found := cursor.take(r"SET\s+LIFECYCLE\s+(\d+)"):
         table.lifecycle = int(found[1])
+    elif cursor.take(r"DISABLE\s+LIFECYCLE"):
+        table.lifecycle = -1
     elif cursor.take("ADD"):
         _add_partitions(table, cursor)
     else:

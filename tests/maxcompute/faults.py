@@ -8,13 +8,14 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["status", "drop", "cut", "short", "flip", "expire", "delay"]
+Kind = Literal["status", "drop", "lose", "cut", "short", "flip", "expire", "delay"]
 
 
 class Fault(msgspec.Struct):
     """What happens to the requests whose method and target (`GET /projects/…?data…`) `match` is found in.
 
-    status: answer `status` with `code`. drop: close the connection without an answer. cut: send `part` of the body.
+    status: answer `status` with `code`. drop: close the connection without an answer. lose: the same when the
+    request was done. cut: send `part` of the body.
     short: rows are missing at the end of a stream that is valid otherwise. flip: one bit of the body is wrong.
     expire: the tunnel forgets the session that is named. delay: wait `seconds` first.
     times: how often; skip: of how many that fit before nothing happens.

@@ -43,10 +43,13 @@ class Instances:
 
     def __post_init__(self) -> None:
         self._instances: dict[str, Instance] = {}
+        self._submitted: dict[str, str] = {}  # by the id that the client gave
 
     def submit(self, project: Project, request: Request) -> Answer:
         job = ElementTree.fromstring(request.body).find("Job")  # noqa: S314 - pyodps made it
         assert job is not None
+        if known := self._submitted.get(job.findtext("Guid") or ""):
+            return _made(project, known)
         task = job.find("Tasks/SQL")
         if task is None:
             raise RefusedError(400, "InvalidParameter", "only SQL is run here")
@@ -66,8 +69,8 @@ class Instances:
                 raise RefusedError(400, "ParseError", f"{refused.code}:{refused.message}") from None
             instance.failure = refused
         self._instances[instance.id] = instance
-        where = f"/api/projects/{project.name}/instances/{instance.id}"
-        return Answer(b"", 201, {"Location": where})
+        self._submitted[job.findtext("Guid") or instance.id] = instance.id
+        return _made(project, instance.id)
 
     def tell(self, instance_id: str, request: Request) -> Answer:
         instance = self.find(instance_id)
@@ -139,6 +142,10 @@ class Instances:
             f'<Result Transform="Base64" Format="{kind}">{cdata(encoded)}</Result><Status>{state}</Status>'
             "</Task></Tasks></Instance>"
         )
+
+
+def _made(project: Project, instance: str) -> Answer:
+    return Answer(b"", 201, {"Location": f"/api/projects/{project.name}/instances/{instance}"})
 
 
 def _csv(table: Table) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -33,6 +34,12 @@ class Running:
 
     def new_project(self) -> str:
         return f"project_{next(self._numbers)}"
+
+    def url(self, project: str = "", secret: str = SECRET) -> str:
+        """Of a project, a new one unless it is named."""
+        password, tunnel = quote(secret, safe=""), quote(self.endpoint, safe="")
+        options = f"curr_project={project or self.new_project()}&scheme=http&tunnel={tunnel}"
+        return f"maxcompute://{ACCOUNT}:{password}@127.0.0.1:{self.port}/api?{options}"
 
     def go_wrong(self, *faults: Fault) -> None:
         """From now on; what was to go wrong before is forgotten."""

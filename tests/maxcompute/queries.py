@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +25,7 @@ _MACROS = (
     "CREATE MACRO getdate() AS current_timestamp",
 )
 _SETTING = re.compile(r"\s*SET\s+([\w.]+)\s*=\s*([^;\n]*);?\s*", re.IGNORECASE)
+_FIRST_WORDS = ("SELECT", "WITH", "VALUES", "FROM")
 _MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
 _MISSING_FUNCTION = re.compile(r"Function with name \"?(\w+)\"? does not exist")
 
@@ -51,23 +53,34 @@ def run(project: Project, text: str, settings: dict[str, str]) -> Table | None:
 def select(project: Project, text: str, zone: str) -> Table:
     """The rows of a query as a table without a name."""
     tree = _parsed(text)
-    with duckdb.connect() as connection:
-        connection.execute(f"SET TimeZone = '{zone}'")
-        for macro in _MACROS:
-            connection.execute(macro)
-        declared = _show_tables(connection, project, tree, text, zone)
-        try:
-            relation = connection.sql(tree.sql("duckdb"))
-            columns = [
-                _column(name, kind, declared)
-                for name, kind in zip(relation.columns, relation.types, strict=True)
-            ]
-            rows = relation.to_arrow_table()
-        except duckdb.Error as error:
-            raise _translated(error, text) from None
+    connection = _connection()
+    declared = _show_tables(connection, project, tree, text, zone)
+    connection.execute(f"SET TimeZone = '{zone}'")
+    try:
+        relation = connection.sql(tree.sql("duckdb"))
+        columns = [
+            _column(name, kind, declared) for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
+        rows = relation.to_arrow_table()
+    except duckdb.Error as error:
+        raise _translated(error, text) from None
     found = Table("", columns)
     found.parts[()] = from_duckdb(rows, columns)
     return found
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One for all statements: the double runs them one after another."""
+    connection = duckdb.connect()
+    for macro in _MACROS:
+        connection.execute(macro)
+    return connection
+
+
+@cache
+def _as_duckdb_says(kind: ColumnType) -> str:
+    return str(_connection().sql(f"SELECT NULL::{kind.duckdb}").types[0])
 
 
 def from_duckdb(rows: pa.Table, columns: list[Column]) -> pa.Table:
@@ -96,6 +109,7 @@ def _parsed(text: str) -> exp.Expression:
         raise RefusedError(
             400, "ODPS-0130161", f"[1,1] Parse exception - invalid token '{text.split(' ')[0]}'"
         )
+    _check_names(trees[0])
     for kind in trees[0].find_all(exp.DataType):
         if kind.this in (exp.DataType.Type.DATETIME, exp.DataType.Type.TIMESTAMP):
             kind.set("this", exp.DataType.Type.TIMESTAMPTZ)
@@ -134,15 +148,13 @@ def _show_tables(
 
 def _show(connection: duckdb.DuckDBPyConnection, project: Project, table: Table, zone: str) -> None:
     whole = select(project, table.view, zone).parts[()] if table.view else _whole(table)
-    name = table.name.lower()
-    connection.register(f"arrow_{name}", whole)
-    casts = ", ".join(
-        f"{_from_arrow(column)} AS {_quoted(column.name)}"
-        for column in (*table.columns, *table.partition_columns)
-    )
-    connection.execute(
-        f"CREATE VIEW {_quoted(f'of_project_{name}')} AS SELECT {casts} FROM {_quoted(f'arrow_{name}')}"
-    )
+    connection.register(f"of_project_{table.name.lower()}", whole.cast(_zoned(whole.schema, table)))
+
+
+def _zoned(schema: pa.Schema, table: Table) -> pa.Schema:
+    """The schema with the zone of moments, which DuckDB then knows for what they are."""
+    kinds = [column.type.zoned for column in (*table.columns, *table.partition_columns)]
+    return pa.schema(list(zip(schema.names, kinds, strict=True)))
 
 
 def _whole(table: Table) -> pa.Table:
@@ -157,17 +169,9 @@ def _whole(table: Table) -> pa.Table:
     return pa.concat_tables([pa.schema(names).empty_table(), *parts])
 
 
-def _from_arrow(column: Column) -> str:
-    name = _quoted(column.name)
-    if column.type.name in ("datetime", "timestamp"):
-        return f"({name}::TIMESTAMP AT TIME ZONE 'UTC')"
-    return name
-
-
 def _column(name: str, kind: object, declared: list[Column]) -> Column:
     for column in declared:
-        same = duckdb.sql(f"SELECT NULL::{column.type.duckdb}").types[0]
-        if column.name.lower() == name.lower() and str(same) == str(kind):
+        if column.name.lower() == name.lower() and _as_duckdb_says(column.type) == str(kind):
             return Column(name.lower(), column.type)
     return Column(name.lower(), type_of_duckdb(kind))
 
@@ -228,9 +232,11 @@ def _translated(error: duckdb.Error, text: str) -> RefusedError:
 
 def _syntax(error: sqlglot.errors.SqlglotError, text: str) -> RefusedError:
     details = getattr(error, "errors", None) or [{}]
-    token = first = text.split(maxsplit=1)[0]
-    if first.upper() in ("SELECT", "WITH", "VALUES"):
-        token = details[0].get("highlight") or first
+    starts = re.findall(
+        r"(?:^|\(\n)\s*(\w+)", text
+    )  # of the statement, and of a query in parentheses of its own
+    unknown = [word for word in starts if word.upper() not in _FIRST_WORDS]
+    token = unknown[0] if unknown else details[0].get("highlight") or text.split(maxsplit=1)[0]
     return RefusedError(
         400, "ODPS-0130161", f"{_place(text, token)} Parse exception - invalid token '{token}'"
     )
@@ -238,10 +244,25 @@ def _syntax(error: sqlglot.errors.SqlglotError, text: str) -> RefusedError:
 
 def _place(text: str, word: str) -> str:
     """[line,column] of a word, as MaxCompute writes it."""
-    found = re.search(rf"(?<![\w]){re.escape(word)}(?!\w)", text, re.IGNORECASE)
+    masked = re.sub(r"'(?:[^'\\]|\\.)*'", lambda found: " " * len(found[0]), text)
+    found = re.search(rf"(?<![\w]){re.escape(word)}(?!\w)", masked, re.IGNORECASE)
     at = found.start() if found else 0
     line = text.count("\n", 0, at) + 1
     return f"[{line},{at - (text.rfind(chr(10), 0, at) + 1) + 1}]"
+
+
+def _check_names(tree: exp.Expression) -> None:
+    """A query in parentheses has each column once, whatever case its names have."""
+    for inner in tree.find_all(exp.Subquery):
+        selects = inner.this.named_selects if isinstance(inner.this, exp.Query) else []
+        names = [name.lower() for name in selects if name != "*"]
+        for name in names:
+            if names.count(name) > 1:
+                raise RefusedError(
+                    400,
+                    "ODPS-0130071",
+                    f"[1,1] Semantic analysis exception - column name {name} is ambiguous",
+                )
 
 
 def _uncommented(text: str) -> str:

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -112,7 +113,11 @@ class Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.kind == "drop":
             self.close_connection = True
             return
-        self._send(self._answer(request, fault), fault)
+        answer = self._answer(request, fault)
+        if fault is not None and fault.kind == "lose":
+            self.close_connection = True
+            return
+        self._send(answer, fault)
 
     do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - as http.server calls them
 
@@ -134,6 +139,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.double.answer(request, fault.part if fault and fault.kind == "short" else 1.0)
         except RefusedError as refused:
             return error(refused.status, refused.code, refused.message)
+        except Exception as mistake:  # of the double itself, which nobody shall try again
+            return error(400, "DoubleFailed", "".join(traceback.format_exception(mistake)))
 
     def _request(self) -> Request:
         path, _, query = self.path.partition("?")

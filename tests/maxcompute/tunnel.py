@@ -68,7 +68,7 @@ def _body(session: Download, key: tuple[int, int, tuple[str, ...], bool], of_ins
     if not arrow:
         return records.encode(batches, columns)
     for column in columns:
-        if column.type.name in ("json", "interval_day_time", "interval_year_month"):
+        if column.type.name in ("json", "interval_day_time"):
             raise RefusedError(400, "MethodNotAllowed", f"the type {column.type} is not read as Arrow")
     return arrow_frames.frame(_as_structs(batch, columns) if of_instance else batch for batch in batches)
 

@@ -62,6 +62,8 @@ DIALECTS = {
     ),
 }
 
+APPENDED = ("maxcompute",)  # dialects of sources whose rows are never changed: see `edl.models.appended`
+
 MODELS = "sqlflow_edl_models"
 CHUNKS = "sqlflow_edl_chunks"
 
@@ -101,8 +103,17 @@ _TABLES = {
 }
 
 
+def open_registry(source: Source) -> Registry:
+    """The models of a data source, kept as it can keep them."""
+    if source.dialect in APPENDED:
+        from edl.models.appended import AppendedRegistry
+
+        return AppendedRegistry(source)  # type: ignore[arg-type]
+    return Registry(source)
+
+
 class Registry:
-    """The models of one data source."""
+    """The models of one data source whose tables can be changed in transactions."""
 
     def __init__(self, source: Source) -> None:
         if source.dialect not in DIALECTS:
@@ -232,7 +243,7 @@ class Registry:
             highest = self._rows(f"SELECT max(version) AS n FROM {self._models} WHERE name = ?", name)[0]["n"]
             version = (highest or 0) + 1
             values = (
-                name, version, state, 0, _now(), record.model, record.framework, record.rows,
+                name, version, state, 0, now(), record.model, record.framework, record.rows,
                 msgspec.json.encode(record.metrics).decode(), record.statement, reason, key, 0, "",
             )  # fmt: skip
             self._run(f"INSERT INTO {self._models} VALUES ({_marks(len(values))})", *values)
@@ -378,10 +389,7 @@ class Registry:
         """Whether the table is there. SourceError: a table of that name is, and it is not ours."""
         found = {row["column_name"] for row in self._rows(self._dialect.columns, self._source.home, table)}
         if found and found != set(_TABLES[table][0]):
-            raise SourceError(
-                f"the table {table} is not the one that sqlflow-edl keeps its models in",
-                hint="rename it; models are kept in a table of that name",
-            )
+            raise foreign(table)
         return bool(found)
 
     def _run(self, sql: str, *values: object) -> None:
@@ -422,5 +430,13 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def _now() -> str:
+def foreign(table: str) -> SourceError:
+    return SourceError(
+        f"the table {table} is not the one that sqlflow-edl keeps its models in",
+        hint="rename it; models are kept in a table of that name",
+    )
+
+
+def now() -> str:
+    """The time as records keep it: UTC in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -11,6 +11,7 @@ import pytest
 
 from edl.data import Source, connect
 from tests.mariadb import Server
+from tests.maxcompute.process import Running
 
 GIVEN = "a,k\n1,x\n2,y\n"  # the file of a source of files
 
@@ -27,12 +28,15 @@ def sqlite() -> Iterator[Source]:
         yield opened
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql"])
+@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql", "maxcompute"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A source of each kind, in a file or a database of its own."""
     if request.param == "mysql":
         server: Server = request.getfixturevalue("mariadb")
         return server.url()
+    if request.param == "maxcompute":
+        double: Running = request.getfixturevalue("maxcompute")
+        return double.url()
     path = tmp_path / f"source/given.{request.param}"
     path.parent.mkdir()
     if request.param == "csv":

@@ -15,6 +15,9 @@ from edl.data import Source, connect, open_reader
 from edl.errors import SourceError
 from tests.mariadb import Server
 
+# MaxCompute has neither transactions nor names of any characters.
+transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql"], indirect=True)
+
 
 def fill(source: Source, name: str, table: pa.Table) -> None:
     source.stage(name, f"job-{name}", 0, 0, table.to_reader())
@@ -50,7 +53,7 @@ def test_every_row_is_pinned_once(any_source: Source, tmp_path: Path, count: int
     assert sorted(found["n"].to_pylist()) == list(range(count))
     assert (found["n"].to_pylist() == list(range(count))) is (not shuffle or count < 2)
     files = [path.name for path in (tmp_path / "rows").iterdir()]
-    assert files == ([] if any_source.dialect == "mysql" else ["rows.arrow"])
+    assert files == ([] if any_source.dialect in ("mysql", "maxcompute") else ["rows.arrow"])
 
 
 def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_a_statement_ends_an_unread_result_and_reading_on_says_so(any_source: So
     fill(any_source, "t", numbers(200_000))
     reader = any_source.stream("SELECT * FROM t", batch_rows=1000)
     assert reader.read_next_batch().num_rows > 0
-    any_source.execute("CREATE TABLE other (a INTEGER)")
+    any_source.execute("CREATE TABLE other (a INT)")
     with pytest.raises(SourceError, match="another statement ran"):
         reader.read_all()
 
@@ -125,6 +128,7 @@ HOSTILE = (
 )
 
 
+@transactional
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_column_name_passes_through(any_source: Source, tmp_path: Path, name: str) -> None:
     name = name[:64] if any_source.dialect == "mysql" else name  # it has no longer ones
@@ -140,7 +144,8 @@ def test_two_columns_of_one_name_are_refused_not_renamed(
     for use in (any_source.schema, any_source.stream):
         with pytest.raises(SourceError, match="more than one column named"):
             use(query)
-    assert any_source.execute("SELECT 1 AS a, 2 AS a").read_all().column_names == ["a", "a"]  # type: ignore[union-attr]
+    if any_source.dialect != "maxcompute":  # whose client knows no such result
+        assert any_source.execute("SELECT 1 AS a, 2 AS a").read_all().column_names == ["a", "a"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +203,7 @@ def test_a_text_that_is_not_one_query_is_refused_and_nothing_runs(
 # Statements --------------------------------------------------------------------------------------------------
 
 
+@transactional
 def test_a_statement_gives_its_rows_or_none(any_source: Source) -> None:
     assert table(any_source, "CREATE TABLE t (a INTEGER, b BLOB)") is None
     assert table(any_source, "INSERT INTO t VALUES (?, ?)", 1, b"\x00x") is None
@@ -208,6 +214,7 @@ def test_a_statement_gives_its_rows_or_none(any_source: Source) -> None:
     assert table(any_source, "DROP TABLE t") is None
 
 
+@transactional
 def test_a_transaction_commits_at_its_end_and_rolls_back_on_an_error(any_source: Source) -> None:
     any_source.execute("CREATE TABLE t (a INTEGER)")
     with any_source.transaction():
@@ -223,6 +230,7 @@ def test_a_transaction_commits_at_its_end_and_rolls_back_on_an_error(any_source:
     assert table(any_source, "SELECT a FROM t ORDER BY a") == [{"a": 1}, {"a": 2}]
 
 
+@transactional
 def test_a_transaction_that_the_user_left_open_is_said_to_be_open(any_source: Source) -> None:
     any_source.execute("BEGIN")
     with pytest.raises(SourceError) as caught, any_source.transaction():

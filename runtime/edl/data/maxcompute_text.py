@@ -1,0 +1,142 @@
+"""The text of MaxCompute's SQL: what a statement is, its names, and values written into it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from edl.errors import SourceError
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<text>'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)
+      | (?P<name>`[^`]*`?|[^\W\d]\w*)
+      | (?P<other>\d[\w.]*|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "(")
+_NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
+_COLUMN = re.compile(r"\w{1,128}")
+
+
+def tokens(sql: str) -> Iterator[re.Match[str]]:
+    """The tokens of a statement without white space and comments; `lastgroup` is text, name or other."""
+    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
+
+
+def first_word(sql: str) -> str:
+    """In capitals; empty when the text holds no statement."""
+    return next((token[0] for token in tokens(sql) if token[0] != ";"), "").upper()
+
+
+_STATEMENTS = frozenset(
+    re.findall(
+        r"\w+",
+        "ADD ALTER ANALYZE CLONE COUNT CREATE DELETE DESC DESCRIBE DROP EXPLAIN EXPORT GRANT IMPORT INSERT LIST LOAD"
+        " MERGE MSCK OPTIMIZE PURGE READ RESTORE REVOKE SET SHOW TRUNCATE TUNNEL UNDO UNLOAD UPDATE USE",
+    )
+)
+
+
+def is_query(sql: str) -> bool:
+    """Whether the statement begins as one that has rows."""
+    return first_word(sql) in _QUERIES
+
+
+def one_query(sql: str) -> str:
+    """The query as it may stand in parentheses, on lines of its own. SourceError: it is not one query."""
+    one_statement(sql)
+    if first_word(sql) in _STATEMENTS:  # a word that nobody knows is told of by the service
+        raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+    depth = 0
+    for token in tokens(sql):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth < 0:
+            raise SourceError("a parenthesis is closed that was not opened")
+        if token[0] == "?":
+            raise SourceError("a query has no parameters here", hint="write the value in the place of ?")
+    last = [token for token in tokens(sql) if token[0] != ";"][-1]
+    return sql[: last.end()]
+
+
+def one_statement(sql: str) -> None:
+    """SourceError: the text is none, or several."""
+    count, inside = 0, False
+    for token in tokens(sql):
+        if token[0] == ";":
+            inside = False
+        elif not inside:
+            inside = True
+            count += 1
+    if count != 1:
+        found = f"{count} statements" if count else "no statement"
+        raise SourceError(f"one statement is expected here, this text holds {found}")
+
+
+def bound(sql: str, parameters: Sequence[object]) -> str:
+    """The statement with the values in the places of its question marks."""
+    values = iter(parameters)
+    parts, at = [], 0
+    for token in _TOKEN.finditer(sql):
+        if token[0] == "?" and parameters:
+            parts += [sql[at : token.start()], literal(next(values))]
+            at = token.end()
+    return "".join([*parts, sql[at:]])
+
+
+def literal(value: object) -> str:
+    """A value as SQL writes it."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return f"CAST({value} AS BIGINT)"
+    if isinstance(value, float):
+        return f"CAST('{value!r}' AS DOUBLE)"
+    if isinstance(value, decimal.Decimal):
+        return f"{value:f}BD"
+    if isinstance(value, bytes):
+        return f"UNHEX('{value.hex()}')"
+    if isinstance(value, dt.datetime):
+        return f"CAST('{value.isoformat(' ', 'milliseconds')}' AS DATETIME)"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    return text(str(value))
+
+
+def text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+def split_name(name: str) -> tuple[str, ...]:
+    """Project, schema and table of a dotted name. SourceError: MaxCompute has no such names."""
+    parts = tuple(part.strip("`") for part in name.split("."))
+    if len(parts) > 3 or not all(_NAME.fullmatch(part) for part in parts):
+        raise SourceError(
+            f"{name} cannot name a table of MaxCompute",
+            hint="a name begins with a letter and has at most 128 letters, digits and _",
+        )
+    return parts
+
+
+def check_column(name: str) -> None:
+    """SourceError: MaxCompute has no such column names."""
+    if not _COLUMN.fullmatch(name):
+        raise SourceError(
+            f"{name!r} cannot name a column of MaxCompute",
+            hint="give it a name of at most 128 letters, digits and _ in the SELECT",
+        )
+
+
+def quoted(*parts: str) -> str:
+    return ".".join(f"`{part}`" for part in parts)
+
+
+def partition(values: Mapping[str, str]) -> str:
+    """Of these values, as SQL and the tunnel write it; they are ours, and hold no quotes."""
+    return ",".join(f"{column}='{value}'" for column, value in values.items())
