@@ -25,6 +25,8 @@ PLACES = (
     "tests/edl/cluster",
     "tests/edl/ps",
     "tests/edl/instance/test_neighbours.py",
+    "tests/edl/worker/test_allreduce.py",
+    "tests/edl/worker/test_ring_tasks.py",
 )
 ROOT = Path(__file__).parent.parent
 MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task

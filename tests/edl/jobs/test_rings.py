@@ -7,13 +7,12 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from edl.cluster.folder import Spec
 from edl.cluster.snapshot import read_snapshot
 from edl.models.archive import read_archive
 from edl.rpc import control_pb2 as pb
@@ -21,7 +20,8 @@ from edl.rpc.channel import MasterChannel
 from edl.spec import Checkpoints, Cluster
 from edl.tasks.events import Progress, Tally
 from edl.tasks.outcome import Outcome
-from tests.edl.jobs.distributed import Event, Job, kill, table
+from tests.edl.jobs.distributed import Event, Job, table
+from tests.edl.worker.test_training import overfitting
 
 ROWS, VALIDATION, EPOCHS = 60_000, 2000, 3
 TRAINED = EPOCHS * (ROWS - VALIDATION)
@@ -33,7 +33,7 @@ SGD = {
 Act = Callable[[Job], object]
 
 
-def job(workers: int, *orders: str, framework: str = "torch", **more: Any) -> Job:
+def job(workers: int, framework: str = "torch", **more: Any) -> Job:
     return Job(
         table(ROWS),
         framework=framework,
@@ -43,7 +43,6 @@ def job(workers: int, *orders: str, framework: str = "torch", **more: Any) -> Jo
         minibatches_per_task=50,
         keep="best",
         replace=SGD[framework],
-        how=msgspec.structs.replace(kill(*orders), framework=framework) if orders else Spec(framework),  # type: ignore[arg-type]
         spec={"cluster": Cluster(workers=workers, strategy="allreduce"), **more},
     )
 
@@ -62,7 +61,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
 
     def trained(framework: str) -> tuple[Outcome, dict[str, np.ndarray]]:
         if framework not in found:
-            subject = job(1, framework=framework)
+            subject = job(1, framework)
             found[framework] = subject.run_here(), weights(subject)
         return found[framework]
 
@@ -140,7 +139,7 @@ def notes(subject: Job) -> str:
 def test_a24_three_workers_of_which_one_is_killed_train_what_one_process_trains_with_keras(
     alone: Alone,
 ) -> None:
-    subject = job(3, framework="keras")
+    subject = job(3, "keras")
     outcome = run(subject, (TRAINED // 4, member(1, signal.SIGKILL)))
     is_as_alone(subject, outcome, alone("keras"))
     assert tally(subject).relaunches == 1
@@ -160,19 +159,68 @@ def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(al
 
 def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_its_cut(alone: Alone) -> None:
     subject = job(2, checkpoints=Checkpoints(steps=100, secs=0))
-    wanted = iter((2,))
-
-    def grow(event: Event) -> None:
-        if isinstance(event, Tally) and not event.instances and shrunk:
-            for workers in wanted:
-                scale(subject, workers)
-
-    shrunk: list[int] = []
+    wanted: list[int] = []  # once there is no worker
 
     def shrink(subject: Job) -> None:
         scale(subject, 0)
-        shrunk.append(0)
+        wanted.append(2)
 
-    outcome = run(subject, (TRAINED // 4, partial(scale, workers=1)), (TRAINED // 2, shrink), also=grow)
+    def grow(event: Event) -> None:
+        if isinstance(event, Tally) and not event.instances and wanted:
+            scale(subject, wanted.pop())
+
+    happens = (TRAINED // 4, partial(scale, workers=1)), (TRAINED // 2, shrink)
+    outcome = run(subject, *happens, also=grow)
     is_as_alone(subject, outcome, alone("torch"))
     assert "training goes on from step" in notes(subject)
+
+
+DYING = """
+
+import os
+import signal
+from pathlib import Path
+
+from edl import Callback
+
+
+class Dying(Callback):
+    def on_epoch_end(self, epoch, figures, control):
+        self.die(f"epoch {epoch}")
+
+    def on_train_end(self, figures):
+        self.die("the end")
+
+    def die(self, moment):
+        order = Path(FOLDER) / moment
+        if order.exists():
+            order.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def callbacks():
+    return [Dying()]
+"""
+
+
+def test_the_best_epoch_outlives_who_concludes_the_next_one_and_who_exports(tmp_path: Path) -> None:
+    orders = tmp_path / "orders"
+    orders.mkdir()
+    options: dict[str, Any] = {
+        "validation": 20,
+        "epochs": 200,
+        "batch_size": 8,
+        "early_stopping": 3,
+        "keep": "best",
+        "append": DYING.replace("FOLDER", repr(str(orders))),
+    }
+    alone = Job(overfitting(), **options)
+    expected = alone.run_here()
+    subject = Job(overfitting(), spec={"cluster": Cluster(workers=3, strategy="allreduce")}, **options)
+    for moment in (f"epoch {expected.kept_epoch + 1}", "the end"):
+        (orders / moment).touch()
+    outcome = subject.run()
+    assert not list(orders.iterdir())
+    assert (outcome.epochs, outcome.stopped) == (expected.epochs, expected.stopped), subject.logs()
+    assert 0 < outcome.kept_epoch == expected.kept_epoch
+    is_as_alone(subject, outcome, (expected, weights(alone)))
