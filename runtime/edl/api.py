@@ -47,9 +47,7 @@ class Trained:
     history: Sequence[Figures] = field(repr=False)
     metrics: Figures
     outcome: Outcome = field(repr=False)
-    _adapter: Adapter | None = field(
-        repr=False
-    )  # None in a worker that came to the call on its way to another
+    _adapter: Adapter | None = field(repr=False)  # None in a worker that is on its way to a later call
 
     def predict(self, features: Features) -> Array:
         """The model's outputs, also of one whose embeddings stand in row tables. JobError: not in a worker."""
@@ -149,6 +147,7 @@ def _ended(called: Call, doing: script.Inside) -> Trained:
 
 
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
+    started = None if chosen(spec.cluster).strategy == "local" else script.this()
     threads = options.get("threads")
     tell: remote.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
     work.prepare(spec, threads or available_cores())
@@ -157,18 +156,18 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
         program = called.program(spec, job.program)
         pinned, reader = work.rows_of(program, job)
         rows, _ = work.training(program, job, pinned, reader)
-        if chosen(spec.cluster).strategy == "local":
+        if started is None:
             cancelled = threading.Event()
             outcome, adapter = train_here(
                 program, reader, rows, observer=tell, cancelled=cancelled, export=_in_place
             )
-            return _trained(called.model, outcome, adapter)
-        adapter = _built(program, reader, rows)
-        kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
-        shared = chosen(spec.cluster, adapter.tables.largest)
-        outcome = _with_workers(
-            job, msgspec.structs.replace(spec, rows=kept, cluster=shared), adapter, threads, tell
-        )
+        else:
+            adapter = _built(program, reader, rows)
+            kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+            shared = chosen(spec.cluster, adapter.tables.largest)
+            full = msgspec.structs.replace(spec, rows=kept, cluster=shared)
+            script.write(job, started)
+            outcome = _with_workers(job, full, adapter, threads, tell)
         return _trained(called.model, outcome, adapter)
 
 
@@ -184,7 +183,6 @@ def _with_workers(
     job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, threads: int | None, tell: remote.Tell
 ) -> Outcome:
     """Workers start from the weights that the model has now, and give it those that they come to."""
-    script.write(job, script.this())
     weight_files.save(adapter.get_weights(), job.weights)
     outcome = remote.follow(job, spec, threads, tell)
     adapter.set_weights(read_archive(job.archive).weights())

@@ -97,7 +97,7 @@ class _Arrays:
         self._features = map_arrays(_array, tuple(features) if isinstance(features, list) else features)
         self._labels = _array(labels)
         self._weights = None if weights is None else _array(weights)
-        if self._labels.ndim == 1 and self._labels.dtype.kind == "f":
+        if self._labels.ndim == 1 and self._labels.dtype.kind in "fb":
             self._labels = self._labels.reshape(-1, 1)
         for path, array in self._all():
             if len(array) != len(self):
