@@ -167,7 +167,10 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
             shared = chosen(spec.cluster, adapter.tables.largest)
             full = msgspec.structs.replace(spec, rows=kept, cluster=shared)
             script.write(job, started)
-            outcome = _with_workers(job, full, adapter, threads, tell)
+            try:
+                outcome = _with_workers(job, full, adapter, threads, tell)
+            finally:
+                script.forget(job)
         return _trained(called.model, outcome, adapter)
 
 

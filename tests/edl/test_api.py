@@ -197,6 +197,7 @@ def test_how_workers_share_the_work_goes_by_the_size_of_the_tables(
     model = keras.Model(inputs, keras.layers.Dense(1)(Embedding("ids", 4, num_ids=num_ids)(inputs)))
     with pytest.raises(JobError, match="enough"):
         train(model, (np.arange(600) % 7, Y), workers=2, validation=0.1)
+    assert not any((job.path / "call.json").exists() for job in jobs.jobs())
     [spec] = submitted
     assert spec.cluster == Cluster(2, servers, strategy)  # type: ignore[arg-type]
     assert (spec.rows.pinned, spec.rows.training, spec.rows.validation) == (True, 540, 60)

@@ -72,6 +72,11 @@ def write(job: JobFolder, script: Script) -> None:
     replace_file(job.path / _FILE, msgspec.json.encode(script))
 
 
+def forget(job: JobFolder) -> None:
+    """Leave nothing of its arguments, which may hold a secret, in the folder of a job that has ended."""
+    (job.path / _FILE).unlink(missing_ok=True)
+
+
 def of(job: JobFolder) -> Script | None:
     """The script whose call the job is; None: of no script. SpecError: damaged."""
     try:

@@ -159,6 +159,8 @@ def test_how_the_script_was_started_is_kept_for_workers_and_the_user_alone(
     (job.path / "call.json").write_text("{}")
     with pytest.raises(SpecError, match=r"call\.json is damaged"):
         script.of(job)
+    script.forget(job)
+    assert script.of(job) is None
 
 
 @pytest.mark.parametrize("name", [None, "ipykernel_1/123.py"])
