@@ -32,8 +32,8 @@ def run(options: argparse.Namespace) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     for row in rows if demands else ():
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    held = sum(demand.holds for demand in demands)
-    print(f"{held:,} of {slots:,} slots held by {len(demands):,} jobs", file=sys.stderr)
+    held, waiting = sum(demand.holds for demand in demands), sum(not demand.holds for demand in demands)
+    print(f"{held:,} of {slots:,} slots are held; jobs that wait: {waiting:,}", file=sys.stderr)
 
 
 def _rows(demands: list[Demand], slots: int) -> list[tuple[str, ...]]:
