@@ -16,6 +16,7 @@ from edl.master.servers import Servers
 from edl.tasks.failed import Failed
 
 GRACE = 20.0  # seconds that a worker has to give back what it holds; a server has nothing to give back
+START_SECS = 30.0  # after which the cluster knows an instance that it was asked for
 LONGEST_WAIT = 5.0  # seconds until an instance that keeps ending is started again
 SILENT_LEASES = 3  # of silence after which a process that was given up is ended, and another takes its name
 _NOBODYS_FAULT: frozenset[Reason] = frozenset({"preempted", "stopped"})
@@ -109,6 +110,15 @@ class Crew:
             post.incarnation = max(post.incarnation, instance.incarnation)
             if instance.name not in listed and post.state is None:  # it ended while nobody looked
                 self.changed(Change(instance, "ended", reason="lost"), now)
+        self._miss({change.instance.key for change in changes}, now)
+
+    def _miss(self, listed: set[tuple[str, int]], now: float) -> None:
+        """Instances that were there, or must be by now, and are not listed ended while nobody looked."""
+        for post in list(self._posts.values()):
+            if post.vacant or post.state is None or post.state.instance.key in listed:
+                continue
+            if post.state.state == "running" or now - post.started > START_SECS:
+                self.changed(Change(post.state.instance, "ended", reason="lost"), now)
 
     def changed(self, change: Change, now: float) -> None:
         """Something became of an instance."""

@@ -25,6 +25,7 @@ from edl.errors import ClusterError, SQLFlowError
 from edl.master.crew import Crew, Order
 from edl.master.curves import Curves
 from edl.master.cuts import Cuts
+from edl.master.following import follow
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.ledger import FileLedger, Ledger
@@ -183,17 +184,18 @@ class Master:
                     self._crew.refused(instance, error, self._office.now())
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: hand changes to the loop; after a broken watch, list first."""
-        while True:
-            try:
-                for change in self._cluster.watch():
-                    loop.call_soon_threadsafe(self._changed, change)
-                return
-            except ClusterError:
-                for change in self._cluster.list():
-                    loop.call_soon_threadsafe(self._changed, change)
-            except RuntimeError:  # the loop is closed
-                return
+        """In a thread of its own: hand changes to the loop."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            follow(
+                self._cluster,
+                changed=lambda change: loop.call_soon_threadsafe(self._changed, change),
+                found=lambda changes: loop.call_soon_threadsafe(self._found, changes),
+            )
+
+    def _found(self, changes: list[Change]) -> None:
+        self._crew.found(changes, self._office.now())
+        self._on_tick(self._office.now())
+        self._office.ring()
 
     def _changed(self, change: Change | Room) -> None:
         if isinstance(change, Room):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from edl.master.kept import Kept
 from edl.master.leases import Leases
@@ -14,7 +14,8 @@ from edl.tasks.exchange import Answer, Held, Request, Ring, Seek, TellKind, Told
 from edl.tasks.failed import Failed
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
-from edl.tasks.task import Report, Task, TaskType
+from edl.tasks.task import ASIDE, Report, Task, TaskType
+from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
 PLAN = Plan("train", 3 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
@@ -118,7 +119,19 @@ class RingStage:
         found = self.say(name, want={kind: 1}).tasks
         return found[0] if found else None
 
-    def pass_time(self, seconds: float, speaking: str = "") -> None:
+    def work(self, name: str, until: Callable[[Task], bool] = lambda task: False) -> None:
+        """Do what it holds and all that there is to do, but not the first task that is as said."""
+        want: dict[TaskType, int] = dict.fromkeys((*ASIDE, "train"), 1)
+        while not self.master.finished:
+            if not self.held[name]:
+                self.say(name, want=want)
+            task = self.held[name][0].task
+            if until(task):
+                return
+            del self.held[name][0]
+            self.say(name, finished(task))
+
+    def pass_time(self, seconds: float, speaking: Iterable[str] = ()) -> None:
         """Some of the workers say now and then that they train."""
         end = self.now + seconds
         while self.now < end:

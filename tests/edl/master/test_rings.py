@@ -350,6 +350,44 @@ def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: R
 # Losses -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "moment", ["while idle", "in a task", "in the last task of an epoch", "waiting for the end"]
+)
+@pytest.mark.parametrize("gone", ["the leader", "another member"])
+def test_a1_a_preempted_member_loses_nothing(trio: RingStage, moment: str, gone: str) -> None:
+    if moment == "in a task":
+        trio.take("a")
+    elif moment == "in the last task of an epoch":
+        trio.work("a", until=lambda task: task.settles)
+    elif moment == "waiting for the end":
+        trio.work("a", until=lambda task: task.type == "export")
+    trio.kill("a" if gone == "the leader" else "c")
+    trio.seek("bc" if gone == "the leader" else "ab")
+    leader = trio.present.members[0]
+    trio.held[leader] = [held for held in trio.held["a"] if held.task.type == "train"]
+    trio.form(trio.present.members)
+    trio.work(leader)
+    state = trio.master.job.state
+    assert (state.finished, state.rows, len(state.curve)) == (True, 2 * trio.plan.rows, 2)
+    assert trio.master.kept.done["export"] == 1
+
+
+def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
+    stage = RingStage("abcdef")
+    stage.train_together("abcdef")
+    task = stage.take("a")
+    assert task is not None
+    for gone, left in zip("abcde", ("bcdef", "cdef", "def", "ef", "f"), strict=True):
+        stage.kill(gone)
+        stage.seek(left)
+        stage.held[left[0]] = [Held(task)]
+        stage.form(left)
+    assert not stage.master.kept.failures
+    stage.work("f")
+    assert stage.master.job.finished
+    assert stage.master.kept.generation == 1
+
+
 def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: RingStage) -> None:
     task = trio.take("a")
     trio.kill("b")
