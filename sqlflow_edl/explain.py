@@ -44,7 +44,7 @@ def not_there_yet(statement: Statement) -> SemanticError:
 
 
 def _train(session: Session, statement: Statement) -> list[plan.Row]:
-    return plan.training(session.planned(statement))
+    return plan.training(session.planned(statement)) + _kept(session)
 
 
 def _use(session: Session, statement: Statement) -> list[plan.Row]:
@@ -59,7 +59,13 @@ def _use(session: Session, statement: Statement) -> list[plan.Row]:
     planned = specify(statement, trained, model.reference, query, schema)
     if planned.output.name:
         session.source.check_target(planned.output.name)
-    return plan.use(session.with_workers(planned), session.source.url)
+    return plan.use(session.with_workers(planned), session.source.url) + _kept(session)
+
+
+def _kept(session: Session) -> list[plan.Row]:
+    """What fixing the rows costs, where the source has something to say."""
+    cost = session.source.how_rows_are_kept()
+    return [("rows", "fixed", cost, "")] if cost else []
 
 
 def _drop(session: Session, statement: Statement) -> list[plan.Row]:

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pymysql
 
-from edl.data.server_url import SECRETS
-
 PASSWORD = "Geheim-%47"  # noqa: S105 (of the user who may do everything; looked for in all that is written)
 START_SECS = 30.0
 MISSING = "MariaDB is not installed: apt-get install mariadb-server"
@@ -34,9 +32,18 @@ class Server:
     port: int
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def url(self, database: str | None = None, *, user: str = "owner", password: str = PASSWORD) -> str:
+    def url(
+        self,
+        database: str | None = None,
+        *,
+        user: str = "owner",
+        password: str = PASSWORD,
+        port: int = 0,
+        options: str = "",
+    ) -> str:
+        """port: of a proxy before the server."""
         name = database or self.database()
-        return f"mysql://{user}:{password.replace('%', '%25')}@127.0.0.1:{self.port}/{name}"
+        return f"mysql://{user}:{password.replace('%', '%25')}@127.0.0.1:{port or self.port}/{name}{options}"
 
     def database(self) -> str:
         name = f"d{next(self.numbers)}"
@@ -80,6 +87,7 @@ def running(folder: Path) -> Iterator[Server]:
                 "mariadbd", *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 's'}",
                 f"--init-file={init}", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=128M",
                 f"--pid-file={folder / 'pid'}", "--skip-name-resolve", "--performance-schema=0",
+                "--character-set-server=utf8mb4",
                 # nothing here has to outlive the machine
                 "--debug-no-sync", "--innodb-flush-method=nosync", "--innodb-doublewrite=0",
                 "--innodb-file-per-table=0",
@@ -112,8 +120,3 @@ def _free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
-
-
-def forget_passwords() -> None:
-    """What URLs with passwords left in the environment of the processes that we start."""
-    os.environ.pop(SECRETS, None)

@@ -94,6 +94,9 @@ class DuckDBSource(Transactional):
     def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
         pinned.remove_rows(pinned_rows, folder)
 
+    def how_rows_are_kept(self) -> str:
+        return ""
+
     def unpin_abandoned(self) -> int:
         return 0  # rows lie in the folders of jobs
 

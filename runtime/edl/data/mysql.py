@@ -23,7 +23,16 @@ from edl.data import mysql_errors as errors
 from edl.data import mysql_queries as queries
 from edl.data import mysql_rows, mysql_types, mysql_writing, pinned
 from edl.data.columns import BATCH_ROWS, rechunked
-from edl.data.mysql_connection import ERRORS, Connection, bound, check_options, code, is_lost, open_connection
+from edl.data.mysql_connection import (
+    ERRORS,
+    Connection,
+    bound,
+    check_options,
+    code,
+    fetched,
+    is_lost,
+    open_connection,
+)
 from edl.data.mysql_results import MySQLResults
 from edl.data.mysql_types import Column
 from edl.data.names import quoted
@@ -126,6 +135,13 @@ class MySQLSource(Transactional):
             pinned.remove_rows(pinned_rows, folder)
         else:
             self.execute(f"DROP TABLE IF EXISTS {pinned_rows.table.name}")
+
+    def how_rows_are_kept(self) -> str:
+        if self._pins_tables and mysql_rows.may_make_tables(self):
+            return ""
+        asked = ("pin", "file") in self._url.options
+        why = "the URL says so" if asked else "this user may not make tables in the database"
+        return f"all rows are copied into the job's folder once, over one connection: {why}"
 
     def unpin_abandoned(self) -> int:
         return mysql_rows.drop_abandoned(self)
@@ -323,18 +339,6 @@ class MySQLSource(Transactional):
 
     def _asked(self) -> Connection:
         return self._connection
-
-
-def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
-    """The next rows of a result, at most so many, and whether there may be more."""
-    found: list[tuple[bytes | None, ...]] = []
-    fetch = result._read_rowdata_packet_unbuffered
-    for _ in range(rows):
-        row = fetch()
-        if row is None:
-            return found, False
-        found.append(row)
-    return found, True
 
 
 def _one(query: str) -> str:

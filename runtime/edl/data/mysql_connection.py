@@ -180,6 +180,18 @@ def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
             yield bytes(view[start : start + _CHUNK])
 
 
+def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
+    """The next rows of a result, at most so many, and whether there may be more."""
+    found: list[tuple[bytes | None, ...]] = []
+    fetch = result._read_rowdata_packet_unbuffered
+    for _ in range(rows):
+        row = fetch()
+        if row is None:
+            return found, False
+        found.append(row)
+    return found, True
+
+
 def literal(value: object, connection: Connection) -> str:
     """The value as SQL writes it."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, Protocol
 
-from edl.data.mysql_connection import ERRORS, SESSION, Connection, is_lost, open_connection
+from edl.data.mysql_connection import ERRORS, SESSION, Connection, fetched, is_lost, open_connection
 from edl.data.server_url import ServerURL
 from edl.errors import SourceError
 
@@ -63,9 +63,11 @@ class _PyMySQL:
 
     def fetch(self, query: str, rows: int) -> Iterator[Rows]:
         try:
-            with self._connection.cursor() as cursor:
-                cursor.execute(query)
-                while found := cursor.fetchmany(rows):
+            self._connection.query(query, unbuffered=True)
+            result, more = self._connection._result, True
+            while more:
+                found, more = fetched(result, rows)
+                if found:
                     yield found
         except ERRORS as error:
             raise _translated(error) from None

@@ -240,6 +240,17 @@ class Pinning:
         return literal(f"{_MARK}{state_id()}, {self.folder.absolute()}", self.source.live())
 
 
+def may_make_tables(source: MySQLSource) -> bool:
+    """Tried with a table that is gone at once."""
+    name = source.home + quoted(PREFIX + secrets.token_hex(12), "`")
+    try:
+        source.create(f"CREATE TABLE {name} AS SELECT 1 AS a")
+        source.execute(f"DROP TABLE {name}")
+    except SourceError:
+        return False
+    return True
+
+
 def drop_abandoned(source: MySQLSource) -> int:
     """Drop the tables whose folders are gone, and what nobody knows any more; how many."""
     dropped = 0

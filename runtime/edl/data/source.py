@@ -95,6 +95,10 @@ class Source(Protocol):
         """Remove the fixed rows; nothing happens when they are gone already."""
         ...
 
+    def how_rows_are_kept(self) -> str:
+        """What `pin` costs here, for a plan to say, where that is worth a word."""
+        ...
+
     def unpin_abandoned(self) -> int:
         """Drop the tables of pinned rows whose folders are gone, because their client died; how many."""
         ...
