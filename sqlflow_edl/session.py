@@ -183,7 +183,10 @@ class Session:
                     self.registry.record_failure(name, _record(fitted, {}), error.message)
                 raise
             self.observer.doing("storing the model")
-            version = self.registry.save(name, job.path / outcome.archive, _record(fitted, outcome.figures))
+            record = _record(fitted, outcome.figures)
+            version = _insisting(
+                lambda _: self.registry.save(name, job.path / outcome.archive, record, once=job.id)
+            )
         measured = measured_on(fitted.rows)
         ending = f"; {outcome.ending}" if outcome.ending else ""
         return Result(
@@ -231,16 +234,17 @@ class Session:
                 intent = detached.Intent(kind, self.source.url, target)
                 return self._left(statement, job, planned, pinned, intent)
             outcome = self._run(job, planned, pinned, archive)
-            results = ResultFolder(job.results).read(outcome.tasks)
             if not target:
-                table = results.read_all()  # before the job folder is cleaned up
+                table = (
+                    ResultFolder(job.results).read(outcome.tasks).read_all()
+                )  # before the job folder is cleaned up
                 return Result(
                     statement,
                     notes=notes,
                     figures=outcome.figures if kind == "evaluate" else None,
                     reader=table.to_reader(),
                 )
-            written = self._write(target, job.id, results)
+            written = self._write(target, job.id, lambda: ResultFolder(job.results).read(outcome.tasks))
         return Result(
             statement,
             message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
@@ -320,12 +324,12 @@ class Session:
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow), spec.Query(select, self.dialect, self.source.url, fields)
 
-    def _write(self, target: str, job: str, rows: pa.RecordBatchReader) -> int:
+    def _write(self, target: str, job: str, rows: Callable[[], pa.RecordBatchReader]) -> int:
         """Make the rows the table `target`, in one step; whatever stops that leaves nothing staged."""
         self.observer.doing(f"writing {target}")
         try:
-            self.source.stage(target, job, 0, 0, rows)
-            return self.source.commit(target, job, 1)
+            _insisting(lambda attempt: self.source.stage(target, job, 0, attempt, rows()))
+            return _insisting(lambda _: self.source.commit(target, job, 1))
         except BaseException:
             with contextlib.suppress(SQLFlowError):
                 self.source.abort(target, job)
@@ -396,6 +400,15 @@ class Session:
             self.observer.note(note)
 
 
+def _insisting(work: Callable[[int], int]) -> int:
+    """Do work that may be repeated, with the number of the attempt, again when the connection is lost under it."""
+    for attempt in range(_ATTEMPTS - 1):
+        with contextlib.suppress(data.ConflictError):
+            return work(attempt)
+    return work(_ATTEMPTS - 1)
+
+
+_ATTEMPTS = 5
 _LEFT = ("train", "auto", "predict", "evaluate")  # kinds of statements whose jobs can be left
 
 

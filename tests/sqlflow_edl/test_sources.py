@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import sqlflow_edl
 from edl.errors import SourceError
 from edl.models.archive import read_archive
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.observer import Silent
 from sqlflow_edl.session import Session
-from tests.mariadb import Server
+from tests.cutting import cutting
+from tests.mariadb import PASSWORD, Server
 
 TRAIN = """
 SELECT x0, x1, x2, x3, kind FROM iris WHERE id % 3 > 0
@@ -76,6 +79,63 @@ def test_a_model_predicts_into_a_table_and_is_measured(sessions: dict[str, Sessi
     [measured] = session.run("SELECT * FROM iris WHERE id % 3 = 0 TO EVALUATE flowers.small")
     assert measured.figures is not None
     assert measured.figures["accuracy"] == pytest.approx((found["kind"] == found["guess"]).mean())
+
+
+class Looking(Silent):
+    """Looks for a password while a job runs: in the command lines and names of all processes, and in all its files."""
+
+    def __init__(self, *folders: Path) -> None:
+        self.found: list[Path] = []
+        self.files = 0
+        self._folders = folders
+
+    def progress(self, event: object) -> None:
+        self.look()
+
+    def look(self) -> None:
+        processes = [path for path in Path("/proc").glob("[0-9]*/*") if path.name in ("cmdline", "comm")]
+        files = [path for folder in self._folders for path in folder.rglob("*") if path.is_file()]
+        self.files = max(self.files, len(files))
+        for path in (*processes, *files):
+            with contextlib.suppress(OSError):  # it is gone again
+                if PASSWORD.encode() in path.read_bytes():
+                    self.found.append(path)
+
+
+def test_a_job_whose_connections_are_cut_writes_every_row_once_and_no_password(
+    sessions: dict[str, Session], mariadb: Server, tmp_path: Path, state_folder: Path
+) -> None:
+    """Two workers; ten connections are cut while they, or we, read."""
+    database = sessions["mysql"].source.home[1:-2]
+    list(
+        sessions["mysql"].run(
+            "CREATE TABLE many AS SELECT seq AS n, x0, x1, x2, x3, REPEAT('x', 90) AS text"
+            " FROM seq_1_to_40 JOIN iris; ALTER TABLE many ADD id INT AUTO_INCREMENT PRIMARY KEY"
+        )
+    )
+    looking = Looking(state_folder)
+    with cutting(mariadb.port, after=60_000, times=10) as proxy:
+        url = mariadb.url(database, port=proxy.port)
+        with Session(url, observer=looking, workers=2) as session:
+            list(
+                session.run(
+                    "SELECT * FROM many ORDER BY id TO PREDICT cut.guess"
+                    " WITH predict.batch_size = 100 USING flowers.small"
+                )
+            )
+            [counted] = session.run(
+                "SELECT COUNT(*) AS n, COUNT(DISTINCT id) AS d, COUNT(guess) AS g FROM cut"
+            )
+            assert counted.to_arrow().to_pylist() == [{"n": 6000, "d": 6000, "g": 6000}]
+        assert proxy.cuts == 10
+    looking.look()
+    assert looking.found == []
+    assert looking.files > 10
+    [kept] = sessions["mysql"].run(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+        " AND table_name LIKE 'sqlflow\\_edl\\_rows\\_%'"
+    )
+    assert kept.to_arrow().num_rows == 0
 
 
 @pytest.mark.parametrize("scheme", URLS)

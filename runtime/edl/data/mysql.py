@@ -333,9 +333,7 @@ class MySQLSource(Transactional):
         except ERRORS as error:
             if is_lost(error):
                 self._connection.end()
-            lost = not self._connection.open
-            asked = None if lost else self._asked
-            raise errors.translated(error, sql, asked, in_transaction=self.in_transaction) from None
+            raise errors.translated(error, sql, self._asked if self._connection.open else None) from None
 
     def _asked(self) -> Connection:
         return self._connection

@@ -65,19 +65,12 @@ def not_a_query(sql: str) -> SourceError | None:
     return None if word.upper() in _QUERIES else _kind_of(sql, word)
 
 
-def translated(
-    error: Exception,
-    sql: str,
-    connection: Callable[[], Connection] | None = None,
-    *,
-    in_transaction: bool = False,
-) -> SourceError:
+def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:
     """The error of running `sql`, with a span in it where MySQL names a word. connection: to ask for near names."""
     message = str(error.args[-1] if error.args else error).rstrip(".!") or type(error).__name__
     number = code(error)
     if is_lost(error):
-        kind = ConflictError if in_transaction else SourceError
-        return kind(f"the connection to the database was lost: {message}", hint="try again")
+        return ConflictError(f"the connection to the database was lost: {message}", hint="try again")
     if number == _EMPTY:
         return SourceError("one statement is expected here, this text holds no statement")
     if number == SYNTAX:

@@ -21,6 +21,7 @@ import msgspec
 
 from edl.errors import SourceError, did_you_mean
 
+SOURCE = "SQLFLOW_SOURCE"
 SECRETS = "SQLFLOW_EDL_SECRETS"  # shown URL -> secret, as JSON, in the environment of a job's processes
 
 _NAME = re.compile(r"[\w-]+")
@@ -50,7 +51,7 @@ class ServerURL:
         if self.password:
             _keep(shown, self.password)
             return self
-        return replace(self, password=_kept().get(shown) or _configured(shown))
+        return replace(self, password=_kept().get(shown) or _of_session(shown) or _configured(shown))
 
 
 def parse_server(url: str, port: int | None = None) -> ServerURL:
@@ -122,6 +123,15 @@ def _connections() -> dict[str, _Connection]:
         raise SourceError(
             f"{path} is damaged: {error}", hint='an entry looks like [shop] url = "mysql://reader@host/shop"'
         ) from None
+
+
+def _of_session(shown: str) -> str:
+    """The password in the URL that the environment gives to every session."""
+    written = os.environ.get(SOURCE, "")
+    if not written.startswith(shown.partition("://")[0] + "://"):
+        return ""
+    url = parse_server(written)
+    return url.password if _same(str(url), shown) else ""
 
 
 def _configured(shown: str) -> str:

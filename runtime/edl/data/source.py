@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ConflictError(SourceError):
-    """Another connection changed the same rows first; the whole transaction may be tried again."""
+    """Another connection changed the same rows first, or ours was lost; the whole transaction may be tried again."""
 
 
 class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

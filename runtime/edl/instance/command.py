@@ -48,8 +48,8 @@ def run_command(options: argparse.Namespace) -> None:
         return
     if options.kind == "predict":
         check_suffix(options.output)
-    with _job(options.kind) as job:
-        pinned = _pin(folder, spec, job, train=options.kind == "train")
+    train = options.kind == "train"
+    with _job(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         if spec.cluster.workers:
@@ -109,6 +109,21 @@ def _job(kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
         yield job
     finally:
         job.remove()
+
+
+@contextlib.contextmanager
+def _fixed(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Iterator[Pinned]:
+    """The rows of the program, for as long as this lasts; where they lie in their source, the reader drops them."""
+    pinned = _pin(folder, spec, job, train=train)
+    try:
+        yield pinned
+    finally:
+        if pinned.table is not None:
+            module = load_reader(folder)
+            with user_code(folder / READER_FILE, "unpin()"):
+                for place in filter(Path.is_dir, (job.rows, job.held_out)):
+                    module.unpin(read_pinned(place), place)
+            unload(module)
 
 
 def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pinned:

@@ -206,6 +206,16 @@ def test_a_reader_names_its_source_and_query(golden: Callable[[str, bytes], None
     golden("programs/reader_duckdb.py", generate(job()).files["reader.py"])
 
 
+def test_a_reader_of_a_server_drops_its_rows_and_names_no_password(
+    golden: Callable[[str, bytes], None],
+) -> None:
+    query = msgspec.structs.replace(job().query, source="mysql://reader@db.example:3306/shop")
+    golden(
+        "programs/reader_mysql.py",
+        generate(msgspec.structs.replace(job(), query=query)).files["reader.py"],
+    )
+
+
 def test_a_reader_names_the_query_of_held_out_rows(golden: Callable[[str, bytes], None]) -> None:
     query = spec.Query("SELECT * FROM new_employees", "duckdb", "duckdb:///demo.duckdb")
     golden(
