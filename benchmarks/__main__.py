@@ -22,6 +22,7 @@ from benchmarks import (
     first_step,
     flights,
     modes,
+    mysql,
     predicting,
     quota,
     replacing,
@@ -52,6 +53,7 @@ CASES = {
     "traffic": traffic.measure,
     "replacing": replacing.measure,
     "quota": quota.measure,
+    "mysql": mysql.measure,
 }
 
 

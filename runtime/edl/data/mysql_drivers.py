@@ -38,6 +38,11 @@ class Fetching(Protocol):
         ...
 
 
+def installed() -> list[str]:
+    """The drivers that are there, the fastest last."""
+    return ["pymysql", *(["mysqlclient"] if _mysql is not None else [])]
+
+
 def connect(url: ServerURL, driver: str | None = None) -> Fetching:
     """driver: "pymysql" or "mysqlclient"; None is the fastest that is there. LostError: the server is away."""
     if (
