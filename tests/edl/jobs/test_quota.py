@@ -27,20 +27,28 @@ SLOWLY = {
 
 
 class SlowJob(Job):
-    """Of so many workers and a parameter server; slow until `hurry` is called."""
+    """Of a ring of so many workers; slow until `hurry` is called."""
 
     def __init__(self, quota: Quota, hurry: Path, workers: int, priority: int) -> None:
         self.hurry = hurry.touch
-        cluster = Cluster(workers, 1, "async", priority=priority)
+        cluster = Cluster(workers, strategy="allreduce", priority=priority)
         how = Spec("torch", quota=use_of(cluster, quota.folder), environment={HURRY: str(hurry)})
         data, spec = table(ROWS), {"cluster": cluster}
         super().__init__(data, epochs=1, batch_size=64, replace=SLOWLY, how=how, spec=spec)
 
-    @property
-    def states(self) -> dict[str, int]:
-        """How many instances are in which."""
-        snapshot = read_snapshot(self.cluster.snapshot)
-        return dict(Counter(row.state for row in snapshot.instances)) if snapshot else {}
+        self._rows = 0
+
+    def trains(self, running: int, waiting: int = 0) -> bool:
+        """Whether a ring of so many has got on since this was true the last time, and so many others wait for slots."""
+        now = read_snapshot(self.cluster.snapshot)
+        if now is None or now.rows <= self._rows or len(now.members) != running:
+            return False
+        if Counter(row.state for row in now.instances) != Counter(running=running) + Counter(
+            {WAITING: waiting}
+        ):
+            return False
+        self._rows = now.rows
+        return True
 
     @property
     def relaunches(self) -> int:
@@ -56,19 +64,19 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 def test_a22_a_job_gives_slots_to_a_more_urgent_one_and_takes_them_up_again(tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
-    quota.resize(4)
+    quota.resize(3)
     low = SlowJob(quota, tmp_path / "low", workers=3, priority=0)
-    high = SlowJob(quota, tmp_path / "high", workers=1, priority=1)
+    high = SlowJob(quota, tmp_path / "high", workers=2, priority=1)
     with ThreadPoolExecutor() as pool:
         lower = pool.submit(low.run)
-        wait_until(lambda: low.states == {"running": 4})
+        wait_until(lambda: low.trains(3))
         higher = pool.submit(high.run)
-        wait_until(lambda: high.states == {"running": 2})
-        wait_until(lambda: low.states == {"running": 2, WAITING: 2})
+        wait_until(lambda: high.trains(2))
+        wait_until(lambda: low.trains(1, waiting=2))
         high.hurry()
         assert higher.result().rows == ROWS
-        wait_until(lambda: low.states == {"running": 4})
+        wait_until(lambda: low.trains(3))
         low.hurry()
         assert lower.result().rows == ROWS
     assert (low.relaunches, high.relaunches) == (2, 0)
-    assert quota.look() == (4, [])
+    assert quota.look() == (3, [])
