@@ -21,6 +21,7 @@ from benchmarks import (
     embeddings,
     first_step,
     flights,
+    maxcompute,
     modes,
     mysql,
     predicting,
@@ -54,6 +55,7 @@ CASES = {
     "replacing": replacing.measure,
     "quota": quota.measure,
     "mysql": mysql.measure,
+    "maxcompute": maxcompute.measure,
 }
 
 

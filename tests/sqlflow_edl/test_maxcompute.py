@@ -1,0 +1,60 @@
+"""Statements on MaxCompute, all the way: a double of the service, a master, and workers that read from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from edl.data.maxcompute import MaxComputeSource
+from sqlflow_edl.observer import Silent
+from sqlflow_edl.session import Session
+from tests.maxcompute.process import SECRET, Running
+
+ROWS = 1000
+QUERY = "SELECT n, k, y FROM examples"
+TRAIN = (
+    f"{QUERY} TO TRAIN DNNRegressor WITH epochs = 1, hidden_units = [8], model.framework = torch,"
+    " train.num_workers = 2 LABEL y INTO shop.model"
+)
+
+
+class Watching(Silent):
+    """Looks at the arguments of all processes whenever something is told."""
+
+    seen = False
+
+    def progress(self, event: object) -> None:
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                self.seen |= "s3cret" in process.read_text(errors="replace")
+            except OSError:  # it has ended
+                continue
+
+
+def test_workers_train_from_one_download_and_nothing_is_left_and_no_secret_written(
+    maxcompute: Running, state_folder: Path
+) -> None:
+    maxcompute.reset()
+    watching = Watching()
+    with Session(maxcompute.url(), observer=watching) as session:
+        source = session.source
+        assert isinstance(source, MaxComputeSource)
+        rows = pa.table(
+            {"n": range(ROWS), "k": [f"k{n % 5}" for n in range(ROWS)], "y": [n / 7 for n in range(ROWS)]}
+        )
+        source.stage("examples", "given", 0, 0, rows.to_reader())
+        source.commit("examples", "given", 1)
+        maxcompute.requests()
+        list(session.run(TRAIN))
+        downloads = [line for line in maxcompute.requests() if "pinned" in line and "POST" in line]
+        [version] = session.registry.list()
+        assert (version.name, version.state) == ("shop.model", "ready")
+        left = sorted(found.name for found in source.listed(""))
+    assert sum("downloads" in line for line in downloads) == 1
+    assert left == ["examples", "sqlflow_edl_archives", "sqlflow_edl_models", "sqlflow_edl_results"]
+    assert not watching.seen
+    files = [path for path in state_folder.rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"s3cret" in path.read_bytes() for path in files)
+    assert "s3cret" in SECRET
