@@ -15,7 +15,7 @@ from edl.data import Source, connect, open_reader
 from edl.errors import SourceError
 from tests.mariadb import Server
 
-# MaxCompute has neither transactions nor names of any characters.
+# MaxCompute has neither transactions nor names of any characters; its texts are tested in test_maxcompute_text.
 transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql"], indirect=True)
 
 
@@ -148,6 +148,7 @@ def test_two_columns_of_one_name_are_refused_not_renamed(
         assert any_source.execute("SELECT 1 AS a, 2 AS a").read_all().column_names == ["a", "a"]  # type: ignore[union-attr]
 
 
+@transactional
 @pytest.mark.parametrize(
     "query",
     [
@@ -164,6 +165,7 @@ def test_the_users_text_is_run_as_it_is(any_source: Source, tmp_path: Path, quer
     assert pinned(any_source, tmp_path, query).num_rows == 1
 
 
+@transactional
 @pytest.mark.parametrize(
     "text",
     [
