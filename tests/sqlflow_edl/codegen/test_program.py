@@ -206,12 +206,19 @@ def test_a_reader_names_its_source_and_query(golden: Callable[[str, bytes], None
     golden("programs/reader_duckdb.py", generate(job()).files["reader.py"])
 
 
+@pytest.mark.parametrize(
+    ("database", "source"),
+    [
+        ("mysql", "mysql://reader@db.example:3306/shop"),
+        ("maxcompute", "maxcompute://LTAIreader@service.example/api?curr_project=shop"),
+    ],
+)
 def test_a_reader_of_a_server_drops_its_rows_and_names_no_password(
-    golden: Callable[[str, bytes], None],
+    golden: Callable[[str, bytes], None], database: str, source: str
 ) -> None:
-    query = msgspec.structs.replace(job().query, source="mysql://reader@db.example:3306/shop")
+    query = msgspec.structs.replace(job().query, source=source)
     golden(
-        "programs/reader_mysql.py",
+        f"programs/reader_{database}.py",
         generate(msgspec.structs.replace(job(), query=query)).files["reader.py"],
     )
 
