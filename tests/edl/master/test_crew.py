@@ -225,6 +225,17 @@ def test_one_that_left_for_want_of_room_waits_and_costs_nothing() -> None:
     assert job.started(0.0) == [("worker-1", 1)]
 
 
+def test_who_forms_rings_is_told_how_many_workers_there_is_room_for() -> None:
+    stage, crew = served()
+    told: list[int] = []
+    stage.leases.parameters.want = told.append  # type: ignore[method-assign]
+    crew.resized(Room(3))
+    crew.scale(7)
+    crew.resized(Room(8))
+    crew.resized(Room(20))
+    assert told == [1, 1, 6, 7]
+
+
 def test_servers_have_their_room_before_workers_and_keep_it_when_they_die() -> None:
     _, crew = served(patience=9)
     crew.resized(Room(3))
