@@ -5,6 +5,10 @@ environment variable `EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`:
 itself when it comes to that point for the second time; `any` is each worker. `master/1 before durable 3` is the first
 master, before its third write of the ledger. Several are separated by semicolons.
 
+`EDL_TESTING_OUTAGE` has orders of the same kind for masters and servers, at which the supervisor dies, and all with it.
+`EDL_TESTING_SEVER` has them for servers, whose connections are cut there: what they answered to the call is lost
+(`edl.testing_proxy`).
+
 What `EDL_TESTING_NO_ROOM` names, such as `ps-1/1`, the cluster has no room for; several are separated by semicolons.
 
 With a folder in `EDL_TESTING_MOMENTS` they write down, too, when something happened (`Moment`), a file for each start.
@@ -29,6 +33,8 @@ from edl.cluster.body import entry
 from edl.cluster.folder import SERVER
 
 KILL = "EDL_TESTING_KILL"
+OUTAGE = "EDL_TESTING_OUTAGE"
+SEVER = "EDL_TESTING_SEVER"
 NO_ROOM = "EDL_TESTING_NO_ROOM"
 MOMENTS = "EDL_TESTING_MOMENTS"
 _ORDER = re.compile(r"([a-z0-9-]+)/(\d+) ([a-z ]+?) (\d+)")
@@ -153,8 +159,15 @@ def worker(job: Path, instance: Instance) -> int:
 
 
 def server(job: Path, instance: Instance) -> int:
-    """A parameter server that may die at a point."""
+    """A parameter server that may die at a point, or lose its connections there."""
     install(instance.name, instance.incarnation)
+    orders = [*_orders(SEVER, instance.name, instance.incarnation)]
+    if orders:
+        from edl.testing_proxy import interpose
+
+        sever = interpose()
+        for point, times in orders:
+            _at(point, times, sever)
     return entry(SERVER)(job, instance) or 0
 
 
@@ -190,40 +203,48 @@ def install(name: str, number: int) -> None:
     note = _notes(name, number)
     if note is not _nowhere and name != "master":
         _watch(note)
-    for point, times in _orders(name, number):
-        owner = point.owner()
-        setattr(owner, point.method, _dying(getattr(owner, point.method), point, times, note))
-
-
-def _orders(name: str, number: int) -> Iterator[tuple[Point, int]]:
-    for order in filter(None, os.environ.get(KILL, "").split(";")):
-        found = _ORDER.fullmatch(order.strip())
-        if found is None:
-            raise ValueError(f"{KILL}: {order!r} is no order")
-        if found[1] in (name, "any") and int(found[2]) == number:
-            yield POINTS[found[3]], int(found[4])
-
-
-def _dying(method: Callable[..., Any], point: Point, times: int, note: Note) -> Callable[..., Any]:
-    left = times
 
     def die() -> None:
         note(Moment(time.monotonic(), "killed"))
         os.kill(os.getpid(), signal.SIGKILL)
+
+    def all_die() -> None:
+        os.kill(os.getppid(), signal.SIGKILL)
+        die()
+
+    for variable, happens in ((KILL, die), (OUTAGE, all_die)):
+        for point, times in _orders(variable, name, number):
+            _at(point, times, happens)
+
+
+def _orders(variable: str, name: str, number: int) -> Iterator[tuple[Point, int]]:
+    for order in filter(None, os.environ.get(variable, "").split(";")):
+        found = _ORDER.fullmatch(order.strip())
+        if found is None:
+            raise ValueError(f"{variable}: {order!r} is no order")
+        if found[1] in (name, "any") and int(found[2]) == number:
+            yield POINTS[found[3]], int(found[4])
+
+
+def _at(point: Point, times: int, happens: Callable[[], object]) -> None:
+    """Have something happen at the point, when it is come to for so many times."""
+    owner, left = point.owner(), times
+    method = getattr(owner, point.method)
 
     @functools.wraps(method)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal left
         counted = point.counts(*arguments)
         left -= counted
-        if counted and left == 0 and point.when == "before":
-            die()
+        due = counted and left == 0
+        if due and point.when == "before":
+            happens()
         result = method(*arguments, **named)
-        if counted and left == 0:
-            die()
+        if due and point.when == "after":
+            happens()
         return result
 
-    return call
+    setattr(owner, point.method, call)
 
 
 def _nowhere(moment: Moment) -> None:

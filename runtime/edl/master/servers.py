@@ -56,7 +56,8 @@ class Servers:
         self.cuts = cuts
         self._checkpoints = checkpoints
         kept = leases.kept
-        kept.servers = kept.servers or [Place() for _ in range(count)]
+        if len(kept.servers) != count:
+            self._begin_with(count)
         self._seats = [Seat(kept.seconds, holds=bool(place.address)) for place in kept.servers]
         self._number = kept.epoch << _NUMBER
         self._ticked = kept.seconds
@@ -327,6 +328,17 @@ class Servers:
             )
             return
         self._go_back(what)
+
+    def _begin_with(self, count: int) -> None:
+        """At first, or with another number of servers than an earlier master, where the job is resumed."""
+        kept = self._leases.kept
+        resumed = bool(kept.servers)
+        kept.servers = [Place() for _ in range(count)]
+        if resumed:
+            if kept.cut is not None and kept.cut.manifest is not None:  # in the memory of those that were
+                kept.cut = None
+            self._leases.note(f"the job goes on with {count} parameter servers")
+            self._leases.go_back()
 
     def _begin_anew(self, what: str) -> None:
         """The cut in memory is lost."""

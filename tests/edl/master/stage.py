@@ -76,8 +76,9 @@ class Stage:
         self.servers = Servers(self.leases, self.mode, self.count, self.cuts, FOLDER)
         self.crew = Crew(self.leases, 1, self.servers)
 
-    def restart(self) -> None:
-        """The master dies and comes back with all that it knew."""
+    def restart(self, servers: int = 0) -> None:
+        """The master dies and comes back with all that it knew, and with so many servers, if that is said."""
+        self.count = servers or self.count
         self._start(encoding.decode(encoding.encode(self.leases.to_keep()[0]), Kept))
 
     # Servers ------------------------------------------------------------------------------------------------

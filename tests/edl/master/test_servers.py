@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from edl.cluster import Change, Instance
@@ -259,6 +260,23 @@ def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours
     [order] = stage.crew.orders(stage.now)
     assert (order.instance.name, order.stop, order.grace) == ("ps-1", True, 0.0)
     assert stage.notes == ["ps-1 says nothing for 31 s, and is ended"]
+
+
+@pytest.mark.parametrize("copies", ["files", "neighbours"])
+def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_its_cut(copies: str) -> None:
+    stage = Stage(SYNC, when=Checkpoints(secs=30.0, copies=copies))  # type: ignore[arg-type]
+    stage.open()
+    cut = stage.complete()
+    stage.said(Arrange)
+    stage.restart(servers=3)
+    for index in range(3):
+        stage.register(index)
+    stage.talk()
+    restore = str(FOLDER / cut) if copies == "files" else ""  # what was in memory is gone
+    addresses = ("ps-0:0", "ps-1:0", "ps-2:0")
+    found = [msgspec.structs.replace(order, leased=0) for order in orders_of(stage)]
+    assert found == [Arrange(index, 2, 0, addresses, SYNC, restore) for index in range(3)]
+    assert "the job goes on with 3 parameter servers" in stage.notes
 
 
 # The lease of a lost worker ----------------------------------------------------------------------------------
