@@ -27,6 +27,10 @@ def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: Ring
         trio.held["a"].clear()
         trio.say("a", finished(task))
     assert trio.take("c", "evaluate")
+    assert trio.take("a", "evaluate") is None  # there was but one
+    trio.say("c", finished(trio.held["c"].pop().task))
+    assert trio.take("c", "conclude") is None
+    assert trio.take("a", "conclude")
 
 
 def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_them(trio: RingStage) -> None:
@@ -173,6 +177,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
         trio.kill(name)
     assert (trio.master.kept.generation, trio.master.kept.leases) == (2, {})
     assert trio.notes[-1] == "training begins anew"
+    assert (trio.rings.present, trio.rings.held) == (None, False)
     trio.start("b")
     trio.seek("b", after=0)
     trio.pass_time(JOIN_SECS)
@@ -215,6 +220,16 @@ def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: RingStage) -> N
     assert trio.master.join("a", 0, trio.now)
     trio.seek("a", after=1)
     assert trio.say("b").flags & Flag.REGROUP
+
+
+def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: RingStage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    for steps in (2, 4, 4, 8):
+        trio.pass_time(1.0)
+        trio.held["a"] = [Held(task, 512 * steps, steps)]
+        trio.say("a")
+    assert trio.rings.step_secs == pytest.approx(0.5)
 
 
 # Rings that the master heard nothing of --------------------------------------------------------------------

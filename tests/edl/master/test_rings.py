@@ -97,6 +97,18 @@ def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
     assert stage.rings.number == 1
 
 
+def test_a_joiner_whose_ring_comes_to_nothing_does_not_begin_the_next_without_the_holder() -> None:
+    stage = RingStage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    stage.start("b")
+    stage.seek("ba")
+    assert stage.present.members == ("a", "b")
+    stage.seek("b")
+    stage.pass_time(BOUNDARY_SECS + 1.0)
+    assert stage.rings.number == 2
+
+
 def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: RingStage) -> None:
     trio.seek("abc")
     trio.kill("c")
