@@ -75,7 +75,7 @@ class Instances:
     def tell(self, instance_id: str, request: Request) -> Answer:
         instance = self.find(instance_id)
         if request.method == "PUT":
-            instance.stopped = True
+            instance.stopped, instance.polls = True, 0
             return Answer()
         if "taskstatus" in request.options:
             return self._tasks(instance)

@@ -152,12 +152,12 @@ class Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = b""
+        pieces = []
         while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
+            pieces.append(self.rfile.read(size))
             self.rfile.readline()
         self.rfile.readline()
-        return body
+        return b"".join(pieces)
 
     def _send(self, answer: Answer, fault: Fault | None = None) -> None:
         body = answer.body

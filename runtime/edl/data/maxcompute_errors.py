@@ -19,6 +19,7 @@ _HINTS = {
     errors.Unauthorized: "check the access id and the secret key",
     errors.SignatureNotMatch: "check the secret key: in the URL, in the environment or in the file of connections",
 }
+_STOPPED = "status=CANCELLED"
 _EXISTS = "0130211"
 _AMBIGUOUS = re.compile(r"column name '?([^\s']+)'? is ambiguous")
 _BY_NUMBER = {
@@ -41,6 +42,8 @@ def translated(
     run: the text that was run, in which the query has lines of its own. tables, columns (of tables): for hints.
     """
     text = str(error)
+    if _STOPPED in text:
+        return SourceError("the statement was stopped")
     said = list(_SAID.finditer(text))
     if not said:
         last = text.strip().splitlines()[-1] if text.strip() else type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -333,6 +334,26 @@ def test_a_statement_whose_answer_is_lost_runs_once(source: MaxComputeSource, do
     assert source.execute("SELECT count(*) AS n FROM t").read_all().to_pylist() == [{"n": 1}]  # type: ignore[union-attr]
 
 
+def test_a_statement_that_runs_is_stopped_from_another_thread(
+    source: MaxComputeSource, double: Running
+) -> None:
+    double.poll(10_000)
+    ended = threading.Event()
+
+    def stop() -> None:
+        while not ended.wait(0.01):  # the statement may not have begun yet
+            source.interrupt()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        with pytest.raises(SourceError, match="the statement was stopped"):
+            source.execute("CREATE TABLE t (a BIGINT)")
+    finally:
+        ended.set()
+        thread.join()
+
+
 @pytest.mark.parametrize("target", ["a b", "1a", "a;drop", "p.s.t.u", "other_project.t", 'x"y'])
 def test_a_target_that_cannot_be_is_refused(source: MaxComputeSource, target: str) -> None:
     with pytest.raises(SourceError):
@@ -359,6 +380,21 @@ def test_the_secret_is_in_no_text(url: str, source: MaxComputeSource) -> None:
         connect(url.replace("s3cret", "wrong"))
     assert "secret key" in str(caught.value.hint)
     assert SECRET not in str(caught.value)
+
+
+def test_the_secret_may_stand_in_the_environment_and_the_url_in_the_file_of_connections(
+    double: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, _, place = double.url().rpartition("@")
+    entry = f'[shop]\nurl = "{account.rpartition(":")[0]}@{place}"\npassword_from = "SHOP_SECRET"\n'
+    file = tmp_path / "sqlflow-edl" / "connections.toml"
+    file.parent.mkdir()
+    file.touch(mode=0o600)
+    file.write_text(entry, encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SHOP_SECRET", SECRET)
+    with connect("shop") as source:
+        assert source.tables() == []
 
 
 @pytest.mark.parametrize(
