@@ -96,7 +96,8 @@ class Loads:
         busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
         speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")
-        return notes | dict.fromkeys([*_slow(workers), *_slow(speeds)], "straggling")
+        slow = [*_slow(workers)] if self._leases.parameters.independent else []
+        return notes | dict.fromkeys([*slow, *_slow(speeds)], "straggling")
 
 
 def _known(windows: Mapping[tuple[str, int], Window]) -> list[tuple[tuple[str, int], tuple[float, ...]]]:

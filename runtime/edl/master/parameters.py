@@ -22,13 +22,14 @@ class NoParameters:
 
     readmits: an instance that was given up may go on with what it holds. adopts: a lease that an earlier master gave
     and did not write down may go on. written_first: leases are written down before they are told. ends_on_failure: a
-    worker is lost when a training task raises on it.
+    worker is lost when a training task raises on it. independent: what a worker has done says how fast it is.
     """
 
     readmits = True
     adopts = True
     written_first = False
     ends_on_failure = False
+    independent = True
 
     def __init__(self, table: LeaseTable) -> None:
         self.table = table

@@ -24,6 +24,7 @@ class InRing(InTrainer):
     """The master's side of elastic all-reduce."""
 
     readmits = True  # it takes the state from the others
+    independent = False  # its members take the same steps, and leave out themselves who is too slow for that
 
     def __init__(self, table: LeaseTable) -> None:
         super().__init__(table)

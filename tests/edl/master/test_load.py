@@ -10,7 +10,9 @@ from edl.cluster.snapshot import Load
 from edl.master.load import WINDOW, Loads, Window
 from edl.ps.messages import Figures, Mode, Status
 from edl.tasks.exchange import Held, Request
+from tests.edl.master.ring_stage import RingStage
 from tests.edl.master.stage import Stage
+from tests.edl.master.test_schedules import finished
 
 Busy = Callable[[int], tuple[float, int]]  # of a server: share of its time in calls, calls a second
 
@@ -80,3 +82,19 @@ def test_a_worker_at_a_tenth_of_the_others_speed_is_marked() -> None:
         found.look(float(second))
     assert [found.note(name) for name in names] == ["", "straggling", ""]
     assert found.rate("worker-0") == 100.0
+
+
+def test_a_worker_that_has_just_joined_a_ring_does_not_straggle() -> None:
+    stage = RingStage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    stage.start("b")
+    found = Loads(stage.master, None)
+    for second in range(4):
+        task = stage.take("a")
+        assert task is not None
+        stage.held["a"].clear()
+        stage.say("a", finished(task))
+        found.look(float(second))
+    assert found.rate("a") > found.rate("b") == 0.0
+    assert [found.note(name) for name in "ab"] == ["", ""]
