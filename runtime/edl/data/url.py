@@ -160,10 +160,15 @@ def database_file(url: SourceURL, *, create: bool) -> Path | str:
         return MEMORY
     path = Path(url.location).expanduser()
     if not create and not path.is_file():
-        raise SourceError(
-            f"there is no database file {path}", hint="check the path, or ask for a new database to be made"
-        )
+        raise SourceError(f"there is no database file {path}", hint=_hint_for_missing(url, path))
     return path
+
+
+def _hint_for_missing(url: SourceURL, path: Path) -> str:
+    from_root = Path("/") / path
+    if not path.is_absolute() and not path.parent.is_dir() and from_root.parent.is_dir():
+        return f"with three slashes a path begins in this folder; write {url.scheme}:///{from_root}"
+    return "check the path, or ask for a new database to be made"
 
 
 def _scheme_of_path(path: str) -> str:

@@ -144,6 +144,13 @@ def test_a_missing_file_is_an_error_and_is_not_made(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_path_that_lacks_the_slash_of_the_root_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as error:
+        connect(f"duckdb:///{tmp_path.relative_to('/')}/new.duckdb")
+    assert error.value.hint is not None
+    assert error.value.hint.endswith(f"write duckdb:///{tmp_path}/new.duckdb")
+
+
 def test_a_database_is_made_when_asked_and_found_afterwards(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path}/new.duckdb"
     made = connect(url, create=True)
