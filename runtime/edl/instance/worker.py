@@ -46,6 +46,7 @@ from edl.worker.training import Trainer
 
 AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
 AHEAD_ALONE = 32  # where nobody else could do them
+AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a ring; the least lets a task be read while another is trained
 GATHER_SECS = 0.2  # between two exchanges of a worker that trains alone
 
 
@@ -59,6 +60,7 @@ def main(job: Path, instance: Instance) -> int:
     holds = spec.kind == "train" and not spec.cluster.parameter_servers  # the weights
     alone = holds and spec.cluster.strategy != "allreduce"
     gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
+    hoard = AHEAD_ALONE if gathers else AHEAD
     source = RingMember if holds and not alone else RemoteTasks
     with (
         MasterChannel(folder.address(), folder.token()) as channel,
@@ -66,9 +68,7 @@ def main(job: Path, instance: Instance) -> int:
             channel,
             instance.name,
             instance.incarnation,
-            ahead={"train": AHEAD_ALONE if gathers else AHEAD}
-            if alone
-            else {},  # what is shared, nobody hoards
+            ahead={"train": hoard} if alone else {},  # what is shared, nobody hoards
             trainer=holds,
             gather_secs=GATHER_SECS if gathers else 0.0,
             draining=draining,
@@ -201,7 +201,10 @@ def _train_in_rings(
     weights = None if resume else _starting(program, job)
     member.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
     host = Host()
-    with contextlib.closing(RingTasks(member, host.address, program.spec.training, draining)) as tasks:
+    when = program.spec.evaluation
+    ahead = LEAST_IN_RING if when.steps or when.secs else AHEAD_IN_RING
+    tasks = RingTasks(member, host.address, program.spec.training, draining, ahead=ahead)
+    with contextlib.closing(tasks):
         trainer = Trainer(
             program,
             reader,

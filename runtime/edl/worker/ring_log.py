@@ -69,9 +69,6 @@ class Log:
         """That were not taken."""
         return (entry.task for entry in self._entries if entry.task is not None)
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def append(self, entry: Entry) -> None:
         """Of the first member. It may raise what the store does."""
         self._store.set(str(self._number), encoding.encode(entry))

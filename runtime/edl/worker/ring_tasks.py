@@ -27,8 +27,6 @@ from edl.worker.ring_log import Course, Entry, Given, LeftError, Log, complete
 from edl.worker.ring_member import RingMember
 from edl.worker.strategy import VoidError
 
-AHEAD = 4  # entries that are written before somebody takes them
-
 
 class Keeper(Protocol):
     """What the log has its readers do with the parameters."""
@@ -47,16 +45,25 @@ class Keeper(Protocol):
 
 
 class RingTasks:
-    """Of one member. address: host:port where the others find it. draining: is set when this worker has to go."""
+    """Of one member. address: host:port where the others find it. draining: is set when this worker has to go. ahead:
+    tasks that the ring may have in hands; what is measured in the middle of an epoch is so many later at most."""
+
+    keeper: Keeper  # is set before the first ring is sought
 
     def __init__(
-        self, member: RingMember, address: str, training: Training, draining: threading.Event
+        self,
+        member: RingMember,
+        address: str,
+        training: Training,
+        draining: threading.Event,
+        *,
+        ahead: int,
     ) -> None:
-        self.keeper: Keeper | None = None  # is set before the first ring
         self._member = member
         self._address = address
         self._training = training
         self._draining = draining
+        self._ahead = ahead
         self._changed = member.changed
         self._number = 0  # of the last ring that we were told of
         self._without: Sequence[str] = ()
@@ -86,7 +93,7 @@ class RingTasks:
         if ring is None:
             raise VoidError
         self._number, self._without = ring.number, ()
-        if not ring.holders and ring.members[0] == self._member.name and self.keeper is not None:
+        if not ring.holders and ring.members[0] == self._member.name:
             self.keeper.begin()
         return ring
 
@@ -177,7 +184,7 @@ class RingTasks:
         if entry.kind == "concluded":
             self._conclude(entry)
             return False
-        if entry.epoch and self._training.keep == "best" and self.keeper is not None:
+        if entry.epoch and self._training.keep == "best":
             self.keeper.keep(entry.epoch)
         self._member.inform()
         self._aside = entry.kind == "aside"
@@ -272,7 +279,7 @@ class RingTasks:
         return given.done
 
     def _conclude(self, entry: Entry) -> None:
-        if entry.best and self.keeper is not None:
+        if entry.best:
             self.keeper.keep_best(entry.best)
         with self._changed:
             self._concluded = entry.epoch
@@ -303,7 +310,7 @@ class RingTasks:
             self._wait(log, self._member.heard)
             more = True
             while more:
-                self._wait(log, lambda: len(log) < AHEAD and not self._settling(log))
+                self._wait(log, lambda: self._has_room(log))
                 more = self._write_next(log)
 
     def _write_next(self, log: Log) -> bool:
@@ -322,10 +329,10 @@ class RingTasks:
             self._append(log, Entry("train", Report(task)))
         return True
 
-    def _settling(self, log: Log) -> bool:
-        """Whether the last task of an epoch is in hands: what follows is known when it is reported."""
-        tasks = (*log.tasks(), *(given.done for given in self._given.values()))
-        return any(report.task.settles for report in tasks)
+    def _has_room(self, log: Log) -> bool:
+        """What follows the last task of an epoch is known when that is reported."""
+        tasks = [*log.tasks(), *(given.done for given in self._given.values())]
+        return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
 
     def _do(self, log: Log, entry: Entry) -> None:
         """Write an entry, and wait until the loop here has done it."""

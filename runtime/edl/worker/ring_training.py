@@ -10,7 +10,7 @@ from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
 from edl.worker.training import Trainer
 
-EXAMPLES = 2  # rows of the step that has everything compiled
+EXAMPLES = 2  # rows of the step that has everything compiled, where there are so many
 
 
 class RingKeeper:
@@ -28,8 +28,9 @@ class RingKeeper:
 
     def warm_up(self) -> None:
         """Compile what a step needs: the others of a ring do not wait for that."""
-        block = self._trainer.worker.blocks.read(0, EXAMPLES, "train").arrays
-        self._strategy.warm_up(Minibatches(block.features, block.labels, EXAMPLES, block.weights))
+        blocks = self._trainer.worker.blocks
+        examples = blocks.read(0, min(EXAMPLES, blocks.reader.rows), "train").arrays
+        self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))
 
     def begin(self) -> None:
         keep_only(self._folder, self._resume)

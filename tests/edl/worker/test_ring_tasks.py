@@ -64,7 +64,7 @@ class Member:
         self.draining = threading.Event()
         self.source = RingMember(channel, name, 0, trainer=True)
         self.source.join()
-        self.tasks = RingTasks(self.source, f"{name}:1", TRAINING, self.draining)
+        self.tasks = RingTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
         self.tasks.keeper = self
 
     def begin(self) -> None:
