@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from edl.data import connect
+from sqlflow_edl import samples
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session import Session
+from tests.mariadb import Server
 
 PROGRAMS = sorted((Path(__file__).parents[2] / "samples").glob("*.sql"))
 
@@ -67,6 +70,16 @@ def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFix
     url = f"sqlite:{tmp_path}/samples.sqlite"
     programs = [str(program) for program in PROGRAMS if program.stem != "flights"]
     assert main(["samples", "--source", url]) == 0
+    assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
+
+
+def test_sample_programs_run_on_mariadb(mariadb: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    url = mariadb.url()
+    with connect(url) as source:
+        for name in ("breast_cancer", "planes"):
+            source.stage(name, "samples", 0, 0, samples.TABLES[name](name).to_reader())
+            source.commit(name, "samples", 1)
+    programs = [str(path) for path in PROGRAMS if path.stem in ("breast_cancer", "columns")]
     assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
 
 
