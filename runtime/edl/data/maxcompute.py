@@ -90,6 +90,9 @@ class MaxComputeSource:
         if pinned.table is not None:
             self.run(f"DROP TABLE IF EXISTS {quoted(pinned.table.name)}")
 
+    def how_rows_are_kept(self) -> str:
+        return "all rows are copied once into a table of the project, where one process sorts those of a training"
+
     def unpin_abandoned(self) -> int:
         return pinning.unpin_abandoned(self)
 

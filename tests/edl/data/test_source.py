@@ -42,6 +42,10 @@ def table(source: Source, sql: str, *parameters: object) -> list[dict[str, Any]]
     return None if reader is None else reader.read_all().to_pylist()
 
 
+def test_a_source_has_all_that_the_contract_names(any_source: Source) -> None:
+    assert [name for name in vars(Source) if not name.startswith("_") and not hasattr(any_source, name)] == []
+
+
 # Rows --------------------------------------------------------------------------------------------------------
 
 
