@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import requests
 from odps import errors
 
 from edl.data.maxcompute_text import tokens
@@ -42,6 +43,8 @@ def translated(
     run: the text that was run, in which the query has lines of its own. tables, columns (of tables): for hints.
     """
     text = str(error)
+    if isinstance(error, requests.RequestException | errors.ConnectTimeout):
+        return SourceError("the service cannot be reached", hint="check host, port and scheme of the URL")
     if _STOPPED in text:
         return SourceError("the statement was stopped")
     said = list(_SAID.finditer(text))
