@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.edl.jobs import timed
+from tests.edl.jobs import storm, timed
 from tests.edl.jobs.distributed import table
 
 PLACES = (
@@ -117,6 +117,7 @@ def _findings(rows: int) -> Iterator[Finding]:
         yield _gaps(wide, 4 * rows)
         for point, times in POINTS.items():
             yield _once(narrow, rows, point, times)
+        yield _storm()
 
 
 def _master(archive: Path, rows: int) -> Finding:
@@ -141,6 +142,13 @@ def _once(archive: Path, rows: int, point: str, times: int) -> Finding:
         f"{'each row once' if same else 'rows are missing or twice'}{'' if died else ', but nobody died'}"
     )
     return Finding(f"PREDICT of {rows:,} rows, workers killed {point}", figure, died and same)
+
+
+def _storm() -> Finding:
+    found = storm.weathered()
+    weights = "the same weights" if found.same else "other weights"
+    figure = f"{weights}, and {found.calm / found.storm:.0%} of the goodput of a ring that nothing happens to"
+    return Finding(f"A21, {len(storm.HAPPENS)} faults in one ring", figure, found.same)
 
 
 if __name__ == "__main__":
