@@ -48,7 +48,7 @@ from edl.nn.torch_rows import (
     with_gradient,
     with_rows_inside,
 )
-from edl.nn.torch_shares import Shares, unmoved
+from edl.nn.torch_shares import Shares
 from edl.nn.torch_steps import Steps
 from edl.program import Program, user_code
 from edl.torch import BLOCKS
@@ -107,7 +107,7 @@ class TorchAdapter:
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer))
             self._steps = Steps(self.optimizer)
-            self._shares = Shares([parameter for _, parameter in self._trainable()])
+            self._shares = Shares(model)
 
     def train(self, rows: Minibatches) -> Floats:
         self._share(rows.size)
@@ -153,22 +153,24 @@ class TorchAdapter:
         self._step({name: gradients[name] for name in self.tables.tables})
 
     def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
-        block, buffers = RowBlock(fetched, True), list(self._buffers().values())
+        block = RowBlock(fetched, True)
+        blocks = list(block.rows.values())
         count = len(rows.labels)
         if not count:
-            return self._shares.nothing(buffers, list(block.rows.values()))
+            return self._shares.nothing(blocks)
         self._share(count)
-        self.model.train()
+        if not self.model.training:  # it asks every module
+            self.model.train()
         features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
-        with self._user_code("the training step"), unmoved(buffers):
+        with self._user_code("the training step"), self._shares.unmoved():
             loss = self._backward(features, block, labels, weights, share)
-            return self._shares.gathered(loss, buffers, list(block.rows.values()), share)
+            return self._shares.gathered(loss, blocks, share)
 
     def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
         if rate is not None:
             self.set_learning_rate(rate)
         block = RowBlock(fetched, False)
-        loss = self._shares.spread(total, list(self._buffers().values()), block.rows)
+        loss = self._shares.spread(total, block.rows)
         self._step(block.gradients())
         return loss
 

@@ -1,0 +1,105 @@
+"""Our side of the all-reduce benchmark: members of one ring in processes, with the generated program's model.
+
+    python -m benchmarks.ring JOB EPOCHS BATCH_SIZE MEMBERS
+
+Prints the same line of JSON as the baselines; rows are ready in memory on both sides. MEMBERS 0: the local strategy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from edl import nn
+from edl.data.jobs import JobFolder
+from edl.instance import work
+from edl.nn import Minibatches
+from edl.program import Program, read_spec
+from edl.tasks.exchange import Ring
+from edl.tasks.task import Report, Task
+from edl.worker.blocks import Blocks
+from edl.worker.strategy import Local, Strategy
+
+NAMES = "worker-{}"
+
+
+class OneRing:
+    """The rendezvous of members that stay together."""
+
+    regroup = False
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+
+    def next_ring(self) -> Ring:
+        return self._ring
+
+    def course(self, done: Report | None = None) -> bytes:
+        return b""
+
+    def follow(self, course: bytes, ring: Ring, store: Any, rank: int) -> None:
+        """There is nothing to follow."""
+
+    def leave_out(self, members: Sequence[str]) -> None:
+        """They stay."""
+
+
+def main() -> None:
+    job, epochs, batch_size, members = JobFolder(Path(sys.argv[1])), *map(int, sys.argv[2:])
+    spec = read_spec(job.program)
+    with work.loaded(job.program, spec, threads=1) as program:
+        _, reader = work.rows_of(program, job)
+        given = Blocks(program, reader).read(0, spec.rows.training, "train").arrays
+        rows = Minibatches(given.features, given.labels, batch_size)
+        seconds = _train(program, rows, epochs, members)
+    print(json.dumps({"rows": len(rows.labels), "seconds": seconds}))
+
+
+def _train(program: Program, rows: Minibatches, epochs: int, members: int) -> list[float]:
+    """The seconds of each epoch, at the first member. The others end when it does."""
+    pipes = [os.pipe() for _ in range(members)]
+    for rank in range(1, members):
+        if not os.fork():
+            _epochs(_member(program, rows, pipes, rank), rows, epochs)
+            os._exit(0)
+    return _epochs(_member(program, rows, pipes, 0) if members else _local(program, rows), rows, epochs)
+
+
+def _epochs(strategy: Strategy, rows: Minibatches, epochs: int) -> list[float]:
+    seconds = []
+    for _ in range(epochs):
+        began = time.perf_counter()
+        strategy.train(rows, Report(Task(1, "train", 0, len(rows.labels), 1)), None)
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def _local(program: Program, rows: Minibatches) -> Local:
+    few = rows.rows(slice(0, 2))
+    return Local(nn.create(program, few.features, few.labels, seed=0))
+
+
+def _member(program: Program, rows: Minibatches, pipes: list[tuple[int, int]], rank: int) -> Strategy:
+    from edl.nn.gloo import Host
+    from edl.worker.allreduce import AllReduce
+
+    few = rows.rows(slice(0, 2))
+    adapter = nn.create(program, few.features, few.labels, seed=0)
+    host = Host()
+    if rank == 0:
+        for _, to in pipes[1:]:
+            os.write(to, host.address.encode())
+    address = host.address if rank == 0 else os.read(pipes[rank][0], 100).decode()
+    ring = Ring(1, tuple(map(NAMES.format, range(len(pipes)))), 0, address)
+    strategy = AllReduce(adapter, OneRing(ring), host, NAMES.format(rank))
+    strategy.join()
+    return strategy
+
+
+if __name__ == "__main__":
+    main()
