@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
+    allreduce,
     click_log,
     compiling,
     elastic,
@@ -52,6 +53,7 @@ CASES = {
     "flights": flights.measure,
     "modes": modes.measure,
     "traffic": traffic.measure,
+    "allreduce": allreduce.measure,
     "replacing": replacing.measure,
     "quota": quota.measure,
     "mysql": mysql.measure,
