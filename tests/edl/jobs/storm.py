@@ -12,7 +12,7 @@ from tests.edl.jobs.distributed import Job
 
 HAPPENS = (
     ("a worker is killed", rings.member(1, signal.SIGKILL)),
-    ("one is frozen", rings.member(-1, signal.SIGSTOP)),
+    ("one is frozen", rings.frozen),
     ("scale up", partial(rings.scale, workers=4)),
     ("the first is killed", rings.member(0, signal.SIGKILL)),
     ("the master is killed", rings.master_dies),
