@@ -90,6 +90,10 @@ class Session:
         jobs.sweep()
         self._tell(detached.take_home(self.source, self.registry))
         self.source.unpin_abandoned()
+        with contextlib.suppress(
+            SQLFlowError
+        ):  # somebody writes there, or we may not: the next session does it
+            self.source.sweep(jobs.is_over)
 
     def close(self) -> None:
         self._submitter.close()

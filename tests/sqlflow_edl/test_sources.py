@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn import datasets
 
 import sqlflow_edl
+from edl import data
+from edl.data import jobs
 from edl.errors import SourceError
 from edl.models.archive import read_archive
 from sqlflow_edl.cli.main import main
@@ -28,10 +31,10 @@ URLS = ("duckdb", "sqlite", "csv", "mysql")
 
 
 def write_iris(path: Path) -> None:
-    data = datasets.load_iris()
+    iris = datasets.load_iris()
     lines = (
-        ",".join(map(str, [i, *row, data.target_names[kind]]))
-        for i, (row, kind) in enumerate(zip(data.data, data.target, strict=True))
+        ",".join(map(str, [i, *row, iris.target_names[kind]]))
+        for i, (row, kind) in enumerate(zip(iris.data, iris.target, strict=True))
     )
     path.write_text("\n".join(["id,x0,x1,x2,x3,kind", *lines, ""]), encoding="utf-8")
 
@@ -163,3 +166,16 @@ def test_an_error_of_the_database_points_into_the_statement(
     assert span is not None
     assert text[span.start : span.end] == "irs"
     assert raised.value.hint == "did you mean iris?"
+
+
+def test_what_a_dead_client_has_staged_is_dropped_by_the_next_session(tmp_path: Path) -> None:
+    url = f"duckdb:{tmp_path / 'd.duckdb'}"
+    job = jobs.create("predict")
+    with data.connect(url, create=True) as source:
+        source.stage("result", job.id, 0, 0, [pa.record_batch({"a": [1.0]})])
+        job.end("died")
+    with sqlflow_edl.connect(url) as session:
+        [found] = session.run(
+            "SELECT count(*) AS n FROM duckdb_tables() WHERE starts_with(table_name, 'sqlflow_edl_stage_')"
+        )
+        assert found.to_arrow()["n"].to_pylist() == [0]

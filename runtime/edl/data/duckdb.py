@@ -9,7 +9,7 @@ reading on in that result is a SourceError. A source belongs to one thread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -131,8 +131,8 @@ class DuckDBSource(Transactional):
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
-        return self._results.sweep(live_jobs)
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        return self._results.sweep(is_over)
 
     @contextmanager
     def visible(self, name: str, data: pa.Table | pa.RecordBatchReader) -> Iterator[None]:

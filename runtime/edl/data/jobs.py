@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
+
+LONGEST = timedelta(days=30)  # that a job may take
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -265,6 +268,25 @@ def unclaimed() -> list[JobFolder]:
             if job.status().unclaimed:
                 found.append(job)
     return found
+
+
+def is_over(job_id: str) -> bool:
+    """Whether nothing comes of a job any more: it has ended on this machine, or is older than any job gets.
+
+    What a job has left in a data source may be of another machine, or of another user, whose jobs are not known here.
+    """
+    folder = JobFolder(state_folder() / "jobs" / job_id)
+    if re.fullmatch(r"[\w-]+", job_id) and folder.path.is_dir():
+        try:
+            status = folder.status()
+        except SpecError:
+            return False
+        return status.state not in ("running", "finished")
+    try:
+        began = datetime.strptime(job_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return datetime.now(UTC) - began > LONGEST
 
 
 def sweep() -> list[JobFolder]:

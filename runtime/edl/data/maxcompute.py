@@ -10,7 +10,7 @@ MaxCompute has no transactions. Statements of one source run one after another, 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -148,8 +148,8 @@ class MaxComputeSource:
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
-        return self._results.sweep(live_jobs)
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        return self._results.sweep(is_over)
 
     # Partitions ------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ it replaces is there under another name until then. Who finds a swap half done (
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -126,11 +126,11 @@ class MaxComputeResults:
     def abort(self, target: str, job: str) -> None:
         self._end(Names.of(target, job))
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
         dead = []
         for found in self._source.listed(STAGE):
             job, _, target = (getattr(self._source.table(found.name), "comment", None) or "").partition("\n")
-            if job not in live_jobs and target:
+            if target and is_over(job):
                 dead.append(Names(target, found.name.removeprefix(STAGE)))
         for names in dead:
             self._end(names)

@@ -12,7 +12,7 @@ get them as a file, like those of an embedded database.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -204,8 +204,8 @@ class MySQLSource(Transactional):
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
-        return self._results.sweep(live_jobs)
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        return self._results.sweep(is_over)
 
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
         """Append batches whose columns are `names`. SourceError: a value does not fit into its column."""

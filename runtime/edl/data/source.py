@@ -8,7 +8,7 @@ table in memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
@@ -137,8 +137,8 @@ class Source(Protocol):
         """Drop what the job staged; `target` stays as it was."""
         ...
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
-        """Drop what jobs staged that are not in `live_jobs`; how many were dropped."""
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        """Drop what jobs staged of which nothing comes any more; how many were dropped."""
         ...
 
     def interrupt(self) -> None:

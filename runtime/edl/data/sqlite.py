@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -155,8 +155,8 @@ class SQLiteSource(Transactional):
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
-        return self._results.sweep(live_jobs)
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        return self._results.sweep(is_over)
 
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run an INSERT for each of the rows, which are asked for as they are needed."""

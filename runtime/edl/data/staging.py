@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -129,9 +129,9 @@ class Staging(ABC):
         with self._source.transaction():
             self._drop_staged(place, job)
 
-    def sweep(self, live_jobs: Collection[str]) -> int:
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
         """`Source.sweep`, in every database that can be written."""
-        dead = [found for found in self._stages() if found.job not in live_jobs]
+        dead = [found for found in self._stages() if is_over(found.job)]
         for found in dead:
             with self._source.transaction():
                 self._source.execute(f"DROP TABLE IF EXISTS {found.home}{quoted(found.table, self.quote)}")

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,17 @@ def test_a_sweep_ends_jobs_whose_process_died_and_leaves_the_others() -> None:
     assert mine.status().alive
     assert [job.rows.exists() for job in (mine, dead, done)] == [True, False, False]
     assert jobs.sweep() == []
+
+
+def test_nothing_comes_of_jobs_that_have_ended_here_or_are_very_old() -> None:
+    mine, done, waits = (jobs.create("train") for _ in range(3))
+    done.end("done")
+    waits.update(pid=dead_pid(), state="finished")
+    assert [jobs.is_over(job.id) for job in (mine, done, waits)] == [False, True, False]
+    elsewhere = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-000000-abcdef"
+    assert not jobs.is_over(elsewhere)
+    assert jobs.is_over("20200101-000000-000000-abcdef")
+    assert not any(map(jobs.is_over, ("", "..", "job", "../../etc")))
 
 
 @pytest.mark.skipif(
