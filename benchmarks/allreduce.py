@@ -89,26 +89,29 @@ def _rate(command: list[str], job: Path, *more: str) -> float:
 
 
 def _losses(folder: Path, rounds: int) -> list[Row]:
-    table = []
-    for number, seconds in SECONDS.items():
-        ours, theirs = [], []
-        for turn in range(rounds):
+    """torchrun is timed where a rank is killed; a frozen one it gives half a minute to end before anything follows."""
+    ours: dict[signal.Signals, list[float]] = {number: [] for number in SECONDS}
+    theirs = []
+    for turn in range(rounds):
+        for number, found in ours.items():
             with timed.apart():
-                ours.append(timed.after_member(MEMBERS, number))
-            theirs.append(_after_rank(folder / f"{number.name}-{turn}", number))
-        ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
-        name = f"{number.name} of a member to the first steps of the others"
-        table.append(Row(name, _figure(ours), value=max(ours), most=seconds))
-        table.append(Row("… times as fast as torchrun's restart", _figure(theirs), ratios, least=1.0))
-    return table
+                found.append(timed.after_member(MEMBERS, number))
+        theirs.append(_after_killed_rank(folder / f"elastic-{turn}"))
+    table = [
+        Row(f"{number.name} of a member to the first steps of the others", _figure(found),
+            value=max(found), most=SECONDS[number])
+        for number, found in ours.items()
+    ]  # fmt: skip
+    ratios = [their / our for our, their in zip(ours[signal.SIGKILL], theirs, strict=True)]
+    return [*table, Row("SIGKILL of a rank of torchrun, seconds to ours", _figure(theirs), ratios, least=1.0)]
 
 
 def _figure(seconds: list[float]) -> str:
     return f"{statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s"
 
 
-def _after_rank(folder: Path, number: signal.Signals) -> float:
-    """Seconds from the signal to a rank until one of the next start takes a step."""
+def _after_killed_rank(folder: Path) -> float:
+    """Seconds from SIGKILL of a rank until one of the next start takes a step."""
     folder.mkdir(parents=True)
     command = [*_torchrun(MEMBERS, "--max-restarts", "3"), "-m", "benchmarks.baselines.torch_elastic"]
     running: subprocess.Popen[Any] = subprocess.Popen(
@@ -117,7 +120,7 @@ def _after_rank(folder: Path, number: signal.Signals) -> float:
     try:
         first = _stepping(running, folder, MEMBERS, WARM_STEPS)
         lost = time.monotonic()
-        os.kill(first[-1], number)
+        os.kill(first[-1], signal.SIGKILL)
         _stepping(running, folder, MEMBERS + 1, 1)
         starts = sorted(folder.glob("*.steps"), key=lambda path: path.stat().st_mtime_ns)
         later = [path for path in starts if int(path.stem) not in first]
