@@ -1,8 +1,8 @@
-"""All-reduce: steps against DistributedDataParallel, and what a lost member costs against torchrun's elastic restart.
+"""All-reduce: steps against PyTorch's DistributedDataParallel, and what a lost member costs.
 
 Steps are those of the dense network of `training`, minibatches of 512, on rows in memory; a thread for each process,
-and the same gloo on both sides. A loss is timed on three members, from the signal to the first steps of those who are
-left: ours, a whole job with its master; theirs, torchrun, which starts all ranks anew.
+and the same gloo on both sides. A loss is timed on whole jobs of three members, from the signal to the first steps of
+those who are left.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchmarks.jobs import dense_session, training_job
 from benchmarks.table import Row
@@ -25,12 +23,11 @@ from tests.edl.jobs import timed
 
 MEMBERS = 3  # of the rings that lose one
 SECONDS = {signal.SIGKILL: 1.0, signal.SIGSTOP: 5.0}  # aimed at
-WARM_STEPS = 200
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     """rows: a tenth of them are trained on."""
-    return [*_steps(folder, rounds, max(rows // 10, 50 * BATCH_SIZE)), *_losses(folder, rounds)]
+    return [*_steps(folder, rounds, max(rows // 10, 50 * BATCH_SIZE)), *_losses(rounds)]
 
 
 def _steps(folder: Path, rounds: int, rows: int) -> list[Row]:
@@ -68,12 +65,8 @@ def _ours(job: Path, members: int) -> float:
 
 
 def _theirs(job: Path, ranks: int) -> float:
-    return _rate([*_torchrun(ranks), "-m", "benchmarks.baselines.torch_ddp"], job)
-
-
-def _torchrun(ranks: int, *options: str) -> list[str]:
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    return [*run, "--nproc-per-node", str(ranks), *options]
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    return _rate([*run, "-m", "benchmarks.baselines.torch_ddp"], job)
 
 
 def _rate(command: list[str], job: Path, *more: str) -> float:
@@ -88,54 +81,15 @@ def _rate(command: list[str], job: Path, *more: str) -> float:
 # Losses -----------------------------------------------------------------------------------------------------
 
 
-def _losses(folder: Path, rounds: int) -> list[Row]:
-    """torchrun is timed where a rank is killed; a frozen one it gives half a minute to end before anything follows."""
-    ours: dict[signal.Signals, list[float]] = {number: [] for number in SECONDS}
-    theirs = []
-    for turn in range(rounds):
-        for number, found in ours.items():
-            with timed.apart():
-                found.append(timed.after_member(MEMBERS, number))
-        theirs.append(_after_killed_rank(folder / f"elastic-{turn}"))
-    table = [
-        Row(f"{number.name} of a member to the first steps of the others", _figure(found),
-            value=max(found), most=SECONDS[number])
-        for number, found in ours.items()
-    ]  # fmt: skip
-    ratios = [their / our for our, their in zip(ours[signal.SIGKILL], theirs, strict=True)]
-    return [*table, Row("SIGKILL of a rank of torchrun, seconds to ours", _figure(theirs), ratios, least=1.0)]
+def _losses(rounds: int) -> list[Row]:
+    table = []
+    for number, seconds in SECONDS.items():
+        with timed.apart():
+            found = [timed.after_member(MEMBERS, number) for _ in range(rounds)]
+        name = f"{number.name} of a member to the first steps of the others"
+        table.append(Row(name, _figure(found), value=max(found), most=seconds))
+    return table
 
 
 def _figure(seconds: list[float]) -> str:
     return f"{statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s"
-
-
-def _after_killed_rank(folder: Path) -> float:
-    """Seconds from SIGKILL of a rank until one of the next start takes a step."""
-    folder.mkdir(parents=True)
-    command = [*_torchrun(MEMBERS, "--max-restarts", "3"), "-m", "benchmarks.baselines.torch_elastic"]
-    running: subprocess.Popen[Any] = subprocess.Popen(
-        [*command, str(folder), "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        first = _stepping(running, folder, MEMBERS, WARM_STEPS)
-        lost = time.monotonic()
-        os.kill(first[-1], signal.SIGKILL)
-        _stepping(running, folder, MEMBERS + 1, 1)
-        starts = sorted(folder.glob("*.steps"), key=lambda path: path.stat().st_mtime_ns)
-        later = [path for path in starts if int(path.stem) not in first]
-        return min(float(path.read_text().split()[0]) for path in later) - lost
-    finally:
-        running.terminate()
-        running.wait()
-
-
-def _stepping(running: subprocess.Popen[Any], folder: Path, wanted: int, steps: int) -> list[int]:
-    """Wait until so many processes, of all starts, have taken these steps; their ids."""
-    while running.poll() is None:
-        counts = {int(path.stem): path.read_text().count("\n") for path in folder.glob("*.steps")}
-        ready = [process for process, count in counts.items() if count >= steps]
-        if len(ready) >= wanted:
-            return ready
-        time.sleep(0.05)
-    raise RuntimeError("torchrun has given up")
