@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -32,11 +32,30 @@ class Order(msgspec.Struct, frozen=True):
 
 
 @dataclass
+class _Luck:
+    """How many instances ended in a row with nothing gained in between; what was gained by then."""
+
+    fruitless: int = 0
+    gained: Gain = ()
+
+    def ended(self, reason: Reason | None, gained: Gain) -> None:
+        before = 0 if gained > self.gained else self.fruitless
+        self.fruitless = before + (reason not in _NOBODYS_FAULT)
+        self.gained = max(self.gained, gained)
+
+    @property
+    def wait(self) -> float:
+        """Seconds: the first is replaced at once, the next ones after longer and longer."""
+        return 0.0 if self.fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (self.fruitless - 2))
+
+
+@dataclass
 class _Post:
     """A name, and who has it, which may be a worker that stands in for a server.
 
     started: the second at which it was last. not_before: the second at which it may be started again. dismissed: told
-    to end. waits: there is no room for it; refusals: the cluster said so so many times in a row.
+    to end. waits: there is no room for it; refusals: the cluster said so so many times in a row. luck: of those who had
+    the name.
     """
 
     role: Role
@@ -48,19 +67,11 @@ class _Post:
     dismissed: bool = False
     waits: bool = False
     refusals: int = 0
+    luck: _Luck = field(default_factory=_Luck)
 
     @property
     def vacant(self) -> bool:
         return self.state is None or self.state.state == "ended" or self.waits
-
-
-@dataclass
-class _Luck:
-    """Of the instances of a role: how many ended in a row with nothing gained in between; what was gained by then."""
-
-    patience: int
-    fruitless: int = 0
-    gained: Gain = ()
 
 
 class Crew:
@@ -87,10 +98,11 @@ class Crew:
         self.wanted = workers
         leases.parameters.want(workers)
         self._posts: dict[str, _Post] = {}
-        self._luck: dict[Role, _Luck] = {
-            "worker": _Luck(patience or max(6, 3 * workers)),
-            "ps": _Luck(patience or max(6, 3 * len(servers or ()))),
+        self._patience: dict[Role, int] = {
+            "worker": patience or max(6, 3 * workers),
+            "ps": patience or max(6, 3 * len(servers or ())),
         }
+        self._luck: dict[Role, _Luck] = {"worker": _Luck(), "ps": _Luck()}
         self._log = log
 
     def found(self, changes: list[Change], now: float) -> None:
@@ -133,8 +145,8 @@ class Crew:
         if self._servers is not None:
             self._servers.lost(name, incarnation, now, why)
         self._leases.lost(name, incarnation, now, why)
-        self._count(post.role, name, change, why)
-        post.not_before = now + self._wait(post.role)
+        self._count(post, change, why)
+        post.not_before = now + max(self._luck[post.role].wait, post.luck.wait)
 
     def orders(self, now: float) -> list[Order]:
         """What to ask of the cluster now; what is ordered counts as done."""
@@ -306,20 +318,17 @@ class Crew:
                 ours = self._posts.setdefault(f"ps-{index}", _Post("ps"))
                 ours.state, ours.waits, post.state = post.state, False, None
 
-    def _count(self, role: Role, name: str, change: Change, why: str) -> None:
-        luck, gained = self._luck[role], self._leases.gained(role)
-        before = 0 if gained > luck.gained else luck.fruitless
-        luck.fruitless = before + (change.reason not in _NOBODYS_FAULT)
-        luck.gained = max(luck.gained, gained)
-        if luck.fruitless >= luck.patience:
+    def _count(self, post: _Post, change: Change, why: str) -> None:
+        """An instance of the post has ended. A name that keeps ending waits, however well the others get on."""
+        role, name = post.role, change.instance.name
+        gained = self._leases.gained(role)
+        luck = self._luck[role]
+        luck.ended(change.reason, gained)
+        post.luck.ended(change.reason, gained if role == "ps" else (self._leases.rows_of(name),))
+        if luck.fruitless >= self._patience[role]:
             message = f"{luck.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
             hint = f"its log: {self._log(name)}"
             self._leases.fail(Failed(ClusterError.code, f"{message}; the last, {name}, {why}", hint))
-
-    def _wait(self, role: Role) -> float:
-        """The first is replaced at once, the next ones after longer and longer."""
-        fruitless = self._luck[role].fruitless
-        return 0.0 if fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (fruitless - 2))
 
 
 def _next(post: _Post, name: str) -> Instance:

@@ -149,6 +149,13 @@ class Leases:
             return 0.0
         return now - member.seen
 
+    def listens(self, instance: str, now: float) -> bool:
+        """Whether an instance that takes part was heard of late, so that it will hear what is told."""
+        member = self.kept.members.get(instance)
+        if member is None or member.gone or not self.parameters.takes_part(instance):
+            return False
+        return now - member.seen < self.lease_secs / 2  # heartbeats are a third of it apart
+
     def rows_of(self, instance: str) -> int:
         """That an instance did since this master began, those of its open tasks included."""
         return self._rows[instance] + sum(

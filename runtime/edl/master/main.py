@@ -218,7 +218,7 @@ class Master:
         """Wait until the workers that run have heard that the job is over; what stays longer, the supervisor ends."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECS if not self._leases.kept.cancelled else 2.0):
-                while set(self._crew.workers) - self._office.left:
+                while self._office.waits_for(self._crew.workers):
                     await asyncio.sleep(0.02)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -92,6 +92,10 @@ class Office:
         if answer.tasks and self.leases.written_first:
             await self.write()
         return answer
+
+    def waits_for(self, workers: Iterable[str]) -> bool:
+        """Whether one of them is still to hear that the job is over."""
+        return any(name not in self.left and self.leases.listens(name, self.now()) for name in workers)
 
     def ring(self) -> None:
         """Wake who waits, if there may be something new to say; have written down what must be."""

@@ -110,6 +110,10 @@ class NoParameters:
         """In words, whether an instance takes part."""
         return ""
 
+    def takes_part(self, instance: str) -> bool:
+        """Whether the others count on an instance, or it waits to do its part."""
+        return True
+
     def matters(self, instance: str) -> bool:
         """Whether the loss of an instance is worth a word, though it holds no task."""
         return False

@@ -92,6 +92,9 @@ class InRing(InTrainer):
     def standing(self, instance: str, now: float) -> str:
         return self.rings.standing(instance, now)
 
+    def takes_part(self, instance: str) -> bool:
+        return self.rings.takes_part(instance)
+
     def matters(self, instance: str) -> bool:
         return instance in self.rings.members
 

@@ -125,6 +125,10 @@ class Rings:
         joins = seeker is not None and self._waits(seeker) and not self._is_member(seeker.key)
         return "joins" if joins else ""
 
+    def takes_part(self, instance: str) -> bool:
+        """Whether it is in the present ring, or seeks one."""
+        return instance in self.members or instance in self._seekers
+
     def told(self, request: Request) -> Ring | None:
         """The ring that is sought, once it is written down."""
         present = self._state.present

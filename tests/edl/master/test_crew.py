@@ -6,7 +6,7 @@ import pytest
 
 from edl.cluster import Change, Instance, NoRoomError, Reason, Room
 from edl.errors import ClusterError
-from edl.master.crew import SILENT_LEASES, Crew, Order
+from edl.master.crew import LONGEST_WAIT, SILENT_LEASES, Crew, Order
 from edl.master.leases import Leases
 from edl.master.parameters import InTrainer
 from edl.ps.messages import Mode
@@ -28,7 +28,7 @@ TRAIN = Plan("train", 40 * LEAST_ROWS, 0, Training(batch_size=512))
 
 class Job:
     def __init__(self, workers: int, *, patience: int = 0) -> None:
-        self.leases = Leases(Plan("predict", 100_000))
+        self.leases = Leases(PREDICT)
         self.crew = Crew(self.leases, workers, patience=patience)
 
     def started(self, now: float) -> list[tuple[str, int]]:
@@ -61,6 +61,30 @@ def test_the_first_to_end_is_replaced_at_once_and_the_next_ones_after_longer_and
     assert waits[0] < 0.3
     assert waits == sorted(waits)
     assert waits[-1] <= 5.1
+
+
+def test_a_name_that_keeps_ending_waits_longer_and_longer_though_another_worker_gets_on() -> None:
+    job = Job(2, patience=100)
+    job.started(0.0)
+    joined = job.leases.join("worker-0", 0, 0.0)
+    assert joined is not None
+    mailbox = Mailbox("worker-0", 0)
+    mailbox.joined(joined)
+    now, waits = 0.0, []
+    for incarnation in range(10):
+        mailbox.answered(job.leases.exchange(mailbox.request({"predict": 1}), now))
+        task = mailbox.take("predict")
+        assert task is not None
+        mailbox.tell("done", Report(task, task.rows))
+        mailbox.answered(job.leases.exchange(mailbox.request({}), now))
+        job.ended("worker-1", incarnation, "killed", now)
+        began = now
+        while not job.started(now):
+            now += 1 / 16
+        waits.append(now - began)
+    assert waits[0] == 0.0
+    assert waits == sorted(waits)
+    assert waits[-1] == pytest.approx(LONGEST_WAIT, abs=1 / 16)
 
 
 def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look() -> None:

@@ -15,6 +15,7 @@ from edl.master.leases import Leases
 from edl.master.office import Office
 from edl.master.parameters import OnServers
 from edl.master.ring_leases import InRing
+from edl.master.rings import JOIN_SECS
 from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks import encoding
@@ -182,6 +183,37 @@ def test_the_end_is_told_when_it_is_written_down() -> None:
         assert answer.flags & Flag.FINISHED
         assert answer.durable_upto == 1
         assert subject.left == {"worker-0"}
+
+    run(work())
+
+
+def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() -> None:
+    async def work() -> None:
+        subject, _ = office()
+        for name in ("silent", "lost", "there"):
+            await subject.join(name, 0, {})
+        assert subject.waits_for(["silent"])
+        assert not subject.waits_for(["never came"])
+        subject.leases.lost("lost", 0, subject.now())
+        subject.leases.kept.members["silent"].seen -= subject.leases.lease_secs / 2
+        assert not subject.waits_for(["silent", "lost"])
+        assert subject.waits_for(["silent", "lost", "there"])
+
+    run(work())
+
+
+def test_at_the_end_nobody_waits_for_who_was_left_out_of_the_ring() -> None:
+    async def work() -> None:
+        leases = Leases(Plan("train", LEAST_ROWS), None, InRing)
+        subject = Office(leases, MemoryLedger())
+        for name in ("left out", "leader"):
+            await subject.join(name, 0, {})
+        leases.exchange(Request("leader", 0, 1, seek=Seek("a:1")), 0.0)
+        leases.tick(JOIN_SECS)
+        assert subject.waits_for(["leader"])
+        assert not subject.waits_for(["left out"])
+        leases.exchange(Request("left out", 0, 1, number=1, seek=Seek("b:1")), subject.now())
+        assert subject.waits_for(["left out"])
 
     run(work())
 
