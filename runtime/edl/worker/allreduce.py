@@ -63,9 +63,9 @@ class AllReduce(Local):
         """
         while True:
             self.leave()
-            ring = self._rendezvous.next_ring()
+            ring = self._rendezvous.next_ring(done)
             try:
-                self._form(ring, done)
+                self._form(ring)
             except RingError:
                 continue
             return
@@ -76,27 +76,31 @@ class AllReduce(Local):
             self._group.close()
             self._group = None
 
-    def _form(self, ring: Ring, done: Report | None) -> None:
+    def _form(self, ring: Ring) -> None:
+        """The parameters and their place in the tasks are taken together: no call that may fail is between them."""
         rank, size = ring.members.index(self._name), len(ring.members)
         timeout = _timeout(self._laggards.seconds)
         group = self._group = self._host.meet(ring.address, ring.number, rank, size, timeout)
         own = self.step if rank < ring.holders else -1, max(self.kept, default=0), self._laggards.seconds
         found = group.gather(np.array(own))
         source = max(range(size), key=lambda member: (*found[member, :2], -member))
-        course = group.broadcast(self._rendezvous.course(done) if rank == source else None, source)
+        course = group.broadcast(self._rendezvous.course() if rank == source else None, source)
+        state = None
         if ring.holders < size or (found[:, :2] != found[source, :2]).any():
             group.timeout = STATE_SECS
             state = group.broadcast(self._state() if rank == source else None, source)
-            if rank != source:
-                self._take(state, int(found[source, 0]))
-        group.sum(np.zeros(1, np.float32))  # nobody is a holder who may have to go back
-        group.timeout = _timeout(found[:, 2].max())
+        group.sum(np.zeros(1, np.float32))  # all have it: nobody is a holder who may have to go back
+        if state is not None and rank != source:
+            self._take(state, int(found[source, 0]))
         self._ring = ring
         self._settled = self.step
         self._laggards.begin(size)
         if rank:
             self._adapter.diverge(ring.number << 16 | rank)
         self._rendezvous.follow(course, ring, group.store, rank)
+        if state is not None:
+            group.sum(np.zeros(1, np.float32))  # all have taken it over: steps may begin
+        group.timeout = _timeout(found[:, 2].max())
 
     def _state(self) -> bytes:
         """All that a joiner lacks."""

@@ -26,16 +26,17 @@ class Store(Protocol):
 class Rendezvous(Protocol):
     """Methods are called by the thread that trains."""
 
-    def next_ring(self) -> Ring:
+    def next_ring(self, done: Report | None = None) -> Ring:
         """Wait for the ring that follows. RefusedError, VoidError: there will be none, or this worker has to go.
 
-        Before it returns a ring without holders to the first member, that one has taken the parameters of the cut.
+        done: of the task in hands, as the strategy was given it, up to its last step; None when no call of
+        `Strategy.train` is open. Before it returns a ring without holders to the first member, that one has taken the
+        parameters of the cut.
         """
         ...
 
-    def course(self, done: Report | None = None) -> bytes:
-        """Where the tasks stand. done: of the task in hands, as the strategy was given it, up to its last step; None
-        when no call of `Strategy.train` is open."""
+    def course(self) -> bytes:
+        """Where the tasks stand."""
         ...
 
     def follow(self, course: bytes, ring: Ring, store: Store, rank: int) -> None:

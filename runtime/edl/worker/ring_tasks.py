@@ -86,8 +86,11 @@ class RingTasks:
         ended = self._log is None or self._log.ended
         return ended or self._member.regroup or self._draining.is_set()
 
-    def next_ring(self) -> Ring:
+    def next_ring(self, done: Report | None = None) -> Ring:
         self.close()
+        if done is not None:
+            with self._changed:
+                self._advance(done)
         seek = Seek(self._address, self._number, tuple(self._without))
         ring = self._member.seek(seek, self._draining.is_set)
         if ring is None:
@@ -100,14 +103,11 @@ class RingTasks:
     def leave_out(self, members: Sequence[str]) -> None:
         self._without = members
 
-    def course(self, done: Report | None = None) -> bytes:
+    def course(self) -> bytes:
         with self._changed:
-            if done is not None:
-                self._advance(done)
-            found = [given.done for given in self._given.values()]
+            found = self._in_hands()
             told = [*self._told.values(), *filter(complete, found)]
             tasks = [report for report in found if not complete(report)]
-            tasks += self._log.tasks() if self._log is not None else ()
             ended = max([self._ended, *(report.task.number for report in told if report.task.settles)])
             return encoding.encode(Course(tuple(tasks), tuple(told), ended, self._concluded))
 
@@ -151,8 +151,9 @@ class RingTasks:
 
     @property
     def leads(self) -> bool:
-        """Whether this member speaks for the ring."""
-        return self._first and not self.regroup
+        """Whether this member speaks for its ring, or did until it left, and no epoch is between its end and what
+        follows from that."""
+        return self._first and self._ended <= self._concluded and not self._member.over("export")
 
     def valid(self, task: Task) -> bool:
         self._member.check()
@@ -231,10 +232,10 @@ class RingTasks:
             self._awake = False
 
     def cut(self, folder: str, part: Report) -> None:
-        """The weights of this moment go to `folder`; `part` of the open task is in them."""
+        """The weights of this moment go to `folder`, and with them the task that has begun."""
         with self._changed:
-            given = self._given_as(part.task)
-            self._member.cut(folder, given.total(part) if given is not None else part)
+            begun = next((report for report in self._in_hands() if report.rows), part)
+            self._member.cut(folder, begun)
 
     # The loop's side of the log -------------------------------------------------------------------------------
 
@@ -269,6 +270,11 @@ class RingTasks:
         """What we know of a task that the loop has, unless it is of an earlier ring."""
         given = self._given.get(task.attempt)
         return given if given is not None and given.task is task else None
+
+    def _in_hands(self) -> list[Report]:
+        """What is done of the ring's open tasks, as they were leased, in the order of the log."""
+        log = self._log.tasks() if self._log is not None else ()
+        return [*(given.done for given in self._given.values()), *log]
 
     def _advance(self, done: Report) -> Report:
         """Know what is done of a task; that, of the task as it was leased."""
@@ -310,7 +316,7 @@ class RingTasks:
             self._wait(log, self._member.heard)
             more = True
             while more:
-                self._wait(log, lambda: self._has_room(log))
+                self._wait(log, self._has_room)
                 more = self._write_next(log)
 
     def _write_next(self, log: Log) -> bool:
@@ -329,9 +335,9 @@ class RingTasks:
             self._append(log, Entry("train", Report(task)))
         return True
 
-    def _has_room(self, log: Log) -> bool:
+    def _has_room(self) -> bool:
         """What follows the last task of an epoch is known when that is reported."""
-        tasks = [*log.tasks(), *(given.done for given in self._given.values())]
+        tasks = self._in_hands()
         return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
 
     def _do(self, log: Log, entry: Entry) -> None:

@@ -135,8 +135,10 @@ class Trainer:
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, self, min(total, limit))
         if self._checkpointer is not None:
-            if self.worker.draining.is_set() and self._may_cut():
-                self._take_cut(self._checkpointer, Report(Task(0, "train")))
+            if self.worker.draining.is_set():
+                self.worker.report_settled()
+                if self._may_cut() and len(self._local().kept) <= 1:
+                    self._take_cut(self._checkpointer, Report(Task(0, "train")))
             self._checkpointer.wait()
 
     # Cuts ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,12 +120,12 @@ class Stage:
     def form(self, members: Sequence[Member], done: Report | None = None) -> Ring:
         """The next ring is theirs; they go on from where the first of them is."""
         self.store.break_down()
-        waiting = [in_thread(member.tasks.next_ring) for member in members]
+        waiting = [in_thread(partial(member.tasks.next_ring, done)) for member in members]
         rings = [each.result(SECONDS) for each in waiting]
         assert all(ring == rings[0] for ring in rings)
         by_name = {member.name: member for member in members}
         self.store = Store()
-        course = by_name[rings[0].members[0]].tasks.course(done)
+        course = by_name[rings[0].members[0]].tasks.course()
         for rank, name in enumerate(rings[0].members):
             by_name[name].tasks.follow(course, rings[0], self.store, rank)
         return rings[0]
@@ -286,12 +287,12 @@ def test_who_joins_ends_the_ring_at_the_next_minibatch_and_goes_on_where_it_was(
     while one.next() is not None:
         """Until the loop is called back."""
     assert one.tasks.regroup
-    assert not one.tasks.leads
-    ring = in_thread(one.tasks.next_ring).result(SECONDS)
+    done = Report(task, SIZE, 1, 1.0, float(SIZE))
+    ring = in_thread(lambda: one.tasks.next_ring(done)).result(SECONDS)
     assert ring == joining.result(SECONDS)
     assert (ring.members, ring.holders) == (("worker-0", "worker-1"), 1)
     store = Store()
-    course = one.tasks.course(Report(task, SIZE, 1, 1.0, float(SIZE)))
+    course = one.tasks.course()
     for rank, member in enumerate((one, other)):
         member.tasks.follow(course, ring, store, rank)
         again = member.next()
@@ -308,6 +309,27 @@ def test_a_worker_that_has_to_go_seeks_no_ring(stage: Stage) -> None:
     assert one.tasks.regroup
     with pytest.raises(VoidError):
         one.tasks.next_ring()
+
+
+def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes_on(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    ring = stage.form([one, other])
+    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    assert first.train() == 0
+    task = first.next()
+    assert task is not None
+    for member in (first, second):
+        member.draining.set()
+        with pytest.raises(VoidError):
+            member.tasks.next_ring(Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE))
+    assert (first.tasks.leads, second.tasks.leads) == (True, False)
+    first.tasks.cut("now", Report(Task(0, "train")))
+    first.source.cut_written("now")
+    first.source.leave()
+    for member in (first, second):
+        stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
+    assert stage.master.with_leases(trained) == (1, LEAST_ROWS + 2 * SIZE)
+    assert stage.master.with_leases(lambda leases: leases.kept.generation) == 2
 
 
 def test_a_worker_ends_when_training_goes_back_to_before_what_it_holds(stage: Stage) -> None:
