@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from tests.kubernetes.process import Cluster
     from tests.mariadb import Server
     from tests.maxcompute.process import Running
 
@@ -73,3 +74,12 @@ def maxcompute() -> Iterator[Running]:
 
     with running() as double:
         yield double
+
+
+@pytest.fixture(scope="session")
+def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A double of a Kubernetes cluster that the tests of this process share, each with a namespace of its own."""
+    from tests.kubernetes.process import api_server
+
+    with api_server(tmp_path_factory.mktemp("pods")) as cluster:
+        yield cluster

@@ -1,0 +1,75 @@
+"""The thread in which the cluster's own parts work: scheduler, node, collector, Job controller.
+
+Each is a state machine that is told the time and says when it wants to be called next. A part works under the store's
+lock, in the order of the list, until none of them has anything left to do: then the cluster has settled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tests.kubernetes.clock import Clock
+from tests.kubernetes.store import Store
+
+NEVER = float("inf")
+PATIENCE = 5.0  # real seconds
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long the cluster takes for things, in seconds of its clock."""
+
+    schedule: float = 0.0  # until a pod has a node
+    notice: float = 0.0  # until the node has noticed it
+    start: float = 0.0  # until its processes run
+    publish: float = 0.0  # until that is said
+    finish: float = 0.0  # from its end to its last phase
+    remove: float = 0.0  # from that to its removal
+
+
+QUICK = Pace()
+REAL = Pace(schedule=0.004, notice=0.04, start=0.4, publish=0.4, finish=1.0, remove=0.2)
+
+
+class Controller(Protocol):
+    def step(self, now: float) -> float:
+        """Do what is due. When there will be more to do, if nothing changes before."""
+        ...
+
+
+class Controllers:
+    def __init__(self, store: Store, clock: Clock, parts: Sequence[Controller]) -> None:
+        self._store, self._clock, self._parts = store, clock, parts
+        self._idle = threading.Condition(store.lock)
+        self._settled: tuple[int, float] | None = None
+        self._due = NEVER
+
+    def start(self) -> None:
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock, stopping wherever something is due, until nothing is left to do at its last time."""
+        with self._store.lock:
+            self._clock.move(0)
+            target = self._clock.now() + seconds
+            self._idle.wait_for(self._has_settled, PATIENCE)
+            while self._clock.now() < target:
+                self._clock.move(min(self._due, target) - self._clock.now())
+                self._idle.wait_for(self._has_settled, PATIENCE)
+
+    def _has_settled(self) -> bool:
+        return self._settled == (self._store.revision, self._clock.now())
+
+    def _work(self) -> None:
+        with self._store.changed:
+            while True:
+                revision, now = self._store.revision, self._clock.now()
+                due = min((part.step(now) for part in self._parts), default=NEVER)
+                if self._store.revision != revision or due <= now:
+                    continue
+                self._settled, self._due = (revision, now), due
+                self._idle.notify_all()
+                self._clock.wait(due)

@@ -1,0 +1,81 @@
+"""The environment of a container: values, the downward API, keys of ConfigMaps and Secrets."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+from tests.kubernetes import quantities
+from tests.kubernetes.containers import expanded
+from tests.kubernetes.kinds import CONFIG_MAP, SECRET, Key, Object
+from tests.kubernetes.store import Store
+
+
+def of(store: Store, pod: Object, container: Object, address: str) -> dict[str, str]:
+    """Later variables may use earlier ones."""
+    found: dict[str, str] = {"HOSTNAME": pod["metadata"]["name"]}
+    for source in container.get("envFrom", []):
+        found |= _all(store, pod, source)
+    for variable in container.get("env", []):
+        if "valueFrom" in variable:
+            value = _value(store, pod, container, variable["valueFrom"], address)
+        else:
+            value = expanded(variable.get("value", ""), found)
+        if value is not None:
+            found[variable["name"]] = value
+    return found
+
+
+def field(pod: Object, path: str, address: str) -> str:
+    """Of the downward API: `metadata.name`, `metadata.labels['rank']`, `status.podIP` …"""
+    if path in ("status.podIP", "status.hostIP"):
+        return address
+    match = re.fullmatch(r"(metadata\.(?:labels|annotations))\['(.+)'\]", path)
+    value: Any = pod
+    for name in (match[1] if match else path).split("."):
+        value = value.get(name) or {}
+    if match:
+        return str(value.get(match[2], ""))
+    if isinstance(value, dict):
+        return "\n".join(f'{name}="{value[name]}"' for name in sorted(value))
+    return str(value)
+
+
+def values(store: Store, namespace: str, source: Object) -> dict[str, bytes] | None:
+    """Of a ConfigMap or Secret; None if it is not there."""
+    name = source.get("name") or source.get("secretName", "")
+    config = store.get(Key(CONFIG_MAP, namespace, name))
+    if config is not None and "secretName" not in source:
+        return {key: value.encode() for key, value in (config.get("data") or {}).items()}
+    secret = store.get(Key(SECRET, namespace, name))
+    if secret is None:
+        return None
+    return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+
+
+def _all(store: Store, pod: Object, source: Object) -> dict[str, str]:
+    reference = source.get("configMapRef") or {"secretName": source["secretRef"]["name"]}
+    found = values(store, pod["metadata"]["namespace"], reference) or {}
+    return {source.get("prefix", "") + key: value.decode() for key, value in found.items()}
+
+
+def _value(store: Store, pod: Object, container: Object, source: Object, address: str) -> str | None:
+    if "fieldRef" in source:
+        return field(pod, source["fieldRef"]["fieldPath"], address)
+    if "resourceFieldRef" in source:
+        return _resource(container, source["resourceFieldRef"])
+    if "configMapKeyRef" in source:
+        reference = source["configMapKeyRef"]
+    else:
+        reference = {**source["secretKeyRef"], "secretName": source["secretKeyRef"]["name"]}
+    found = values(store, pod["metadata"]["namespace"], reference) or {}
+    value = found.get(reference["key"])
+    return None if value is None else value.decode()
+
+
+def _resource(container: Object, reference: Object) -> str:
+    kind, name = reference["resource"].split(".", 1)
+    amount = quantities.value(container["resources"].get(kind, {}).get(name, "0"))
+    divisor = quantities.value(reference.get("divisor", "0")) or 1
+    return str(-int(-amount // divisor))

@@ -1,0 +1,97 @@
+"""Starts the double in a process of its own, and says to it what a test wants."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import itertools
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from tests.kubernetes.faults import Fault
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass
+class Cluster:
+    """A double that runs. Every test has a namespace of its own."""
+
+    port: int
+    administrator: str
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self, token: str | None = None) -> Any:
+        """The official client of whom the token belongs to: the administrator unless it is given."""
+        from kubernetes import client
+
+        configuration = client.Configuration(host=self.url)
+        configuration.api_key["authorization"] = f"Bearer {token or self.administrator}"
+        configuration.retries = False
+        return client.ApiClient(configuration)
+
+    def new_namespace(self) -> str:
+        name = f"space-{next(self._numbers)}"
+        self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        return name
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """As the administrator, without a client."""
+        headers = {"Authorization": f"Bearer {self.administrator}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        with contextlib.closing(connection), connection.getresponse() as answer:
+            told = json.load(answer)
+            assert answer.status < 300, told
+            return told
+
+    def go_wrong(self, *faults: Fault) -> None:
+        """From now on; what was to go wrong before is forgotten."""
+        self.ask("POST", "/double/faults", msgspec.to_builtins(faults))
+
+    def pass_time(self, seconds: float) -> None:
+        """The double's clock goes on at once, and from now on only so."""
+        self.ask("POST", "/double/clock", seconds)
+
+    def compact(self, revision: int = 0) -> None:
+        """What is older cannot be listed or watched any more; without a revision, all that was."""
+        self.ask("POST", "/double/compact", revision)
+
+    def cut_watches(self) -> None:
+        self.ask("POST", "/double/cut", 0)
+
+    def requests(self) -> list[str]:
+        """Method and target of each request since the last time."""
+        return self.ask("POST", "/double/requests")  # type: ignore[no-any-return]
+
+
+@contextmanager
+def api_server(folder: Path, *, pace: Literal["quick", "real"] = "quick") -> Iterator[Cluster]:
+    """The double as long as this lasts; it ends by itself when the test process does. Pods live in the folder."""
+    command = [sys.executable, "-m", "tests.kubernetes.server", str(folder), pace]
+    process = subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None and process.stdout is not None
+    administrator = secrets.token_hex(16)
+    process.stdin.write(administrator + "\n")
+    process.stdin.flush()
+    try:
+        yield Cluster(int(process.stdout.readline()), administrator)
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()

@@ -1,0 +1,187 @@
+"""The double's process: an HTTP server on loopback that the official client takes for a Kubernetes API server.
+
+    python -m tests.kubernetes.server FOLDER quick|real
+
+FOLDER is where pods live; how fast they come is up to the last argument. The administrator's token comes on standard
+input; the port is printed.
+
+`/double/…` is for tests: faults, the clock, compaction. The server ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from tests.kubernetes import messages
+from tests.kubernetes.access import Access
+from tests.kubernetes.api import Api
+from tests.kubernetes.clock import Clock
+from tests.kubernetes.controllers import QUICK, REAL, Controllers
+from tests.kubernetes.errors import RefusedError, status, throttled
+from tests.kubernetes.faults import Fault, Faults
+from tests.kubernetes.kinds import NAMESPACE
+from tests.kubernetes.kubelet import Kubelet
+from tests.kubernetes.messages import Answer, Request
+from tests.kubernetes.registry import Registry
+from tests.kubernetes.scheduler import Scheduler, add_node
+from tests.kubernetes.store import Store
+
+
+class Double:
+    """Everything but HTTP."""
+
+    def __init__(self, administrator: str, folder: Path, *, at_real_pace: bool) -> None:
+        self.store = Store()
+        self.clock = Clock(self.store.changed)
+        self.registry = Registry(self.store, self.clock)
+        self.access = Access(self.store, self.clock, administrator)
+        self.api = Api(self.registry, self.access)
+        self.faults = Faults()
+        self.requests: list[str] = []
+        with self.store.changed:
+            for name in ("default", "kube-system"):
+                self.registry.create(NAMESPACE, "", {"metadata": {"name": name}})
+            add_node(self.registry)
+        pace = REAL if at_real_pace else QUICK
+        self.kubelet = Kubelet(self.registry, self.access, folder, pace)
+        self.controllers = Controllers(self.store, self.clock, [Scheduler(self.registry, pace), self.kubelet])
+        self.controllers.start()
+
+    def answer(self, request: Request) -> Answer:
+        try:
+            return self.api.answer(request)
+        except RefusedError as refused:
+            return messages.refusal(refused)
+        except Exception as mistake:  # of the double itself, which nobody shall try again
+            told = "".join(traceback.format_exception(mistake))
+            return messages.told(status(400, "DoubleFailed", told), 400)
+
+    def control(self, request: Request) -> Answer:
+        """What tests ask of the double itself."""
+        asked = json.loads(request.body or b"null")
+        match request.path[1]:
+            case "faults":
+                self.faults.replace(msgspec.convert(asked, list[Fault]))
+            case "clock":
+                self.controllers.pass_time(asked)
+            case "compact":
+                self.store.compact(asked or self.store.revision)
+            case "cut":
+                for watch in list(self.api.watches):
+                    watch.end()
+            case "requests":
+                told, self.requests = self.requests, []
+                return messages.told(told)
+        return messages.told(None)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    double: Double
+
+    def do_GET(self) -> None:
+        request = self._request()  # with its body, else the next one on this connection begins in it
+        if request.path[:1] == ("double",):
+            self._send(self.double.control(request))
+            return
+        line = f"{self.command} {unquote(self.path)}"
+        self.double.requests.append(line)
+        fault = self.double.faults.of(line)
+        if fault is not None and fault.kind == "delay":
+            time.sleep(fault.seconds)
+        if fault is not None and fault.kind == "drop":
+            self.close_connection = True
+            return
+        answer = self._answer(request, fault)
+        if fault is not None and fault.kind == "lose":
+            self.close_connection = True
+            return
+        if answer.stream is not None:
+            self._stream(answer, answer.stream, fault)
+        else:
+            self._send(answer)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - as http.server calls them
+
+    def log_message(self, *_: Any) -> None:
+        """Tests ask for what was requested."""
+
+    def _answer(self, request: Request, fault: Fault | None) -> Answer:
+        if fault is not None and fault.kind == "throttle":
+            return messages.refusal(throttled())
+        if fault is not None and fault.kind == "status":
+            return messages.told(status(fault.status, "", "asked for by a test"), fault.status)
+        return self.double.answer(request)
+
+    def _request(self) -> Request:
+        path, _, query = self.path.partition("?")
+        parts = tuple(unquote(part) for part in path.strip("/").split("/"))
+        options = dict(parse_qsl(query, keep_blank_values=True))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        return Request(self.command, parts, options, headers, body)
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def _stream(self, answer: Answer, pieces: Iterator[bytes], fault: Fault | None) -> None:
+        """Chunked; one that is cut ends without the last chunk."""
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        cut = fault.events if fault is not None and fault.kind == "cut" else None
+        for number, piece in enumerate(pieces):
+            if number == cut:
+                break
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the midst of an answer is no error of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def main() -> None:
+    folder, pace = sys.argv[1:]
+    Handler.double = Double(sys.stdin.readline().rstrip("\n"), Path(folder), at_real_pace=pace == "real")
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
+    Handler.double.kubelet.kill_all()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

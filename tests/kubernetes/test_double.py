@@ -1,0 +1,109 @@
+"""The official client, as it comes, and the double: what works, and what a test can make go wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import urllib3
+from kubernetes import client, watch
+from kubernetes.client.exceptions import ApiException
+
+from tests.kubernetes.faults import Fault
+from tests.kubernetes.process import Cluster
+
+
+@pytest.fixture
+def namespace(kubernetes: Cluster) -> str:
+    kubernetes.go_wrong()
+    return kubernetes.new_namespace()
+
+
+@pytest.fixture
+def core(kubernetes: Cluster) -> Any:
+    with kubernetes.client() as api:
+        yield client.CoreV1Api(api)
+
+
+def pod(name: str, script: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "busybox:1", "command": ["sh", "-c", script]}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], "restartPolicy": "Never"}}
+
+
+def phases(core: Any, namespace: str, since: Any, last: str) -> list[str]:
+    """Of a pod that was created alone in its namespace, until that one."""
+    version, found = since.metadata.resource_version, [since.status.phase]
+    events = watch.Watch().stream(
+        core.list_namespaced_pod, namespace, resource_version=version, timeout_seconds=10
+    )
+    for event in events:
+        phase = event["object"].status.phase
+        found += [phase] if found[-1:] != [phase] else []
+        if phase == last:
+            return found
+    return found
+
+
+@pytest.mark.parametrize(("script", "code", "last"), [("exit 0", 0, "Succeeded"), ("exit 3", 3, "Failed")])
+def test_a_pod_runs_as_a_process_and_ends_as_its_command_does(
+    core: Any, namespace: str, script: str, code: int, last: str
+) -> None:
+    created = core.create_namespaced_pod(namespace, pod("p", f"sleep 0.3; {script}"))
+    assert phases(core, namespace, created, last) == ["Pending", "Running", last]
+    [status] = core.read_namespaced_pod("p", namespace).status.container_statuses
+    assert status.state.terminated.exit_code == code
+
+
+def test_a_pod_that_ignores_its_end_is_killed_when_its_grace_is_over(core: Any, namespace: str) -> None:
+    body = pod("p", "trap '' TERM; while :; do sleep 0.1; done")
+    body["spec"]["terminationGracePeriodSeconds"] = 1
+    created = core.create_namespaced_pod(namespace, body)
+    assert phases(core, namespace, created, "Running")[-1] == "Running"
+    version = core.delete_namespaced_pod("p", namespace).metadata.resource_version
+    events = watch.Watch().stream(
+        core.list_namespaced_pod, namespace, resource_version=version, timeout_seconds=10
+    )
+    last = next(event for event in events if event["type"] == "DELETED")
+    assert last["object"].status.container_statuses[0].state.terminated.exit_code == 137
+
+
+def test_a_watch_that_is_cut_breaks_and_the_next_goes_on(
+    kubernetes: Cluster, core: Any, namespace: str
+) -> None:
+    version = core.list_namespaced_config_map(namespace).metadata.resource_version
+    for name in "ab":
+        core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
+    kubernetes.go_wrong(Fault("cut", "watch", events=1))
+    options = {"resource_version": version, "watch": True, "timeout_seconds": 5, "_preload_content": False}
+    answer = core.list_namespaced_config_map(namespace, **options)
+    with pytest.raises(urllib3.exceptions.ProtocolError):
+        list(answer.stream())
+    events = watch.Watch().stream(core.list_namespaced_config_map, namespace, resource_version=version)
+    assert [next(events)["object"].metadata.name for _ in "ab"] == ["a", "b"]
+
+
+def test_a_watch_of_a_compacted_revision_is_gone(kubernetes: Cluster, core: Any, namespace: str) -> None:
+    version = core.list_namespaced_config_map(namespace).metadata.resource_version
+    core.create_namespaced_config_map(namespace, {"metadata": {"name": "c"}})
+    kubernetes.compact()
+    events = watch.Watch().stream(core.list_namespaced_config_map, namespace, resource_version=version)
+    with pytest.raises(ApiException, match="too old resource version"):
+        next(events)
+
+
+def test_an_answer_that_is_lost_was_done(kubernetes: Cluster, core: Any, namespace: str) -> None:
+    kubernetes.go_wrong(Fault("lose", "POST"))
+    body = {"metadata": {"name": "c"}}
+    with pytest.raises(urllib3.exceptions.HTTPError):
+        core.create_namespaced_config_map(namespace, body)
+    with pytest.raises(ApiException) as refused:
+        core.create_namespaced_config_map(namespace, body)
+    assert refused.value.status == 409
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(kubernetes: Cluster, core: Any, namespace: str) -> None:
+    kubernetes.go_wrong(Fault("throttle", "configmaps"))
+    with pytest.raises(ApiException) as refused:
+        core.list_namespaced_config_map(namespace)
+    assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "1")
+    assert core.list_namespaced_config_map(namespace).items
