@@ -12,6 +12,7 @@ from tests.kubernetes.containers import Process
 from tests.kubernetes.controllers import NEVER, Pace
 from tests.kubernetes.kinds import POD, Key, Object
 from tests.kubernetes.registry import TERMINAL, Deletion, Registry
+from tests.kubernetes.volumes import Volumes
 
 NODE_ADDRESS = "127.0.0.1"
 MOMENT = 0.15  # real seconds that a process has, before it counts as one that runs
@@ -49,6 +50,10 @@ class Kubelet:
         life = self._lives.get(uid)
         process = life.processes.get(container) if life else None
         return process.log if process else None
+
+    def is_running(self, uid: str, container: str) -> bool:
+        life = self._lives.get(uid)
+        return life is not None and life.processes[container].code() is None
 
     def _hear(self, key: Key, pod: Object, *, gone: bool, now: float) -> None:
         uid = pod["metadata"]["uid"]
@@ -115,7 +120,8 @@ class PodLife:
             with store.changed:
                 store.changed.notify_all()
 
-        for spec in pod["spec"]["containers"]:
+        volumes = Volumes(store, kubelet.access, pod, folder, self._address)
+        for spec in map(volumes.placed, pod["spec"]["containers"]):
             variables = environment.of(store, pod, spec, self._address)
             self.processes[spec["name"]] = Process(spec, variables, folder, on_end)
         self._next(Stage.STARTED, now + kubelet.pace.publish)

@@ -85,7 +85,9 @@ def container(spec: Object, state: Object, *, identifier: str = "") -> Object:
         found["containerID"] = identifier
     found["started"] = is_running
     if identifier:
-        found["resources"] = spec.get("resources", {})
+        resources = spec.get("resources", {})
+        allocated = {"allocatedResources": resources["requests"]} if "requests" in resources else {}
+        found |= {**allocated, "resources": resources}
     mounts = [_mount(mount) for mount in spec.get("volumeMounts", [])]
     return {**found, "volumeMounts": mounts} if mounts else found
 

@@ -155,17 +155,18 @@ class Replay:
         return next((start for start in self.exceptions if f"{step}: {difference}".startswith(start)), None)
 
     def _request(self, record: Record) -> None:
+        label = f"{record['step']} {record['request']['path'].rpartition('/')[2]}"
         is_read, until = record["request"]["method"] == "GET", time.monotonic() + PATIENCE
         while True:
             answer = self._answer(record)
             mapping = self.mapping.copy()
             found = list(_compared(mapping, record["response"], answer))
-            unknown = [one for one in found if self._known(record["step"], one) is None]
+            unknown = [one for one in found if self._known(label, one) is None]
             if not unknown or not is_read or time.monotonic() > until or answer["status"] >= 400:
                 break
             time.sleep(0.02)  # what is read is on its way there
         self.mapping = mapping
-        self._note(record["step"], found)
+        self._note(label, found)
 
     def _answer(self, record: Record) -> Record:
         if record["took"] < SLOW:

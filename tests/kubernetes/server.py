@@ -29,11 +29,13 @@ from tests.kubernetes import messages
 from tests.kubernetes.access import Access
 from tests.kubernetes.api import Api
 from tests.kubernetes.clock import Clock
+from tests.kubernetes.collector import Collector
 from tests.kubernetes.controllers import QUICK, REAL, Controllers
 from tests.kubernetes.errors import RefusedError, status, throttled
 from tests.kubernetes.faults import Fault, Faults
 from tests.kubernetes.kinds import NAMESPACE
 from tests.kubernetes.kubelet import Kubelet
+from tests.kubernetes.logs import Logs
 from tests.kubernetes.messages import Answer, Request
 from tests.kubernetes.registry import Registry
 from tests.kubernetes.scheduler import Scheduler, add_node
@@ -57,7 +59,9 @@ class Double:
             add_node(self.registry)
         pace = REAL if at_real_pace else QUICK
         self.kubelet = Kubelet(self.registry, self.access, folder, pace)
-        self.controllers = Controllers(self.store, self.clock, [Scheduler(self.registry, pace), self.kubelet])
+        Logs(self.api, self.kubelet)
+        parts = [Collector(self.registry), Scheduler(self.registry, pace), self.kubelet]
+        self.controllers = Controllers(self.store, self.clock, parts)
         self.controllers.start()
 
     def answer(self, request: Request) -> Answer:

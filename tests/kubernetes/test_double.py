@@ -107,3 +107,39 @@ def test_who_asks_too_often_is_told_when_to_come_back(kubernetes: Cluster, core:
         core.list_namespaced_config_map(namespace)
     assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "1")
     assert core.list_namespaced_config_map(namespace).items
+
+
+def test_a_log_is_followed_to_its_end(core: Any, namespace: str) -> None:
+    created = core.create_namespaced_pod(namespace, pod("p", "echo one; sleep 0.3; echo two; sleep 0.2"))
+    assert phases(core, namespace, created, "Running")[-1] == "Running"
+    lines = watch.Watch().stream(core.read_namespaced_pod_log, "p", namespace)
+    assert list(lines) == ["one", "two"]
+    assert core.read_namespaced_pod_log("p", namespace, tail_lines=1) == "two\n"
+
+
+def test_a_pod_finds_its_volumes_and_its_environment(core: Any, namespace: str) -> None:
+    core.create_namespaced_config_map(
+        namespace, {"metadata": {"name": "conf"}, "data": {"a.txt": "from a map\n"}}
+    )
+    core.create_namespaced_secret(
+        namespace, {"metadata": {"name": "keys"}, "stringData": {"k": "from a secret"}}
+    )
+    script = "cat /etc/conf/a.txt; cat /etc/keys/sub/k; echo; cd /scratch && echo $NAME is $RANK > f && cat /scratch/f"
+    body = pod("p", script)
+    body["metadata"]["labels"] = {"rank": "3"}
+    body["spec"]["volumes"] = [
+        {"name": "conf", "configMap": {"name": "conf"}},
+        {"name": "keys", "secret": {"secretName": "keys", "items": [{"key": "k", "path": "sub/k"}]}},
+        {"name": "work", "emptyDir": {}},
+    ]
+    [container] = body["spec"]["containers"]
+    paths = {"conf": "/etc/conf", "keys": "/etc/keys", "work": "/scratch"}
+    container["volumeMounts"] = [{"name": name, "mountPath": path} for name, path in paths.items()]
+    container["env"] = [
+        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['rank']"}}},
+        {"name": "NAME", "value": "pod $(POD)"},
+    ]
+    created = core.create_namespaced_pod(namespace, body)
+    assert phases(core, namespace, created, "Succeeded")[-1] == "Succeeded"
+    assert core.read_namespaced_pod_log("p", namespace) == "from a map\nfrom a secret\npod p is 3\n"
