@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-import msgspec
-
-from edl.nn.collective import RingError
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Ring, Seek
 from edl.tasks.task import Report, Task, TaskType
 from edl.worker.best import standing
 from edl.worker.rendezvous import Store
-from edl.worker.ring_log import Course, Entry, Given, LeftError, Log, complete
+from edl.worker.ring_log import Course, Entry, Log
 from edl.worker.ring_member import RingMember
+from edl.worker.ring_place import Place
+from edl.worker.ring_scribe import Scribe
 from edl.worker.strategy import VoidError
 
 
@@ -65,32 +63,28 @@ class RingTasks:
         self._draining = draining
         self._ahead = ahead
         self._changed = member.changed
+        self._place = Place(self._changed)
         self._number = 0  # of the last ring that we were told of
         self._without: Sequence[str] = ()
-        self._log: Log | None = None
         self._first = False  # whether we write the log
-        self._writer: threading.Thread | None = None
-        self._given: dict[int, Given] = {}  # by lease, in the order of the log
-        self._told: dict[int, Report] = {}  # by lease: what the master may not have written down
-        self._durable = 0
-        self._ended = self._concluded = 0  # epochs
-        self._best = (0, 0)  # an epoch that was concluded here, and the best one then
+        self._scribe: Scribe | None = None
         self._turns: deque[tuple[Log | None, Entry | None]] = deque()  # where `next` gave no training task
         self._called = False  # whether the loop was told that it has to find a ring
-        self._aside = self._over = self._awake = self._busy = False
+        self._aside = self._over = self._awake = False
 
     # The rendezvous: called by the thread that trains -----------------------------------------------------------
 
     @property
     def regroup(self) -> bool:
-        ended = self._log is None or self._log.ended
+        log = self._place.log
+        ended = log is None or log.ended
         return ended or self._member.regroup or self._draining.is_set()
 
     def next_ring(self, done: Report | None = None) -> Ring:
         self.close()
         if done is not None:
             with self._changed:
-                self._advance(done)
+                self._place.advance(done)
         seek = Seek(self._address, self._number, tuple(self._without))
         ring = self._member.seek(seek, self._draining.is_set)
         if ring is None:
@@ -105,38 +99,28 @@ class RingTasks:
 
     def course(self) -> bytes:
         with self._changed:
-            found = self._in_hands()
-            told = [*self._told.values(), *filter(complete, found)]
-            tasks = [report for report in found if not complete(report)]
-            ended = max([self._ended, *(report.task.number for report in told if report.task.settles)])
-            return encoding.encode(Course(tuple(tasks), tuple(told), ended, self._concluded))
+            return encoding.encode(self._place.course())
 
     def follow(self, course: bytes, ring: Ring, store: Store, rank: int) -> None:
         found = encoding.decode(course, Course)
         first = rank == 0
         with self._changed:
-            log = self._log = Log(store, found.open, self._changed)
-            self._given.clear()
-            self._told = {report.task.attempt: report for report in found.told}
-            self._ended, self._concluded = found.ended, found.concluded
-            self._called = self._aside = self._over = self._busy = False
+            log = Log(store, found.open, self._changed)
+            self._place.follow(found, log)
+            self._called = self._aside = self._over = False
             self._first = first
             self._member.enter(ring.number, found.open if first else (), found.told if first else ())
             self._changed.notify_all()
-        work = self._write if first else self._read
-        thread = threading.Thread(target=work, args=(log,), name="edl-ring-log", daemon=True)
-        self._writer = thread if first else None
-        thread.start()
+        self._scribe = Scribe(
+            log, self._place, self._member, lambda: self.regroup, first=first, ahead=self._ahead
+        )
         print(f"in ring {ring.number} of {', '.join(ring.members)}", flush=True)
 
     def close(self) -> None:
         """Leave the ring's log."""
-        if self._log is not None:
-            self._log.end()
-        if self._writer is not None:  # it takes what the next one is to take
-            with self._member.awake():
-                self._writer.join()
-            self._writer = None
+        if self._scribe is not None:
+            self._scribe.end()
+            self._scribe = None
 
     # The task source ------------------------------------------------------------------------------------------
 
@@ -153,14 +137,15 @@ class RingTasks:
     def leads(self) -> bool:
         """Whether this member speaks for its ring, or did until it left, and no epoch is between its end and what
         follows from that."""
-        return self._first and self._ended <= self._concluded and not self._member.over("export")
+        between = self._place.ended > self._place.concluded
+        return self._first and not between and not self._member.over("export")
 
     def valid(self, task: Task) -> bool:
         self._member.check()
         if task.type != "train":
             return self._member.valid(task)
         with self._changed:
-            return self._given_as(task) is not None
+            return self._place.has(task)
 
     def over(self, kind: TaskType) -> bool:
         """Of training tasks, that the ring has no more; the next one may have some again."""
@@ -172,15 +157,15 @@ class RingTasks:
         task = self._member.next(*types)
         if task is None:
             with self._changed:
-                self._aside = self._busy = False
-                self._changed.notify_all()
+                self._aside = False
+                self._place.turned()
         return task
 
     def turn(self) -> bool:
         log, entry = self._turns.popleft()
         if entry is None:
             return self.regroup
-        if log is not self._log:
+        if log is not self._place.log:
             return False
         if entry.kind == "concluded":
             self._conclude(entry)
@@ -193,7 +178,7 @@ class RingTasks:
 
     def progress(self, done: Report) -> None:
         with self._changed:
-            self._member.progress(self._advance(done))
+            self._member.progress(self._place.advance(done))
 
     def report(self, report: Report) -> None:
         task = report.task
@@ -202,16 +187,12 @@ class RingTasks:
             self._member.report(report)
             return
         with self._changed:
-            done = self._advance(report)
-            if task.attempt > self._durable:
-                self._told[task.attempt] = done
+            done = self._place.advance(report)
+            self._place.report(done)
         if self._first:
             self._member.report(done)
         with self._changed:
-            self._given.pop(task.attempt, None)
-            if task.settles:
-                self._ended = task.number
-            self._changed.notify_all()
+            self._place.end(task)
 
     def failed(self, task: Task, error: Exception) -> bool:
         return self._member.failed(task, error)
@@ -234,7 +215,7 @@ class RingTasks:
     def cut(self, folder: str, part: Report) -> None:
         """The weights of this moment go to `folder`, and with them the task that has begun."""
         with self._changed:
-            begun = next((report for report in self._in_hands() if report.rows), part)
+            begun = next((report for report in self._place.open if report.rows), part)
             self._member.cut(folder, begun)
 
     # The loop's side of the log -------------------------------------------------------------------------------
@@ -245,14 +226,15 @@ class RingTasks:
                 self._member.check()
                 if self._awake or self.over("train") or (self.regroup and not self._called):
                     self._called = self.regroup
-                    self._turns.append((self._log, None))
+                    self._turns.append((self._place.log, None))
                     return None
                 if entry := self._taken():
                     return self._give(entry)
                 self._changed.wait()
 
     def _taken(self) -> Entry | None:
-        entry = self._log.take() if self._log is not None and not self.regroup else None
+        log = self._place.log
+        entry = log.take() if log is not None and not self.regroup else None
         if entry is not None:
             self._changed.notify_all()
         return entry
@@ -260,37 +242,15 @@ class RingTasks:
     def _give(self, entry: Entry) -> Task | None:
         if entry.task is None:
             self._over = entry.kind == "over"
-            self._turns.append((self._log, entry))
+            self._turns.append((self._place.log, entry))
             return None
-        given = Given(entry.task)
-        self._given[given.task.attempt] = given
-        return given.task
-
-    def _given_as(self, task: Task) -> Given | None:
-        """What we know of a task that the loop has, unless it is of an earlier ring."""
-        given = self._given.get(task.attempt)
-        return given if given is not None and given.task is task else None
-
-    def _in_hands(self) -> list[Report]:
-        """What is done of the ring's open tasks, as they were leased, in the order of the log."""
-        log = self._log.tasks() if self._log is not None else ()
-        return [*(given.done for given in self._given.values()), *log]
-
-    def _advance(self, done: Report) -> Report:
-        """Know what is done of a task; that, of the task as it was leased."""
-        given = self._given_as(done.task)
-        if given is None:
-            return done
-        given.done = given.total(done)
-        return given.done
+        return self._place.give(entry.task)
 
     def _conclude(self, entry: Entry) -> None:
         if entry.best:
             self.keeper.keep_best(entry.best)
         with self._changed:
-            self._concluded = entry.epoch
-            self._busy = False
-            self._changed.notify_all()
+            self._place.conclude(entry.epoch)
 
     def _note_best(self, report: Report) -> None:
         found, conclusion = report.task.round, report.conclusion
@@ -299,79 +259,4 @@ class RingTasks:
         before = standing(found.curve, self._training.min_delta)
         figures = conclusion.figures
         now = before.after(found.epoch, figures, self._training.min_delta) if figures else before
-        self._best = found.epoch, now.best if self._training.keep == "best" else 0
-
-    # Threads of the log ---------------------------------------------------------------------------------------
-
-    def _read(self, log: Log) -> None:
-        """What the first member writes."""
-        with self._ending(log):
-            for entry in log.read():
-                with self._changed:
-                    self._forget(entry.durable)
-
-    def _write(self, log: Log) -> None:
-        """What there is to do, not far ahead."""
-        with self._ending(log):
-            self._wait(log, self._member.heard)
-            more = True
-            while more:
-                self._wait(log, self._has_room)
-                more = self._write_next(log)
-
-    def _write_next(self, log: Log) -> bool:
-        """False: training is over."""
-        if self._ended > self._concluded:
-            epoch = self._ended
-            self._do(log, Entry("aside", epoch=epoch))
-            concluded, best = self._best
-            self._do(log, Entry("concluded", epoch=epoch, best=best if concluded == epoch else 0))
-        elif self._member.measuring:
-            self._do(log, Entry("aside"))
-        elif self._member.stopped or self._member.over("train"):
-            self._append(log, Entry("over"))
-            return False
-        elif task := self._member.next("train"):
-            self._append(log, Entry("train", Report(task)))
-        return True
-
-    def _has_room(self) -> bool:
-        """What follows the last task of an epoch is known when that is reported."""
-        tasks = self._in_hands()
-        return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
-
-    def _do(self, log: Log, entry: Entry) -> None:
-        """Write an entry, and wait until the loop here has done it."""
-        self._busy = True
-        self._append(log, entry)
-        self._wait(log, lambda: not self._busy)
-
-    def _append(self, log: Log, entry: Entry) -> None:
-        with self._changed:
-            unwritten = self._member.unwritten & self._told.keys()
-            if self._told and not self.regroup:
-                self._forget(min(unwritten) - 1 if unwritten else max(self._told))
-            entry = msgspec.structs.replace(entry, durable=self._durable)
-        log.append(entry)
-
-    def _forget(self, durable: int) -> None:
-        """Reports of leases up to this number survive the master."""
-        self._durable = max(self._durable, durable)
-        self._told = {lease: report for lease, report in self._told.items() if lease > self._durable}
-
-    def _wait(self, log: Log, until: Callable[[], bool]) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: log.ended or until())
-            if log.ended:
-                raise LeftError
-
-    @contextlib.contextmanager
-    def _ending(self, log: Log) -> Iterator[None]:
-        """Whatever ends the thread, except that training is over, ends the ring for this member."""
-        try:
-            yield
-        except (LeftError, RingError):
-            log.end()
-        except Exception:
-            traceback.print_exc()
-            log.end()
+        self._place.best = found.epoch, now.best if self._training.keep == "best" else 0

@@ -1,0 +1,115 @@
+"""The threads of a ring's log: the first member writes there what is to do, the others read it."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+
+import msgspec
+
+from edl.nn.collective import RingError
+from edl.tasks.task import Report
+from edl.worker.ring_log import Entry, LeftError, Log
+from edl.worker.ring_member import RingMember
+from edl.worker.ring_place import Place
+
+
+class Scribe:
+    """A member's thread, in one ring. first: it writes the log. ahead: tasks that the ring may have in hands.
+
+    regroup: whether the ring is over for this member, so that the master may have passed over what it told.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        place: Place,
+        member: RingMember,
+        regroup: Callable[[], bool],
+        *,
+        first: bool,
+        ahead: int,
+    ) -> None:
+        self._log = log
+        self._place = place
+        self._member = member
+        self._regroup = regroup
+        self._first = first
+        self._ahead = ahead
+        self._changed = place.changed
+        self._thread = threading.Thread(target=self._run, name="edl-ring-log", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Leave the log."""
+        self._log.end()
+        if self._first:  # it takes tasks that its successor is to take
+            with self._member.awake():
+                self._thread.join()
+
+    def _run(self) -> None:
+        """Whatever ends the thread, except that training is over, ends the ring for this member."""
+        try:
+            if self._first:
+                self._write()
+            else:
+                self._read()
+        except (LeftError, RingError):
+            self._log.end()
+        except Exception:
+            traceback.print_exc()
+            self._log.end()
+
+    def _read(self) -> None:
+        for entry in self._log.read():
+            with self._changed:
+                self._place.forget(entry.durable)
+
+    def _write(self) -> None:
+        """What there is to do, not far ahead."""
+        self._wait(self._member.heard)
+        more = True
+        while more:
+            self._wait(self._has_room)
+            more = self._write_next()
+
+    def _write_next(self) -> bool:
+        """False: training is over."""
+        place, member = self._place, self._member
+        if place.ended > place.concluded:
+            epoch = place.ended
+            self._do(Entry("aside", epoch=epoch))
+            self._do(place.conclusion(epoch))
+        elif member.measuring:
+            self._do(Entry("aside"))
+        elif member.stopped or member.over("train"):
+            self._append(Entry("over"))
+            return False
+        elif task := member.next("train"):
+            self._append(Entry("train", Report(task)))
+        return True
+
+    def _has_room(self) -> bool:
+        """What follows the last task of an epoch is known when that is reported."""
+        tasks = self._place.open
+        return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
+
+    def _do(self, entry: Entry) -> None:
+        """Write an entry, and wait until the loop here has done it."""
+        self._place.turning = True
+        self._append(entry)
+        self._wait(lambda: not self._place.turning)
+
+    def _append(self, entry: Entry) -> None:
+        with self._changed:
+            if not self._regroup():
+                self._place.forget_all_but(self._member.unwritten)
+            entry = msgspec.structs.replace(entry, durable=self._place.durable)
+        self._log.append(entry)
+
+    def _wait(self, until: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._log.ended or until())
+            if self._log.ended:
+                raise LeftError
