@@ -354,5 +354,9 @@ def _number(name: str) -> int:
 def _in_words(change: Change) -> str:
     if change.reason == "done":
         return "left before the job was over"
-    code = "" if change.exit_code is None or change.exit_code <= 0 else f" (exit code {change.exit_code})"
-    return f"{change.reason or 'ended'}{code}{f': {change.detail}' if change.detail else ''}"
+    reason, code = change.reason or "ended", f"exit code {change.exit_code}"
+    if change.detail.startswith(reason):
+        return change.detail
+    known = f" ({code})" if change.exit_code is not None and change.exit_code > 0 else ""
+    more = "" if change.detail in ("", code) else f": {change.detail}"
+    return f"{reason}{known}{more}"

@@ -139,7 +139,8 @@ class Leases:
         for number in reversed(held):
             self.parameters.give_back(number)
         if why and (held or self.parameters.matters(instance)):
-            self.note(f"{instance} {why}; {len(held)} task{'' if len(held) == 1 else 's'} given back")
+            back = f"; {len(held)} task{'' if len(held) == 1 else 's'} given back" if held else ""
+            self.note(f"{instance} {why}{back}")
         self.parameters.lost(instance, now)
 
     def silence(self, instance: str, incarnation: int, now: float) -> float:

@@ -87,6 +87,25 @@ def test_a_name_that_keeps_ending_waits_longer_and_longer_though_another_worker_
     assert waits[-1] == pytest.approx(LONGEST_WAIT, abs=1 / 16)
 
 
+@pytest.mark.parametrize(
+    ("reason", "code", "detail", "said"),
+    [
+        ("killed", -9, "killed by SIGKILL", "killed by SIGKILL"),
+        ("failed", 1, "exit code 1", "failed (exit code 1)"),
+        ("failed", 1, "the node is gone", "failed (exit code 1): the node is gone"),
+        ("lost", None, "", "lost"),
+    ],
+)
+def test_how_a_worker_ended_is_said_once(reason: Reason, code: int | None, detail: str, said: str) -> None:
+    job = Job(1, patience=1)
+    job.started(0.0)
+    change = Change(Instance("worker-0", "worker", 0), "ended", reason=reason, exit_code=code, detail=detail)
+    job.crew.changed(change, 0.0)
+    failed = job.leases.kept.failed
+    assert failed is not None
+    assert failed.message.endswith(f"the last, worker-0, {said}")
+
+
 def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look() -> None:
     job = Job(1, patience=3)
     job.started(0.0)
