@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from tests.kubernetes.controllers import NEVER
+from tests.kubernetes.controllers import NEVER, Pace
 from tests.kubernetes.kinds import BY_NAME, SERVICE, Key, Object
 from tests.kubernetes.registry import Deletion, Registry
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+SLICES = 4  # times as long: a Service's EndpointSlices go before it
 
 
 class Collector:
-    def __init__(self, registry: Registry) -> None:
-        self._registry, self._seen = registry, 0
+    def __init__(self, registry: Registry, pace: Pace) -> None:
+        self._registry, self._pace, self._seen = registry, pace, 0
+        self._due: dict[Key, float] = {}  # when finalizers go
 
     def step(self, now: float) -> float:
         """Looks at everything whenever anything was changed that could matter."""
@@ -19,22 +21,26 @@ class Collector:
         changes, self._seen = store.since(self._seen), store.revision
         if any(_matters(change.object["metadata"]) or change.type == "DELETED" for change in changes):
             objects = store.everything()
-            for key, found in objects:
-                finalizers = found["metadata"].get("finalizers") or []
-                if "deletionTimestamp" in found["metadata"] and ORPHAN in finalizers:
-                    self._orphan(key, found, objects)
+            for _, found in objects:
+                if _is_held(found, ORPHAN):
+                    self._orphan(found, objects)
             self._collect()
-        return NEVER
+            for key in self._released():
+                self._due.setdefault(key, now + self._pace.collect * (SLICES if key.kind is SERVICE else 1))
+        for key in [key for key, due in self._due.items() if due <= now]:
+            del self._due[key]
+            if (left := store.get(key)) is not None:
+                self._release(key, left)
+        return min(self._due.values(), default=NEVER)
 
-    def _orphan(self, owner: Key, found: Object, objects: list[tuple[Key, Object]]) -> None:
-        """Its dependents forget it, then it goes."""
+    def _orphan(self, found: Object, objects: list[tuple[Key, Object]]) -> None:
+        """Its dependents forget it."""
         uid = found["metadata"]["uid"]
         for key, dependent in objects:
             references = _references(dependent)
             kept = [one for one in references if one["uid"] != uid]
             if len(kept) < len(references):
                 self._change(key, dependent, "ownerReferences", kept)
-        self._release(owner, found, ORPHAN)
 
     def _collect(self) -> None:
         objects = self._registry.store.everything()
@@ -42,22 +48,22 @@ class Collector:
             references = _references(found)
             if references and not any(self._is_alive(key, one) for one in references):
                 self._delete(key, found, self._is_awaited(key, references))
-        for key, found in self._registry.store.everything():
-            metadata = found["metadata"]
-            if FOREGROUND not in (metadata.get("finalizers") or []) or "deletionTimestamp" not in metadata:
-                continue
-            uid = metadata["uid"]
-            everything = self._registry.store.everything()
-            if not any(one["uid"] == uid for _, other in everything for one in _references(other)):
-                self._release(key, found, FOREGROUND)
+
+    def _released(self) -> list[Key]:
+        """Whom nothing that is left of their dependents holds any more."""
+        objects = self._registry.store.everything()
+        owners = {one["uid"] for _, found in objects for one in _references(found)}
+        return [
+            key
+            for key, found in objects
+            if (_is_held(found, ORPHAN) or _is_held(found, FOREGROUND))
+            and found["metadata"]["uid"] not in owners
+        ]
 
     def _is_alive(self, dependent: Key, reference: Object) -> bool:
         """An owner that is to go last, after its dependents, is none of theirs any more."""
         owner = self._owner(dependent, reference)
-        return owner is not None and not (
-            "deletionTimestamp" in owner["metadata"]
-            and FOREGROUND in (owner["metadata"].get("finalizers") or [])
-        )
+        return owner is not None and not _is_held(owner, FOREGROUND)
 
     def _is_awaited(self, dependent: Key, references: list[Object]) -> bool:
         return any(self._owner(dependent, one) is not None for one in references)
@@ -76,19 +82,23 @@ class Collector:
             foreground = is_awaited and key.kind is SERVICE
             self._registry.delete(key, Deletion(propagation="Foreground" if foreground else "Background"))
 
-    def _change(self, key: Key, found: Object, name: str, value: list[Object] | list[str]) -> Object:
+    def _change(self, key: Key, found: Object, name: str, value: list[Object] | list[str]) -> None:
         metadata = {**found["metadata"], name: value}
         if not value:
             del metadata[name]
-        changed = {**found, "metadata": metadata}
-        return self._registry.store.put(key, changed)
+        self._registry.store.put(key, {**found, "metadata": metadata})
 
-    def _release(self, key: Key, found: Object, finalizer: str) -> None:
-        left = [one for one in found["metadata"]["finalizers"] if one != finalizer]
+    def _release(self, key: Key, found: Object) -> None:
+        left = [one for one in found["metadata"]["finalizers"] if one not in (FOREGROUND, ORPHAN)]
         if left:
             self._change(key, found, "finalizers", left)
         else:
             self._registry.store.remove(key, found)
+
+
+def _is_held(found: Object, finalizer: str) -> bool:
+    metadata = found["metadata"]
+    return "deletionTimestamp" in metadata and finalizer in (metadata.get("finalizers") or [])
 
 
 def _references(found: Object) -> list[Object]:

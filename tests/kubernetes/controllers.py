@@ -28,10 +28,14 @@ class Pace:
     publish: float = 0.0  # until that is said
     finish: float = 0.0  # from its end to its last phase
     remove: float = 0.0  # from that to its removal
+    collect: float = 0.0  # until an owner goes whose dependents have gone
+    count: float = 0.0  # until a Job's status says how its pods are
 
 
 QUICK = Pace()
-REAL = Pace(schedule=0.004, notice=0.04, start=0.4, publish=0.4, finish=1.0, remove=0.2)
+REAL = Pace(
+    schedule=0.004, notice=0.04, start=0.4, publish=0.4, finish=1.0, remove=0.2, collect=0.07, count=1.0
+)
 
 
 class Controller(Protocol):

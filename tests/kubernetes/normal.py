@@ -39,6 +39,9 @@ class Mapping:
     def copy(self) -> Mapping:
         return Mapping(self._bound, self._versions)
 
+    def knows(self, recorded: str) -> bool:
+        return recorded in self._bound
+
     def translated(self, recorded: Any, name: str = "") -> Any:
         """What is sent in place of what was recorded."""
         if isinstance(recorded, dict):

@@ -126,8 +126,10 @@ class Registry:
 
     def _take_away(self, key: Key, old: Object) -> Object:
         metadata = old["metadata"]
-        if metadata.get("deletionGracePeriodSeconds"):  # its grace is cut short, which watchers are told
+        if key.kind is POD and metadata.get("deletionGracePeriodSeconds") != 0:  # whose watchers are told so
             cut = {"deletionTimestamp": self.clock.stamp(), "deletionGracePeriodSeconds": 0}
+            if "deletionTimestamp" not in metadata:
+                cut["generation"] = metadata["generation"] + 1
             old = self.store.put(key, {**old, "metadata": {**metadata, **cut}})
         return self.store.remove(key, old)
 

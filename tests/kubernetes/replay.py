@@ -21,8 +21,10 @@ from tests.kubernetes.process import Cluster
 
 Record = dict[str, Any]
 TRACES = Path(__file__).parent / "traces"
-PATIENCE = 5.0  # seconds for what the double does of its own accord
+PATIENCE = 6.0  # seconds for what the double does of its own accord
 ADMINISTRATOR = None
+LATE = 3.0  # seconds of the double's clock
+MOMENT = 0.1
 ROUNDING = 0.001
 SLOW = 1.0  # seconds: a request that waits for the clock
 
@@ -36,7 +38,19 @@ def records(name: str) -> list[Record]:
             offset = last + 1
         record["t"] += offset
         last = max(last, record["t"])
+    _repeat_specs(found)
     return _linearised(sorted(found, key=lambda record: record["t"]))
+
+
+def _repeat_specs(found: list[Record]) -> None:
+    """The recording leaves out a spec that is the same as in the previous event of an object."""
+    specs: dict[tuple[str, str], Any] = {}
+    for record in found:
+        if "event" in record and "spec" in (recorded := record["event"]["object"]):
+            key = record["step"], recorded["metadata"].get("uid", "")
+            if isinstance(recorded["spec"], str):
+                recorded["spec"] = specs[key]
+            specs[key] = recorded["spec"]
 
 
 def _linearised(found: list[Record]) -> list[Record]:
@@ -76,14 +90,14 @@ class Stream:
         self._response.close()
         self._connection.close()
 
-    def take(self, wanted: Callable[[Any], bool]) -> Any:
-        """The next event of that kind; None when the stream ends before."""
+    def take(self, wanted: Callable[[Any], bool], patience: float = PATIENCE) -> Any:
+        """The next event of that kind; None when the stream ends before. `queue.Empty` when none comes."""
         for event in self._early:
             if wanted(event):
                 self._early.remove(event)
                 return event
         while True:
-            event = self._lines.get(timeout=PATIENCE)
+            event = self._lines.get(timeout=patience)
             if event is None:
                 self._lines.put(None)
                 return None
@@ -247,6 +261,18 @@ class Replay:
             self._note(record["step"], [f"opened with {response.status}"])
         return Stream(connection, response)
 
+    def _awaited(self, stream: Stream, wanted: Callable[[Any], bool]) -> Any:
+        """It may take the double a little longer, by its clock, and processes as long as they run."""
+        until, latest = time.monotonic() + PATIENCE, self._now + LATE
+        while True:
+            try:
+                return stream.take(wanted, MOMENT)
+            except queue.Empty:
+                if time.monotonic() > until:
+                    return None
+                if self._now < latest:
+                    self._go_on_to(self._now + MOMENT)
+
     def _event(self, step: str, recorded: Any) -> None:
         name = self.mapping.text(recorded["object"]["metadata"].get("name", ""))
         if recorded["type"] == "ADDED" and name in self.unrecorded:
@@ -255,22 +281,29 @@ class Replay:
             namespace = recorded["object"]["metadata"]["namespace"]
             pod = {"metadata": metadata, "spec": recorded["object"]["spec"]}
             self.cluster.ask("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
-        is_bookmark = recorded["type"] == "BOOKMARK"
-
-        def wanted(event: Any) -> bool:
-            return (event["type"] == "BOOKMARK") == is_bookmark and event["object"]["metadata"].get(
-                "name", ""
-            ) == name
-
-        try:
-            event = self._streams[step].take(wanted)
-        except queue.Empty:
-            event = None
+        wanted = _wanted(
+            recorded, name, is_bound=self.mapping.knows(recorded["object"]["metadata"].get("name", ""))
+        )
+        event = self._awaited(self._streams[step], wanted)
         if event is None:
             metadata = recorded["object"]["metadata"]
             self._note(step, [f"never came: {recorded['type']} {name} {metadata.get('resourceVersion')}"])
         else:
             self._note(step, self.mapping.differences(recorded, event, f"{recorded['type']} {name}"))
+
+
+def _wanted(recorded: Any, name: str, *, is_bound: bool) -> Callable[[Any], bool]:
+    """Which event is the recorded one: the next of its object, whose name a server may have made."""
+    is_bookmark = recorded["type"] == "BOOKMARK"
+    prefix = recorded["object"]["metadata"].get("generateName")
+
+    def wanted(event: Any) -> bool:
+        metadata = event["object"]["metadata"]
+        if prefix and not is_bound:
+            return bool(event["type"] == "ADDED" and metadata.get("generateName") == prefix)
+        return (event["type"] == "BOOKMARK") == is_bookmark and metadata.get("name", "") == name
+
+    return wanted
 
 
 def _compared(mapping: Mapping, recorded: Record, ours: Record) -> Iterator[str]:

@@ -33,6 +33,7 @@ from tests.kubernetes.collector import Collector
 from tests.kubernetes.controllers import QUICK, REAL, Controllers
 from tests.kubernetes.errors import RefusedError, status, throttled
 from tests.kubernetes.faults import Fault, Faults
+from tests.kubernetes.jobs import Jobs
 from tests.kubernetes.kinds import NAMESPACE
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.logs import Logs
@@ -60,7 +61,12 @@ class Double:
         pace = REAL if at_real_pace else QUICK
         self.kubelet = Kubelet(self.registry, self.access, folder, pace)
         Logs(self.api, self.kubelet)
-        parts = [Collector(self.registry), Scheduler(self.registry, pace), self.kubelet]
+        parts = [
+            Jobs(self.registry, pace),
+            Collector(self.registry, pace),
+            Scheduler(self.registry, pace),
+            self.kubelet,
+        ]
         self.controllers = Controllers(self.store, self.clock, parts)
         self.controllers.start()
 

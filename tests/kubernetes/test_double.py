@@ -143,3 +143,34 @@ def test_a_pod_finds_its_volumes_and_its_environment(core: Any, namespace: str) 
     created = core.create_namespaced_pod(namespace, body)
     assert phases(core, namespace, created, "Succeeded")[-1] == "Succeeded"
     assert core.read_namespaced_pod_log("p", namespace) == "from a map\nfrom a secret\npod p is 3\n"
+
+
+def test_what_a_job_owns_goes_with_it_and_before_it(kubernetes: Cluster, core: Any, namespace: str) -> None:
+    batch = client.BatchV1Api(core.api_client)
+    spec = {"template": {"spec": pod("", "sleep 60")["spec"] | {"terminationGracePeriodSeconds": 0}}}
+    job = batch.create_namespaced_job(namespace, {"metadata": {"name": "j"}, "spec": spec})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": job.metadata.uid}
+    body = {"metadata": {"name": "c", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}}
+    core.create_namespaced_config_map(namespace, body)
+    batch.delete_namespaced_job("j", namespace, propagation_policy="Foreground")
+    options = {"resource_version": job.metadata.resource_version, "timeout_seconds": 10}
+    events = watch.Watch().stream(batch.list_namespaced_job, namespace, **options)
+    assert next(event for event in events if event["type"] == "DELETED")
+    assert not core.list_namespaced_pod(namespace).items
+    assert [one.metadata.name for one in core.list_namespaced_config_map(namespace).items] == [
+        "kube-root-ca.crt"
+    ]
+
+
+def test_what_names_an_owner_that_never_was_is_collected(core: Any, namespace: str) -> None:
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "j",
+        "uid": "00000000-0000-4000-8000-000000000000",
+    }
+    body = {"metadata": {"name": "c", "ownerReferences": [owner]}}
+    version = core.create_namespaced_config_map(namespace, body).metadata.resource_version
+    options = {"resource_version": version, "timeout_seconds": 10}
+    events = watch.Watch().stream(core.list_namespaced_config_map, namespace, **options)
+    assert next(events)["type"] == "DELETED"
