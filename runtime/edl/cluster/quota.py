@@ -29,6 +29,7 @@ from edl.spec import Cluster
 FOLDER = "EDL_QUOTA"  # the environment variable that names the quota of every job
 LOCK_SECONDS = 5.0  # that another process may hold the lock, which takes thousandths of one
 TURN_SECONDS = 0.01  # the same for a supervisor, which has other things to do
+_SIZE, _PARTIAL, _LOCK = "quota.json", "quota.json.partial", "lock"
 
 
 class _Size(msgspec.Struct, frozen=True):
@@ -41,18 +42,31 @@ class Quota:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._jobs = folder / "jobs"
 
     def resize(self, slots: int) -> None:
-        """Have so many slots, and a folder if there is none. Jobs that have more than their part give it back."""
+        """Have so many slots, and a folder if there is none. Jobs that have more than their part give it back.
+
+        ClusterError, besides: the folder holds something else, which must stay as it is.
+        """
         if slots < 1:
             raise ClusterError(f"a quota has at least one slot, not {slots}")
         with self._readably():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (self.folder / "jobs").mkdir(exist_ok=True)
+            found = {path.name for path in self.folder.iterdir()}
+            if _SIZE in found:
+                self.slots()  # or it is of something else
+            elif found - {_LOCK, _PARTIAL}:  # which one that was interrupted leaves
+                raise ClusterError(
+                    f"{self.folder} is no quota, and not empty",
+                    hint="name a folder that is empty, or is not there yet",
+                )
+            (self.folder / _LOCK).touch(0o600)
         with self.locked():
-            partial = self.folder / "quota.json.partial"
+            partial = self.folder / _PARTIAL
             partial.write_bytes(msgspec.json.encode(_Size(slots)))
-            partial.replace(self.folder / "quota.json")
+            partial.replace(self.folder / _SIZE)
+            self._jobs.mkdir(exist_ok=True)
 
     def look(self) -> tuple[int, list[Demand]]:
         """How many slots there are, and the jobs that want some by rank."""
@@ -81,7 +95,7 @@ class Quota:
     def locked(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Have the folder for ourselves. ClusterError: somebody else has had it for so long."""
         with self._readably():
-            file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
         try:
             deadline = time.monotonic() + seconds
             while not _lock(file):
@@ -94,12 +108,12 @@ class Quota:
             os.close(file)
 
     def slots(self) -> int:
-        return msgspec.json.decode((self.folder / "quota.json").read_bytes(), type=_Size).slots
+        return msgspec.json.decode((self.folder / _SIZE).read_bytes(), type=_Size).slots
 
     def demands(self) -> list[Demand]:
         """Of the jobs that live; what others left is removed."""
         found = []
-        for path in (self.folder / "jobs").iterdir():
+        for path in self._jobs.iterdir():
             with path.open("rb") as file:
                 if _lock(file.fileno()):
                     path.unlink()
@@ -126,9 +140,7 @@ class Membership:
         self._quota = quota
         self._demand = demand
         self._path = quota.folder / "jobs" / demand.job
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _lock(self._file)
-        self._write()
+        self._file = self._enter()
 
     def turn(self, occupied: int) -> int:
         """Take and give back slots, as things stand; how many instances the job may have from now on.
@@ -137,6 +149,12 @@ class Membership:
         now; what was so before stays so.
         """
         with self._quota.locked(TURN_SECONDS):
+            if not self._is_there:  # somebody removed the folder, and made it again
+                left, self._file = self._file, self._enter()
+                os.close(left)
+                raise ClusterError(
+                    f"the quota {self._quota.folder} was made anew"
+                )  # others are not in it yet
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]
@@ -144,8 +162,9 @@ class Membership:
             held = min(target, max(free, least if ours.holds else 0))
             room = held if held >= least else 0
             if (holds := max(occupied, room)) != ours.holds:
-                self._demand = msgspec.structs.replace(ours, holds=holds)
-                self._write()
+                changed = msgspec.structs.replace(ours, holds=holds)
+                _write(self._file, changed)
+                self._demand = changed
             return room
 
     def leave(self) -> None:
@@ -154,11 +173,20 @@ class Membership:
             self._path.unlink()
         os.close(self._file)
 
-    def _write(self) -> None:
-        """In place: the lock is on this very file, and who reads it has the folder's lock."""
-        data = msgspec.json.encode(self._demand)
-        os.pwrite(self._file, data, 0)
-        os.truncate(self._file, len(data))
+    def _enter(self) -> int:
+        """A file of ours in the folder, for which we hold the lock."""
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(file)
+            _write(file, self._demand)
+        except OSError:
+            os.close(file)
+            raise
+        return file
+
+    @property
+    def _is_there(self) -> bool:
+        return self._path.exists() and os.path.samestat(self._path.stat(), os.fstat(self._file))
 
 
 def use_of(cluster: Cluster, folder: Path | None) -> QuotaUse | None:
@@ -183,3 +211,10 @@ def _lock(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _write(file: int, demand: Demand) -> None:
+    """In place: the lock is on this very file, and who reads it has the folder's lock."""
+    data = msgspec.json.encode(demand)
+    os.pwrite(file, data, 0)
+    os.truncate(file, len(data))

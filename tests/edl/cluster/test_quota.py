@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -138,11 +141,63 @@ def test_a_folder_that_is_no_quota_is_an_error_that_says_how_to_make_one(tmp_pat
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_folder_with_something_else_in_it_is_not_made_a_quota(tmp_path: Path) -> None:
+    theirs = tmp_path / "jobs" / "thesis.txt"
+    theirs.parent.mkdir()
+    theirs.write_text("years of work")
+    with pytest.raises(ClusterError, match="is no quota, and not empty"):
+        Quota(tmp_path).resize(4)
+    with pytest.raises(ClusterError, match="there is no quota"):
+        Quota(tmp_path).look()
+    assert [*tmp_path.iterdir()] == [theirs.parent]
+    assert theirs.read_text() == "years of work"
+
+
+def test_a_quota_whose_making_was_cut_short_can_be_made_again(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    (tmp_path / "quota.json.partial").touch()
+    Quota(tmp_path).resize(4)
+    assert Quota(tmp_path).look() == (4, [])
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"slots": "many"}', b'{"slots": 1, "version": 2}'])
 def test_a_damaged_quota_is_an_error(quota: Quota, content: bytes) -> None:
     (quota.folder / "quota.json").write_bytes(content)
     with pytest.raises(ClusterError, match="cannot be used"):
         quota.look()
+
+
+def test_jobs_of_a_quota_that_was_removed_are_in_the_one_that_takes_its_place(quota: Quota) -> None:
+    low, high = quota.join("low", SlotRequest(1, 4)), quota.join("high", SlotRequest(1, 4, priority=1))
+    assert (low.turn(0), high.turn(0)) == (1, 3)
+    shutil.rmtree(quota.folder)
+    for job in (low, high):
+        with pytest.raises(ClusterError, match="there is no quota"):
+            job.turn(2)
+    quota.resize(4)
+    for job in (low, high):
+        with pytest.raises(ClusterError, match="was made anew"):
+            job.turn(2)
+    assert (low.turn(1), high.turn(3), holds(quota)) == (1, 3, {"low": 1, "high": 3})
+    high.leave()
+    assert low.turn(1) == 4
+
+
+def test_what_a_full_disk_did_not_take_is_written_later(
+    quota: Quota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    ours = quota.join("ours", SlotRequest(1, 4))
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pwrite", full)
+        with pytest.raises(ClusterError, match="No space left"):
+            ours.turn(0)
+        with pytest.raises(ClusterError, match="No space left"):
+            quota.join("other", SlotRequest(1, 4))
+    assert ours.turn(0) == 4
+    assert holds(quota) == {"ours": 4}
 
 
 def test_a_lock_that_somebody_keeps_stops_a_turn_and_changes_nothing(quota: Quota) -> None:
