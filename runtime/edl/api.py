@@ -22,6 +22,7 @@ from edl.instance.archive import curve_row
 from edl.instance.call import Call, Metrics, Options, Rate, call, job_spec
 from edl.instance.client import available_cores
 from edl.instance.datasets import Feed
+from edl.instance.folder import job_folder
 from edl.instance.narrator import Narrator
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
@@ -151,7 +152,7 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
     threads = options.get("threads")
     tell: remote.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
     work.prepare(spec, threads or available_cores())
-    with _job(spec) as job:
+    with job_folder("train", spec.statement) as job:
         called.rows.pin(job)
         program = called.program(spec, job.program)
         pinned, reader = work.rows_of(program, job)
@@ -190,23 +191,6 @@ def _with_workers(
     outcome = remote.follow(job, spec, threads, tell)
     adapter.set_weights(read_archive(job.archive).weights())
     return outcome
-
-
-@contextlib.contextmanager
-def _job(spec: JobSpec) -> Iterator[jobs.JobFolder]:
-    """A job folder, which is gone at the end; the logs of workers stay when the job has failed."""
-    job = jobs.create("train", spec.statement)
-    kept = False
-    try:
-        yield job
-    except SQLFlowError as error:
-        kept = any(job.logs.iterdir())
-        if job.status().state not in ("failed", "cancelled"):  # its supervisor has not said so
-            job.end("failed", error.message)
-        raise
-    finally:
-        if not kept:
-            job.remove()
 
 
 def _in_place(outcome: Outcome, weights: weight_files.Weights) -> Outcome:

@@ -19,6 +19,7 @@ from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.instance import remote, work, zoo_job
 from edl.instance.client import available_cores
+from edl.instance.folder import job_folder
 from edl.instance.narrator import Narrator, shown
 from edl.instance.output import check_suffix, write_rows
 from edl.instance.sharing import cluster
@@ -49,7 +50,7 @@ def run_command(options: argparse.Namespace) -> None:
     if options.kind == "predict":
         check_suffix(options.output)
     train = options.kind == "train"
-    with _job(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
+    with job_folder(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
         spec = _adapted(spec, options, pinned)
         print(f"{pinned.rows:,} rows", file=sys.stderr)
         if spec.cluster.workers:
@@ -66,7 +67,7 @@ def _run_module(options: argparse.Namespace) -> None:
     spec = zoo_job.job_spec(options)
     if options.kind == "predict":
         check_suffix(options.output)
-    with _job(options.kind) as job:
+    with job_folder(options.kind) as job:
         with work.loaded(job.program, spec, threads=options.threads or available_cores()) as program:
             pinned = zoo_job.pinned_rows(program, options, job)
             print(f"{pinned.rows:,} rows", file=sys.stderr)
@@ -99,16 +100,6 @@ def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
         rows = split(spec.rows, total, spec.training.validation_fraction, held_out=held_out)
         rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
     return msgspec.structs.replace(spec, rows=rows)
-
-
-@contextlib.contextmanager
-def _job(kind: jobs.Kind) -> Iterator[jobs.JobFolder]:
-    """A job folder that is gone when the command ends: its logs are the terminal."""
-    job = jobs.create(kind)
-    try:
-        yield job
-    finally:
-        job.remove()
 
 
 @contextlib.contextmanager

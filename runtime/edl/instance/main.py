@@ -27,6 +27,7 @@ from edl.errors import SQLFlowError
 from edl.instance import quota
 from edl.instance.arguments import add_model, add_training, check_flags, check_use, positive
 from edl.instance.sharing import add_servers, add_workers
+from edl.tasks.outcome import JobCancelledError
 from edl.version import VERSION
 
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _command(options.kind)(options)
     except SQLFlowError as error:
         _complain(error)
-        return exit_codes.FAILED
+        return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED

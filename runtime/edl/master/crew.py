@@ -226,6 +226,11 @@ class Crew:
     def running(self) -> int:
         return sum(change.state == "running" for change, _ in self.posts.values())
 
+    @property
+    def starting(self) -> int:
+        """How many were ordered and do not run yet."""
+        return len(self._there) - self.running
+
     def _dismiss_silent(self, now: float) -> list[Order]:
         """Processes that are there and say nothing: frozen, or hung. What they held went to others long ago."""
         found = []

@@ -132,6 +132,7 @@ class Teller:
             self._crew.running,
             relaunches + self._leases.kept.epoch - 1,
             len(self._crew.waiting),
+            self._crew.starting,
         )
 
     def _tell_progress(self, now: float) -> None:

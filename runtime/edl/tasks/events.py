@@ -42,6 +42,7 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     """Where the tasks and the instances of a distributed job stand; told at changes, at most about five a second.
 
     relaunches: instances that were started again, the master among them. waiting: instances that there is no room for.
+    starting: those that there is room for, and that do not run yet.
     """
 
     todo: int
@@ -50,11 +51,12 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     instances: int = 0  # that run
     relaunches: int = 0
     waiting: int = 0
+    starting: int = 0
 
     @property
     def waits(self) -> bool:
-        """Whether no instance runs, for want of room."""
-        return self.waiting > 0 and not self.instances
+        """Whether there is room for none of the instances."""
+        return self.waiting > 0 and not self.instances and not self.starting
 
 
 class Observer(Protocol):

@@ -235,6 +235,9 @@ def test_there_are_no_more_instances_than_there_is_room_for_and_the_others_wait(
     job.crew.resized(Room(2))
     assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
     assert (job.started(1.0), job.crew.waiting) == ([], ["worker-2"])
+    assert (job.crew.starting, job.crew.running) == (2, 0)
+    job.crew.changed(Change(Instance("worker-0", "worker", 0), "running"), 1.0)
+    assert (job.crew.starting, job.crew.running) == (1, 1)
     job.crew.resized(Room(3))
     assert (job.started(2.0), job.crew.waiting) == ([("worker-2", 0)], [])
 

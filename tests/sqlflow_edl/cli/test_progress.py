@@ -37,6 +37,10 @@ def test_the_bar_is_the_share_of_the_rows(rows: int, total: int, wanted: str) ->
             "tasks 9 todo 2 doing 5 done  2 instances  3 waiting for a slot",
         ),
         (Tally(9, 0, 0, waiting=3), "waiting for a slot"),
+        (
+            Tally(9, 0, 0, waiting=1, starting=2),
+            "tasks 9 todo 0 doing 0 done  0 instances  1 waiting for a slot",
+        ),
     ],
 )
 def test_a_distributed_job_says_where_its_tasks_and_instances_stand(tally: Tally, wanted: str) -> None:
