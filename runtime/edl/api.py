@@ -19,11 +19,12 @@ from edl.data import Reader, jobs
 from edl.errors import JobError, SQLFlowError
 from edl.instance import remote, script, work
 from edl.instance.archive import curve_row
-from edl.instance.call import Call, Metrics, Options, Rate, call, job_spec
+from edl.instance.call import Call, Metrics, Rate, call, job_spec
 from edl.instance.client import available_cores
 from edl.instance.datasets import Feed
 from edl.instance.folder import job_folder
 from edl.instance.narrator import Narrator
+from edl.instance.options import Options, checked
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
 from edl.nn import Adapter
@@ -98,6 +99,7 @@ def train(
     """
     file = Path(sys._getframe(1).f_code.co_filename)
     with _hinted():
+        options = checked(options)
         called = call(
             model,
             dataset,

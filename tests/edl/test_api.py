@@ -157,10 +157,24 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"epochs": 0}, "epochs is 0"),
         ({"batch_size": 2.5}, r"batch_size is 2\.5"),
         ({"validation": 1.5}, "a share of the rows"),
+        ({"validation": 1}, "a share of the rows"),
+        ({"validation": {"x": X}}, "validation is a dict"),
         ({"metrics": ["acuracy"]}, "no metric acuracy"),
         ({"metrics": {"mine": 3}}, "the metric 3 is a int"),
         ({"optimizer": torch.optim.Adam, "learning_rate": 0.1}, "learning_rate is of an optimizer by name"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast'"),
+        ({"optimizer": None}, "the optimizer is None"),
+        ({"loss": None}, "the loss is None"),
+        ({"loss": nn.MSELoss}, "the loss is the class MSELoss"),
+        ({"callbacks": edl.Callback()}, "callbacks is <edl"),
         ({"keep": "best"}, "keep needs rows to measure"),
+        ({"early_stopping": 1, "validation": 0}, "early_stopping needs rows to measure"),
+        ({"keep": "first", "validation": 0.1}, "keep is 'first'"),
+        ({"shuffle": "no"}, "shuffle is 'no', and must be True or False"),
+        ({"evaluation_steps": -1}, "evaluation_steps is -1, and must be a whole number from 0"),
+        ({"max_step": "9"}, "max_step is '9'"),
+        ({"threads": 0}, "threads is 0, and must be a whole number from 1"),
+        ({"seed": "a"}, "seed is 'a', and must be a whole number"),
         ({"distribution_strategy": "asynk"}, "no strategy asynk"),
         (
             {"workers": 2, "distribution_strategy": "local"},
@@ -201,6 +215,13 @@ def test_how_workers_share_the_work_goes_by_the_size_of_the_tables(
     [spec] = submitted
     assert spec.cluster == Cluster(2, servers, strategy)  # type: ignore[arg-type]
     assert (spec.rows.pinned, spec.rows.training, spec.rows.validation) == (True, 540, 60)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    one, share = np.int64(1), np.float32(0.25)
+    trained = train(nn.Linear(3, 1), epochs=one, workers=one, seed=one, validation=share, max_step=one)
+    assert trained.outcome.steps == 1
+    assert trained.outcome.measured_on == "validation"
 
 
 def test_what_is_no_model_is_named() -> None:

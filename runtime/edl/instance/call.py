@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import numpy as np
 
 from edl.callbacks import Callback
-from edl.errors import SemanticError, did_you_mean
+from edl.errors import SemanticError
 from edl.features.labels import probabilities
 from edl.instance.datasets import Dataset, Feed, dataset
+from edl.instance.options import Options, told, whole
 from edl.instance.sharing import strategy_named
 from edl.metrics import Metric, by_name
 from edl.nn import seed_everything
@@ -25,16 +28,6 @@ from edl.spec import Checkpoints, Cluster, Component, Evaluation, JobSpec, Query
 from edl.spec.job import Framework
 from edl.spec.strategy import problems
 
-_INSTEAD = {
-    "num_epochs": "epochs",
-    "minibatch_size": "batch_size",
-    "num_workers": "workers",
-    "training_data": "dataset",
-    "validation_data": "validation",
-    "eval_metrics_fn": "metrics",
-    "parameter_servers": "num_ps_pods",
-    "strategy": "distribution_strategy",
-}
 _NAMES = {
     "workers": "workers",
     "parameter_servers": "num_ps_pods",
@@ -45,35 +38,6 @@ _NAMES = {
 
 Metrics = Iterable[str | Metric] | Mapping[str, str | Metric]
 Rate = float | Callable[[Any], Any]
-
-
-class Options(TypedDict, total=False):
-    """What need not be said, under ElasticDL's names where it had one.
-
-    seed: of everything random. shuffle: rows in memory stand in a random order. early_stopping: end after so many
-    epochs without a lower loss on `validation`, 0 never. keep: the weights of the epoch with the lowest one, or the
-    last. max_step: optimizer steps, 0 no limit. num_minibatches_per_task: rows that are handed out together.
-    evaluation_steps: measure `validation` after so many steps, besides at each epoch's end.
-    num_ps_pods, distribution_strategy, local_steps, grads_to_wait: how workers share the work, see docs/servers.md.
-    checkpoint_steps, keep_checkpoint_max: of jobs with workers. threads: of each process; None shares the cores out.
-    verbose: tell of progress on standard error.
-    """
-
-    seed: int
-    shuffle: bool
-    early_stopping: int
-    keep: Literal["best", "last"]
-    max_step: int
-    num_minibatches_per_task: int
-    evaluation_steps: int
-    num_ps_pods: int
-    distribution_strategy: str
-    local_steps: int
-    grads_to_wait: int
-    checkpoint_steps: int
-    keep_checkpoint_max: int
-    threads: int | None
-    verbose: bool
 
 
 @dataclass(frozen=True)
@@ -109,8 +73,7 @@ def call(
     options: Options,
     file: Path,
 ) -> Call:
-    """SemanticError: an argument is none that `edl.train` could train with."""
-    check_options(options)
+    """options: checked. SemanticError: an argument is none that `edl.train` could train with."""
     seed = options.get("seed", 0)
     model = _made(model, seed)
     framework = framework_of(model)
@@ -119,15 +82,16 @@ def call(
             f"the model is a {type(model).__qualname__}, neither a keras.Model nor a torch.nn.Module",
             hint="give such a model, or a function without parameters that makes one",
         )
-    held_out = None if isinstance(validation, float) else validation
+    held_out = None if _share(validation) is not None else validation
     rows = dataset(given, held_out, framework, feed, shuffle=options.get("shuffle", True), seed=seed)
     ours = objects(framework)
     measured = _metrics(metrics)
-    if learning_rate is not None and not callable(learning_rate) and not isinstance(optimizer, str):
-        raise SemanticError(
-            "learning_rate is of an optimizer by name", hint="give it to the optimizer itself"
-        )
-    rate = learning_rate if isinstance(learning_rate, float | int) else None
+    rate = _rate(learning_rate, optimizer)
+    if not isinstance(loss, str) and (inspect.isclass(loss) or not callable(loss)):
+        hint = "give an object, a function, or a name such as mse"
+        raise SemanticError(f"the loss is {told(loss)}", hint=hint)
+    if not isinstance(callbacks, Iterable):
+        raise SemanticError(f"callbacks is {told(callbacks)}", hint="give a list of them")
     functions: dict[str, Callable[..., Any]] = {
         "custom_model": lambda: model,
         "loss": ours.loss(loss),
@@ -149,14 +113,10 @@ def job_spec(
     called: Call, epochs: int, batch_size: int, validation: Any, workers: int, options: Options
 ) -> JobSpec:
     """The JobSpec of the call; which rows there are is not known yet. SemanticError: a number is none of these."""
-    for name, value in (("epochs", epochs), ("batch_size", batch_size), ("workers", workers)):
-        if not isinstance(value, int) or value < 1:
-            raise SemanticError(f"{name} is {value!r}, and must be a whole number from 1")
-    fraction = validation if isinstance(validation, float) else 0.0
-    if not 0.0 <= fraction < 1.0:
-        raise SemanticError(f"validation is {fraction}; a share of the rows lies between 0 and 1")
+    share = _share(validation)
+    measured = validation is not None and share != 0
     for name in ("early_stopping", "keep", "evaluation_steps"):
-        if name in options and options[name] not in (0, "last") and validation is None:  # type: ignore[literal-required]
+        if name in options and options[name] not in (0, "last") and not measured:
             raise SemanticError(
                 f"{name} needs rows to measure", hint="give validation=(features, labels), or 0.1"
             )
@@ -174,13 +134,13 @@ def job_spec(
         loss=Component("loss"),
         metrics=(),
         training=Training(
-            epochs=epochs,
-            batch_size=batch_size,
+            epochs=whole("epochs", epochs, 1),
+            batch_size=whole("batch_size", batch_size, 1),
             shuffle=options.get("shuffle", True),
             seed=options.get("seed", 0),
             max_steps=options.get("max_step", 0),
             minibatches_per_task=options.get("num_minibatches_per_task", 0),
-            validation_fraction=fraction,
+            validation_fraction=share or 0.0,
             early_stopping=options.get("early_stopping", 0),
             keep=options.get("keep", "last"),
         ),
@@ -189,17 +149,32 @@ def job_spec(
             steps=options.get("checkpoint_steps", 0),
             keep=options.get("keep_checkpoint_max", Checkpoints().keep),
         ),
-        cluster=_cluster(workers, options),
+        cluster=_cluster(whole("workers", workers, 1), options),
     )
 
 
-def check_options(options: Mapping[str, object]) -> None:
-    """SemanticError: one is unknown."""
-    for name in options:
-        if name not in Options.__annotations__:
-            known = [*Options.__annotations__, *_INSTEAD.values()]
-            instead = f"it is called {_INSTEAD[name]} here" if name in _INSTEAD else did_you_mean(name, known)
-            raise SemanticError(f"edl.train has no argument {name}", hint=instead)
+def _share(validation: object) -> float | None:
+    """Of the rows that is held out; None where rows are given, or nothing is. SemanticError: it is no share."""
+    if not isinstance(validation, Real):
+        return None
+    share = float(validation)
+    if not 0 <= share < 1:
+        raise SemanticError(f"validation is {validation}; a share of the rows lies between 0 and 1")
+    return share
+
+
+def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
+    """Of an optimizer by name."""
+    if learning_rate is None or callable(learning_rate):
+        return None
+    if not isinstance(learning_rate, Real):
+        hint = "give a number, or a function of the steps' numbers"
+        raise SemanticError(f"learning_rate is {told(learning_rate)}", hint=hint)
+    if not isinstance(optimizer, str):
+        raise SemanticError(
+            "learning_rate is of an optimizer by name", hint="give it to the optimizer itself"
+        )
+    return float(learning_rate)
 
 
 def _cluster(workers: int, options: Options) -> Cluster:

@@ -32,7 +32,7 @@ from edl.data.joined import JoinedReader
 from edl.data.pinned import write_pinned
 from edl.data.ranges import pin_files
 from edl.errors import JobError, SemanticError
-from edl.nn.structure import arrays, map_arrays
+from edl.nn.structure import arrays, checked_features, checked_labels, checked_weights, map_arrays
 from edl.program import Mode
 from edl.ragged import Ragged
 from edl.spec.job import Framework
@@ -67,7 +67,9 @@ def dataset(
         return _Files(given, validation, _needed(feed, "files"))
     if all(hasattr(given, name) for name in ("rows", "schema", "read")):
         return _Readers(given, validation, _needed(feed, "a reader"))
-    parts = [_numbered(part, framework, feed) for part in (given, validation) if part is not None]
+    parts = [_numbered(given, "the dataset", framework, feed)]
+    if validation is not None:
+        parts.append(_numbered(validation, "validation", framework, feed))
     if len({type(part) for part in parts}) > 1:
         raise SemanticError(
             f"validation is {_a(validation)}, and the dataset {_a(given)}", hint="give both in one way"
@@ -93,7 +95,7 @@ class _Part(Protocol):
 class _Arrays:
     by = "feed"
 
-    def __init__(self, features: Any, labels: Any, weights: Any) -> None:
+    def __init__(self, name: str, features: Any, labels: Any, weights: Any = None) -> None:
         self._features = map_arrays(_array, tuple(features) if isinstance(features, list) else features)
         self._labels = _array(labels)
         self._weights = None if weights is None else _array(weights)
@@ -101,7 +103,17 @@ class _Arrays:
             self._labels = self._labels.reshape(-1, 1)
         for path, array in self._all():
             if len(array) != len(self):
-                raise SemanticError(f"{path} has {len(array)} rows, and labels {len(self)}")
+                hint = (
+                    "a list is several arrays; numpy.asarray(features) is one"
+                    if isinstance(features, list)
+                    else None
+                )
+                raise SemanticError(f"{path} has {len(array)} rows, and labels {len(self)}", hint=hint)
+        checked_weights(self._weights, len(self), name)
+        some = np.arange(min(2, len(self)))
+        example, classes, _ = self.take(some, "train")
+        checked_features(example, len(some), name)
+        checked_labels(classes, len(some), name)
 
     def _all(self) -> Iterator[tuple[str, Any]]:
         yield "labels", self._labels
@@ -267,13 +279,13 @@ class _Readers:
 # What is given -------------------------------------------------------------------------------------------------
 
 
-def _numbered(given: Any, framework: Framework, feed: Feed | None) -> _Part:
+def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) -> _Part:
     if isinstance(given, tuple | list) and len(given) in (2, 3):
         if feed is not None:
             raise SemanticError(
                 "arrays need no feed", hint="feed makes arrays of record batches: leave it out"
             )
-        return _Arrays(given[0], given[1], given[2] if len(given) == 3 else None)
+        return _Arrays(name, *given)
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, pa.Table):
@@ -288,9 +300,7 @@ def _numbered(given: Any, framework: Framework, feed: Feed | None) -> _Part:
         if framework != "torch":
             raise SemanticError("a Dataset of PyTorch trains models of PyTorch", hint=f"give {_KINDS}")
         return _Items(given)
-    raise SemanticError(
-        f"the dataset is {_a(given)}, whose rows cannot be read by range", hint=f"give {_KINDS}"
-    )
+    raise SemanticError(f"{name} is {_a(given)}, whose rows cannot be read by range", hint=f"give {_KINDS}")
 
 
 def _needed(feed: Feed | None, what: str) -> Feed:

@@ -49,6 +49,9 @@ def optimizer(given: Any, rate: float | None) -> Callable[[], Any]:
             made.learning_rate = rate
         given = made
     if not isinstance(given, keras.optimizers.Optimizer):
+        if not callable(given):
+            hint = "give an object, a function, or a name such as adam"
+            raise SemanticError(f"the optimizer is {given!r}", hint=hint)
         return lambda: given()
     config = given.get_config()
     return lambda: type(given).from_config(config)

@@ -76,6 +76,9 @@ def optimizer(given: Any, rate: float | None) -> Callable[[Sequence[nn.Parameter
         kind, more = _named(given, _OPTIMIZERS, "optimizer"), {} if rate is None else {"lr": rate}
         return lambda parameters: kind(parameters, **more)
     if not isinstance(given, torch.optim.Optimizer):
+        if not callable(given):
+            hint = "give an object, a function of the parameters, or a name such as adam"
+            raise SemanticError(f"the optimizer is {given!r}", hint=hint)
         return lambda parameters: given(parameters)
 
     def made(parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:

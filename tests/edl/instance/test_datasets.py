@@ -149,6 +149,8 @@ def test_a_process_that_has_other_rows_is_told_so(ours: Callable[[], Any], their
     [
         (3, {}, "is a int, whose rows cannot be read by range"),
         ((X, Y, Y, Y), {}, "is a tuple"),
+        (None, {}, "the dataset is a NoneType"),
+        ((X, Y), {"validation": 1j}, "validation is a complex"),
         ((X, Y[:5]), {}, "features has 10 rows, and labels 5"),
         ((X, Y), {"feed": feed}, "arrays need no feed"),
         (pa.table({"x": Y}), {}, r"a pyarrow\.Table gives record batches, and no feed"),
@@ -159,6 +161,26 @@ def test_a_process_that_has_other_rows_is_told_so(ours: Callable[[], Any], their
 def test_what_is_no_dataset_is_named(given: Any, more: dict[str, Any], words: str) -> None:
     with pytest.raises(SemanticError, match=words):
         made(given, **more)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((X, Y.astype(str)), "the dataset gives labels of type"),
+        ((X.astype(object), Y), "the dataset gives features of type object"),
+        ((X, Y, -Y), "weights that are negative"),
+        ((X, Y.astype(int).reshape(-1, 1)), "classes must be int64 of shape"),
+    ],
+)
+def test_arrays_that_nothing_can_be_trained_on_are_named_at_once(given: Any, words: str) -> None:
+    with pytest.raises(JobError, match=words):
+        made(given)
+
+
+def test_a_list_of_rows_is_told_from_a_list_of_arrays() -> None:
+    with pytest.raises(SemanticError, match="has 2 rows, and labels 10") as caught:
+        made((X.tolist(), Y))
+    assert "numpy.asarray" in str(caught.value.hint)
 
 
 def test_loaders_and_datasets_of_the_other_framework_are_named() -> None:

@@ -37,5 +37,7 @@ def test_what_instances_have_printed_stays_when_their_job_has_failed(
         if ended:
             job.end(ended, "as its supervisor says")
         raise error
-    assert [(each.status().state, each.status().statement) for each in jobs.jobs()] == [(state, "a statement")]
+    assert [(each.status().state, each.status().statement) for each in jobs.jobs()] == [
+        (state, "a statement")
+    ]
     assert (job.logs / "worker-0.log").read_text() == "Traceback"
