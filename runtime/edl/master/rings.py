@@ -122,8 +122,11 @@ class Rings:
         if seconds := self.paused(instance, now):
             return f"left out, {seconds:.0f} s: {self._state.pauses[instance].why}"
         seeker = self._seekers.get(instance)
-        joins = seeker is not None and self._waits(seeker) and not self._is_member(seeker.key)
-        return "joins" if joins else ""
+        if seeker is not None and self._waits(seeker) and not self._is_member(seeker.key):
+            return "joins"
+        member = self._kept.members.get(instance)
+        there = member is not None and not member.gone
+        return "not in the ring" if there and self.members and instance not in self.members else ""
 
     def takes_part(self, instance: str) -> bool:
         """Whether it is in the present ring, or seeks one."""
@@ -250,6 +253,8 @@ class Rings:
         by_key = {seeker.key: seeker for seeker in free}
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
         members = [*holders, *(key for key in by_key if key not in holders)]
+        for name, _ in sorted(self._concerned(now).difference(members)):
+            self._note(f"{name} did not come: the next ring begins without it")
         state.number += 1
         state.present = Ring(
             state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
