@@ -30,6 +30,7 @@ from edl.models.archive import read_archive
 from edl.nn import Adapter
 from edl.nn.structure import Array, Features, checked_features, count_rows, map_arrays
 from edl.program import Program
+from edl.program.user_code import IN_LOG
 from edl.spec import JobSpec, Rows
 from edl.spec.strategy import chosen
 from edl.tasks.events import EpochEnd, Figures, Progress, Tally
@@ -130,11 +131,11 @@ def train(
 
 @contextlib.contextmanager
 def _hinted() -> Iterator[None]:
-    """An error's hint stands under it in a traceback too."""
+    """An error's hint stands under it in a traceback too, which shows its cause itself where that was raised here."""
     try:
         yield
     except SQLFlowError as error:
-        if error.hint:
+        if error.hint and not (error.hint == IN_LOG and error.__cause__):
             error.add_note(f"hint: {error.hint}")
         raise
 

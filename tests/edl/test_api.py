@@ -240,6 +240,10 @@ def test_an_error_points_into_the_script_and_carries_its_hint() -> None:
     with pytest.raises(SQLFlowError, match=r"must give \(n, classes\)") as caught:
         train(nn.Linear(3, 1), (X, CLASSES))
     assert caught.value.__notes__ == [f"hint: {caught.value.hint}"]
+    with pytest.raises(JobError, match="shapes cannot be multiplied") as caught:
+        train(nn.Linear(7, 1))
+    assert not hasattr(caught.value, "__notes__")  # no word of a log: the cause stands above
+    assert isinstance(caught.value.__cause__, RuntimeError)
     assert not jobs.jobs()
 
 

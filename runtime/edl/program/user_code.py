@@ -10,6 +10,7 @@ from types import TracebackType
 
 from edl.errors import SQLFlowError, UserCodeError
 
+IN_LOG = "the traceback is in the job's log"  # the hint of an error that has no line in the program
 _LONGEST = 500
 
 
@@ -37,9 +38,7 @@ def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
     what = f"{type(error).__name__}: {_first_line(error)}"
     line = _innermost(error.__traceback__, file)
     if line is None:
-        return UserCodeError(
-            f"{doing} of {file.name} failed: {what}", hint="the traceback is in the job's log"
-        )
+        return UserCodeError(f"{doing} of {file.name} failed: {what}", hint=IN_LOG)
     number, function = line
     return UserCodeError(f"{_place(file, number, function)}: {what}", hint=_source_line(file, number))
 

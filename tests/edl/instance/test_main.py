@@ -11,10 +11,12 @@ import pytest
 
 from edl import exit_codes
 from edl.data import jobs
+from edl.instance import work
 from edl.instance.main import main
 from edl.models.archive import read_archive
 from edl.program import read_spec
 from edl.spec import ClassLabel, Rows, to_json
+from edl.tasks.outcome import JobCancelledError
 from tests.edl.programs import simple
 
 READER = """
@@ -136,6 +138,17 @@ def test_wrong_arguments_exit_with_the_documented_code(arguments: list[str]) -> 
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == exit_codes.USAGE
+
+
+def test_a_job_that_was_cancelled_exits_as_one_that_was_interrupted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cancelled(*_: object, **__: object) -> None:
+        raise JobCancelledError
+
+    monkeypatch.setattr(work, "run", cancelled)
+    assert main(["train", "--program", str(folder)]) == exit_codes.INTERRUPTED
+    assert capsys.readouterr().err.splitlines()[-1] == "error: the job was cancelled"
 
 
 def test_help_shows_the_exit_codes_and_loads_nothing_heavy() -> None:
