@@ -74,7 +74,7 @@ class Mailbox:
     def progress(self, done: Report) -> None:
         task = done.task
         if task.attempt in self._held:
-            self._held[task.attempt] = Held(task, done.rows, done.steps, done.loss)
+            self._held[task.attempt] = _held(done)
 
     def tell(
         self,
@@ -147,12 +147,12 @@ class Mailbox:
         """Wait for a ring, from the next request on."""
         self.seek, self.found = seek, None
 
-    def enters(self, ring: int, held: Iterable[Held], told: Iterable[Report]) -> None:
+    def enters(self, ring: int, tasks: Iterable[Report], told: Iterable[Report]) -> None:
         """Have the parameters of the ring; who leads it holds its training tasks, and tells its reports again."""
         self._received["train"].clear()
         for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
             del self._held[lease]
-        self._held.update((each.task.attempt, each) for each in held)
+        self._held.update((done.task.attempt, _held(done)) for done in tasks)
         unwritten = self.unwritten
         for report in told:
             if report.task.attempt not in unwritten:
@@ -171,3 +171,7 @@ class Mailbox:
             received = self._received[held.task.type]
             if held.task in received:
                 received.remove(held.task)
+
+
+def _held(done: Report) -> Held:
+    return Held(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from edl.tasks.exchange import Flag, Held, Ring, Seek
+from edl.tasks.exchange import Flag, Ring, Seek
 from edl.tasks.task import ASIDE, Report, TaskType
 from edl.worker.remote import RemoteTasks
 
@@ -66,8 +66,7 @@ class RingMember(RemoteTasks):
         """This worker has the parameters of the ring. tasks, told: of who leads it, what the ring has in hands and how
         far, and what the master may not have written down."""
         with self._changed:
-            held = [Held(done.task, done.rows, done.steps, done.loss) for done in tasks]
-            self._mailbox.enters(ring, held, told)
+            self._mailbox.enters(ring, tasks, told)
             self._mailbox.informed = False
             self._poke()
 

@@ -17,7 +17,7 @@ from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.ring_leases import InRing
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Held, Request, Ring, Seek
+from edl.tasks.exchange import Answer, Request, Ring, Seek
 from edl.tasks.job import Plan
 from edl.tasks.task import ASIDE, Report, Task, TaskType
 from edl.worker.mailbox import Mailbox
@@ -130,7 +130,7 @@ class Worker:
         assert group.state is not None
         self.state = group.state.copy()
         self.formed, self.read, self.reduced = True, 0, 0
-        held = [Held(task, rows) for task, rows in self.state.open] if self.leads else []
+        held = [Report(task, rows) for task, rows in self.state.open] if self.leads else []
         told = self.state.told.values() if self.leads else []
         self.mailbox.enters(group.ring.number, held, told)
 

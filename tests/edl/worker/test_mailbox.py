@@ -1,0 +1,19 @@
+"""What a worker has in hands, as it tells the master."""
+
+from __future__ import annotations
+
+from edl.tasks.exchange import Answer, Held
+from edl.tasks.task import Report, Task
+from edl.worker.mailbox import Mailbox
+
+
+def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
+    task, wanted = (
+        Task(3, "train", 0, 100, attempt=7),
+        Held(Task(3, "train", 0, 100, attempt=7), 40, 2, 8.0, 20.0),
+    )
+    alone, member = Mailbox("worker-0", 0), Mailbox("worker-1", 0)
+    alone.answered(Answer(1, (task,)))
+    alone.progress(Report(task, 40, 2, 8.0, 20.0))
+    member.enters(1, [Report(task, 40, 2, 8.0, 20.0)], ())
+    assert alone.request({}).held == member.request({}).held == (wanted,)
