@@ -32,6 +32,7 @@ from tests.kubernetes.clock import Clock
 from tests.kubernetes.collector import Collector
 from tests.kubernetes.controllers import QUICK, REAL, Controllers
 from tests.kubernetes.errors import RefusedError, status, throttled
+from tests.kubernetes.eviction import Evictions
 from tests.kubernetes.faults import Fault, Faults
 from tests.kubernetes.jobs import Jobs
 from tests.kubernetes.kinds import NAMESPACE
@@ -61,6 +62,7 @@ class Double:
         pace = REAL if at_real_pace else QUICK
         self.kubelet = Kubelet(self.registry, self.access, folder, pace)
         Logs(self.api, self.kubelet)
+        Evictions(self.api)
         parts = [
             Jobs(self.registry, pace),
             Collector(self.registry, pace),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -30,17 +32,25 @@ def pod(name: str, script: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [container], "restartPolicy": "Never"}}
 
 
+def watched(listed: Any, namespace: str, since: Any, last: str) -> Iterator[Any]:
+    """Events after that version, up to the first of that type."""
+    options = {"resource_version": since.metadata.resource_version, "timeout_seconds": 10}
+    with contextlib.closing(watch.Watch().stream(listed, namespace, **options)) as events:
+        for event in events:
+            yield event
+            if event["type"] == last:
+                return
+
+
 def phases(core: Any, namespace: str, since: Any, last: str) -> list[str]:
     """Of a pod that was created alone in its namespace, until that one."""
-    version, found = since.metadata.resource_version, [since.status.phase]
-    events = watch.Watch().stream(
-        core.list_namespaced_pod, namespace, resource_version=version, timeout_seconds=10
-    )
-    for event in events:
-        phase = event["object"].status.phase
-        found += [phase] if found[-1:] != [phase] else []
-        if phase == last:
-            return found
+    found = [since.status.phase]
+    with contextlib.closing(watched(core.list_namespaced_pod, namespace, since, "DELETED")) as events:
+        for event in events:
+            phase = event["object"].status.phase
+            found += [phase] if found[-1] != phase else []
+            if phase == last:
+                break
     return found
 
 
@@ -59,11 +69,8 @@ def test_a_pod_that_ignores_its_end_is_killed_when_its_grace_is_over(core: Any, 
     body["spec"]["terminationGracePeriodSeconds"] = 1
     created = core.create_namespaced_pod(namespace, body)
     assert phases(core, namespace, created, "Running")[-1] == "Running"
-    version = core.delete_namespaced_pod("p", namespace).metadata.resource_version
-    events = watch.Watch().stream(
-        core.list_namespaced_pod, namespace, resource_version=version, timeout_seconds=10
-    )
-    last = next(event for event in events if event["type"] == "DELETED")
+    deleted = core.delete_namespaced_pod("p", namespace)
+    *_, last = watched(core.list_namespaced_pod, namespace, deleted, "DELETED")
     assert last["object"].status.container_statuses[0].state.terminated.exit_code == 137
 
 
@@ -75,11 +82,14 @@ def test_a_watch_that_is_cut_breaks_and_the_next_goes_on(
         core.create_namespaced_config_map(namespace, {"metadata": {"name": name}})
     kubernetes.go_wrong(Fault("cut", "watch", events=1))
     options = {"resource_version": version, "watch": True, "timeout_seconds": 5, "_preload_content": False}
-    answer = core.list_namespaced_config_map(namespace, **options)
-    with pytest.raises(urllib3.exceptions.ProtocolError):
+    with (
+        contextlib.closing(core.list_namespaced_config_map(namespace, **options)) as answer,
+        pytest.raises(urllib3.exceptions.ProtocolError),
+    ):
         list(answer.stream())
     events = watch.Watch().stream(core.list_namespaced_config_map, namespace, resource_version=version)
-    assert [next(events)["object"].metadata.name for _ in "ab"] == ["a", "b"]
+    with contextlib.closing(events):
+        assert [next(events)["object"].metadata.name for _ in "ab"] == ["a", "b"]
 
 
 def test_a_watch_of_a_compacted_revision_is_gone(kubernetes: Cluster, core: Any, namespace: str) -> None:
@@ -87,7 +97,7 @@ def test_a_watch_of_a_compacted_revision_is_gone(kubernetes: Cluster, core: Any,
     core.create_namespaced_config_map(namespace, {"metadata": {"name": "c"}})
     kubernetes.compact()
     events = watch.Watch().stream(core.list_namespaced_config_map, namespace, resource_version=version)
-    with pytest.raises(ApiException, match="too old resource version"):
+    with contextlib.closing(events), pytest.raises(ApiException, match="too old resource version"):
         next(events)
 
 
@@ -153,9 +163,8 @@ def test_what_a_job_owns_goes_with_it_and_before_it(kubernetes: Cluster, core: A
     body = {"metadata": {"name": "c", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}}
     core.create_namespaced_config_map(namespace, body)
     batch.delete_namespaced_job("j", namespace, propagation_policy="Foreground")
-    options = {"resource_version": job.metadata.resource_version, "timeout_seconds": 10}
-    events = watch.Watch().stream(batch.list_namespaced_job, namespace, **options)
-    assert next(event for event in events if event["type"] == "DELETED")
+    *_, last = watched(batch.list_namespaced_job, namespace, job, "DELETED")
+    assert last["type"] == "DELETED"
     assert not core.list_namespaced_pod(namespace).items
     assert [one.metadata.name for one in core.list_namespaced_config_map(namespace).items] == [
         "kube-root-ca.crt"
@@ -170,7 +179,24 @@ def test_what_names_an_owner_that_never_was_is_collected(core: Any, namespace: s
         "uid": "00000000-0000-4000-8000-000000000000",
     }
     body = {"metadata": {"name": "c", "ownerReferences": [owner]}}
-    version = core.create_namespaced_config_map(namespace, body).metadata.resource_version
-    options = {"resource_version": version, "timeout_seconds": 10}
-    events = watch.Watch().stream(core.list_namespaced_config_map, namespace, **options)
-    assert next(events)["type"] == "DELETED"
+    created = core.create_namespaced_config_map(namespace, body)
+    *_, last = watched(core.list_namespaced_config_map, namespace, created, "DELETED")
+    assert last["type"] == "DELETED"
+
+
+def test_a_pod_that_is_evicted_says_so_unless_a_budget_forbids_it(core: Any, namespace: str) -> None:
+    policy = client.PolicyV1Api(core.api_client)
+    body = pod("p", "sleep 60")
+    body["metadata"]["labels"], body["spec"]["terminationGracePeriodSeconds"] = {"app": "x"}, 0
+    created = core.create_namespaced_pod(namespace, body)
+    assert phases(core, namespace, created, "Running")[-1] == "Running"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    policy.create_namespaced_pod_disruption_budget(namespace, {"metadata": {"name": "guard"}, "spec": spec})
+    eviction = {"metadata": {"name": "p"}}
+    with pytest.raises(ApiException) as refused:
+        core.create_namespaced_pod_eviction("p", namespace, eviction)
+    assert refused.value.status == 429
+    policy.delete_namespaced_pod_disruption_budget("guard", namespace)
+    core.create_namespaced_pod_eviction("p", namespace, eviction)
+    *_, last = watched(core.list_namespaced_pod, namespace, created, "DELETED")
+    assert last["object"].status.conditions[0].reason == "EvictionByEvictionAPI"
