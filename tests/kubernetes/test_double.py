@@ -199,4 +199,5 @@ def test_a_pod_that_is_evicted_says_so_unless_a_budget_forbids_it(core: Any, nam
     policy.delete_namespaced_pod_disruption_budget("guard", namespace)
     core.create_namespaced_pod_eviction("p", namespace, eviction)
     *_, last = watched(core.list_namespaced_pod, namespace, created, "DELETED")
-    assert last["object"].status.conditions[0].reason == "EvictionByEvictionAPI"
+    reasons = {condition.type: condition.reason for condition in last["object"].status.conditions}
+    assert reasons["DisruptionTarget"] == "EvictionByEvictionAPI"
