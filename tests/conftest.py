@@ -58,12 +58,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, bytes], None]:
 
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that the tests of this process share, each with a database of its own."""
-    from tests.mariadb import MISSING, is_installed, running
+    """A server that the tests of a run share, each with a database of its own."""
+    from tests.mariadb import MISSING, is_installed, shared
 
     if not is_installed():
         pytest.skip(MISSING)
-    with running(tmp_path_factory.mktemp("mariadb")) as server:
+    base = tmp_path_factory.getbasetemp()
+    of_run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with shared(of_run / "mariadb") as server:
         yield server
 
 

@@ -1,14 +1,20 @@
-"""A MariaDB server of the tests' own: its data in a folder, on a port of this machine, ended by its process."""
+"""A MariaDB server of the tests' own: its data in a folder, on a port of this machine.
+
+`running` is a server of this process. `shared` is one that all processes of a test run use: the first of them starts
+it, in a process that waits until the last has let go of a lock, however it ended.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import os
 import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +24,7 @@ import pymysql
 
 PASSWORD = "Geheim-%47"  # noqa: S105 (of the user who may do everything; looked for in all that is written)
 START_SECS = 30.0
+REPOSITORY = Path(__file__).parents[1]
 MISSING = "MariaDB is not installed: apt-get install mariadb-server"
 
 
@@ -46,7 +53,7 @@ class Server:
         return f"mysql://{user}:{password.replace('%', '%25')}@127.0.0.1:{port or self.port}/{name}{options}"
 
     def database(self) -> str:
-        name = f"d{next(self.numbers)}"
+        name = f"d{os.getpid()}_{next(self.numbers)}"
         self.run(f"CREATE DATABASE {name}")
         return name
 
@@ -61,6 +68,24 @@ class Server:
         return pymysql.connect(
             host="127.0.0.1", port=self.port, user="owner", password=PASSWORD, autocommit=True, **arguments
         )
+
+
+@contextlib.contextmanager
+def shared(folder: Path) -> Iterator[Server]:
+    """The server of all processes that name this folder; it is gone when none uses it any more."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "users").open("w") as users, (folder / "starting").open("w") as starting:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        port = folder / "port"
+        if not port.exists():
+            command = [sys.executable, "-m", "tests.mariadb", folder]
+            said = subprocess.run(
+                command, cwd=REPOSITORY, stdout=subprocess.PIPE, start_new_session=True, check=True
+            ).stdout
+            port.write_bytes(said)
+        fcntl.flock(starting, fcntl.LOCK_UN)
+        yield Server(int(port.read_text(encoding="utf-8")))
 
 
 @contextlib.contextmanager
@@ -120,3 +145,16 @@ def _free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+def _serve(folder: Path) -> None:
+    """Print the port of a server that is there for as long as somebody holds the lock."""
+    with running(folder) as server, (folder / "users").open() as users:
+        print(server.port, flush=True)
+        os.close(sys.stdout.fileno())
+        fcntl.flock(users, fcntl.LOCK_EX)
+
+
+if __name__ == "__main__" and os.fork() == 0:  # whoever started us waits for the port, and not for the end
+    _serve(Path(sys.argv[1]))
+    os._exit(0)

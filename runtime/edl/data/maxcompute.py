@@ -55,7 +55,7 @@ class MaxComputeSource:
         client = Client(url)
         source = cls(client, str(url))
         with source.errors():
-            again(lambda: client.odps.get_project().reload(), attempts=2)  # a wrong host is told soon
+            client.check()
         return source
 
     def interrupt(self) -> None:

@@ -73,9 +73,15 @@ class Client:
             project=self.project,
             endpoint=endpoint,
             tunnel_endpoint=options.get("tunnel"),
+            logview_host=endpoint,  # which pyodps would otherwise ask the service for
         )
         self._tunnel = TableTunnel(self.odps)
         self._running: Any = None
+
+    def check(self) -> None:
+        """Ask for the project, with little patience: a wrong host is told soon. Errors are `ERRORS`."""
+        with odps_config.option_context({"connect_timeout": 10, "retry_times": 1}):
+            again(lambda: self.odps.get_project().reload(), attempts=3)
 
     def run(self, sql: str) -> Any:
         """Run one statement of SQL to its end; its instance. Errors are `ERRORS`."""
