@@ -1,6 +1,8 @@
 -- Benign or malignant? There is no COLUMN clause: each selected column becomes a feature by its type. In PyTorch.
 
-CREATE VIEW IF NOT EXISTS tumours AS
+DROP VIEW IF EXISTS tumours;
+
+CREATE VIEW tumours AS
 SELECT
     mean_radius, mean_texture, mean_smoothness, mean_concavity, mean_symmetry,
     worst_radius, worst_texture, worst_smoothness, worst_concavity, worst_symmetry,

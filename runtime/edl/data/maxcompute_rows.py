@@ -28,7 +28,8 @@ from edl.data.source import Pinned, PinnedTable
 from edl.errors import SourceError, did_you_mean
 
 REQUESTS = 4  # at a time
-RECORDS = 2048  # of a batch, where rows come one by one
+REQUEST_BYTES = 16 << 20  # of one, about: so many are in memory at a time
+RECORDS = 512  # of a batch, where rows come one by one; a cut loses those of its last one
 
 _LOST_SESSIONS = ("NoSuchDownload", "InvalidDownloadID", "DownloadExpired", "StatusConflict", "NoSuchSession")
 
@@ -60,6 +61,7 @@ class TableRows:
         self._table = table
         self._part = part
         self._lock = threading.Lock()
+        self._row_bytes = REQUEST_BYTES // 4096  # until rows were seen
         self._session = self._attached(session)
         self._columns = types.columns(self._session.schema.simple_columns)
         self._as_arrow = all(
@@ -94,18 +96,22 @@ class TableRows:
 
     def _ranges(self, start: int, end: int, columns: list[types.Column]) -> Iterator[pa.RecordBatch]:
         """A few ranges are on their way while their reader works on the first."""
-        starts = iter(range(start, end, BATCH_ROWS))
         coming: deque[Future[list[pa.RecordBatch]]] = deque()
-        with ThreadPoolExecutor(min(REQUESTS, -(-(end - start) // BATCH_ROWS) or 1)) as pool:
+        with ThreadPoolExecutor(REQUESTS) as pool:
             try:
-                while True:
-                    while len(coming) < REQUESTS and (at := next(starts, None)) is not None:
-                        coming.append(pool.submit(self._range, at, min(at + BATCH_ROWS, end), columns))
-                    if not coming:
-                        return
-                    yield from coming.popleft().result()
+                while start < end or coming:
+                    while len(coming) < REQUESTS and start < end:
+                        stop = min(start + self._request_rows(), end)
+                        coming.append(pool.submit(self._range, start, stop, columns))
+                        start = stop
+                    batches = coming.popleft().result()
+                    self._row_bytes = sum(b.nbytes for b in batches) // sum(b.num_rows for b in batches)
+                    yield from batches
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _request_rows(self) -> int:
+        return max(1, min(BATCH_ROWS, REQUEST_BYTES // max(1, self._row_bytes)))
 
     def _range(self, start: int, end: int, columns: list[types.Column]) -> list[pa.RecordBatch]:
         """Exactly the rows [start, end), whatever happens on the way."""
