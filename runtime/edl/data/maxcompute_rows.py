@@ -18,6 +18,7 @@ import pyarrow as pa
 from crc32c import crc32c
 from odps import errors
 from odps.tunnel.io.reader import TunnelArrowReader
+from urllib3.exceptions import HTTPError
 
 from edl.data import maxcompute_types as types
 from edl.data.columns import BATCH_ROWS, fields, normal_schema, normalised
@@ -29,7 +30,7 @@ from edl.errors import SourceError, did_you_mean
 
 REQUESTS = 4  # at a time
 REQUEST_BYTES = 16 << 20  # of one, about: so many are in memory at a time
-RECORDS = 512  # of a batch, where rows come one by one; a cut loses those of its last one
+RECORDS = 2048  # of a batch, where rows come one by one
 
 _LOST_SESSIONS = ("NoSuchDownload", "InvalidDownloadID", "DownloadExpired", "StatusConflict", "NoSuchSession")
 
@@ -130,7 +131,7 @@ class TableRows:
                 if not self._replaced(session, error) and not may_pass(error):
                     raise translated(error) from None
                 problem = translated(error)
-            except (OSError, EOFError, pa.ArrowException) as error:
+            except (OSError, EOFError, pa.ArrowException, HTTPError) as error:
                 problem = SourceError(f"the download of {self._table} was cut: {error}")
             if start < end:
                 failures = failures + 1 if start == reached else 1
