@@ -20,7 +20,10 @@ PATIENCE = 5.0  # real seconds
 
 @dataclass(frozen=True)
 class Pace:
-    """How long the cluster takes for things, in seconds of its clock."""
+    """How long the cluster takes for things, in seconds of its clock.
+
+    `moment` is in real seconds: what a process has before it counts as one that runs.
+    """
 
     schedule: float = 0.0  # until a pod has a node
     notice: float = 0.0  # until the node has noticed it
@@ -30,11 +33,20 @@ class Pace:
     remove: float = 0.0  # from that to its removal
     collect: float = 0.0  # until an owner goes whose dependents have gone
     count: float = 0.0  # until a Job's status says how its pods are
+    moment: float = 0.0
 
 
 QUICK = Pace()
 REAL = Pace(
-    schedule=0.004, notice=0.04, start=0.4, publish=0.4, finish=1.0, remove=0.2, collect=0.07, count=1.0
+    schedule=0.004,
+    notice=0.04,
+    start=0.4,
+    publish=0.4,
+    finish=1.0,
+    remove=0.2,
+    collect=0.07,
+    count=1.0,
+    moment=0.15,
 )
 
 

@@ -15,7 +15,7 @@ from tests.kubernetes.registry import TERMINAL, Deletion, Registry
 from tests.kubernetes.volumes import Volumes
 
 NODE_ADDRESS = "127.0.0.1"
-MOMENT = 0.15  # real seconds that a process has, before it counts as one that runs
+KILLED = 0.15  # real seconds until a process is gone that was killed
 
 
 class Stage(Enum):
@@ -128,7 +128,7 @@ class PodLife:
 
     def _look(self, pod: Object, now: float) -> None:
         for process in self.processes.values() if self._stage is Stage.STARTED else ():
-            process.wait(MOMENT)
+            process.wait(self._kubelet.pace.moment)
         stamp = self._kubelet.registry.clock.stamp()
         for name, process in self.processes.items():
             if process.code() is not None:
@@ -152,7 +152,7 @@ class PodLife:
         if self._due <= now:
             self.kill()
             for process in self.processes.values():
-                process.wait(MOMENT)  # it is gone at once, and its end is seen at this time of the clock
+                process.wait(KILLED)  # it is gone at once, and its end is seen at this time of the clock
             self._kill_at = NEVER
             self._due = now
 
