@@ -105,20 +105,45 @@ class Looking(Silent):
                     self.found.append(path)
 
 
-def test_a_job_whose_connections_are_cut_writes_every_row_once_and_no_password(
-    sessions: dict[str, Session], mariadb: Server, tmp_path: Path, state_folder: Path
-) -> None:
-    """Two workers; ten connections are cut while they, or we, read."""
-    database = sessions["mysql"].source.home[1:-2]
+@pytest.fixture(scope="module")
+def many(sessions: dict[str, Session]) -> str:
+    """The database of a table with 6000 rows of some length."""
     list(
         sessions["mysql"].run(
-            "CREATE TABLE many AS SELECT seq AS n, x0, x1, x2, x3, REPEAT('x', 90) AS text"
+            "CREATE TABLE many AS SELECT seq AS n, x0, x1, x2, x3, kind, REPEAT('x', 90) AS text"
             " FROM seq_1_to_40 JOIN iris; ALTER TABLE many ADD id INT AUTO_INCREMENT PRIMARY KEY"
         )
     )
+    return sessions["mysql"].source.home[1:-2]
+
+
+def test_training_whose_connections_are_cut_gives_the_weights_of_one_that_is_left_alone(
+    mariadb: Server, many: str, tmp_path: Path
+) -> None:
+    train = (
+        "SELECT x0, x1, x2, x3, text, kind FROM many TO TRAIN DNNClassifier WITH model.framework = torch,"
+        " model.hidden_units = [4], train.epoch = 2, seed = 1 LABEL kind INTO {name}"
+    )
+    weights = []
+    with cutting(mariadb.port, after=60_000, times=10) as proxy:
+        for name, port in (("alone", 0), ("cut", proxy.port)):
+            with Session(mariadb.url(many, port=port)) as session:
+                list(session.run(train.format(name=name)))
+                session.registry.load(name, tmp_path / name)
+                weights.append(read_archive(tmp_path / name).weights())
+        assert proxy.cuts == 10
+    alone, cut = weights
+    assert alone
+    assert all(np.array_equal(alone[name], cut[name]) for name in alone)
+
+
+def test_a_job_whose_connections_are_cut_writes_every_row_once_and_no_password(
+    sessions: dict[str, Session], mariadb: Server, many: str, state_folder: Path
+) -> None:
+    """Two workers; ten connections are cut while they, or we, read."""
     looking = Looking(state_folder)
     with cutting(mariadb.port, after=60_000, times=10) as proxy:
-        url = mariadb.url(database, port=proxy.port)
+        url = mariadb.url(many, port=proxy.port)
         with Session(url, observer=looking, workers=2) as session:
             list(
                 session.run(

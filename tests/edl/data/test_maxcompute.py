@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -296,6 +298,35 @@ def test_a_writer_that_dies_and_is_followed_by_another_writes_once(url: str, dou
         assert second.stage("result", "job", 0, 1, [pa.record_batch({"a": [1, 2]})]) == 2
         assert second.commit("result", "job", 1) == 2
         assert second.stream("SELECT a FROM result").read_all()["a"].to_pylist() == [1, 2]
+
+
+DYING = """
+import os, signal
+import pyarrow as pa
+from edl.data import connect
+
+def batches():
+    yield pa.record_batch({"a": [7] * 1000})
+    os.kill(os.getpid(), signal.SIGKILL)
+
+connect(os.environ["SQLFLOW_SOURCE"]).stage("result", "job", 0, 1, batches())
+"""
+
+
+def test_rows_of_a_writer_that_is_killed_never_count(
+    url: str,
+    source: MaxComputeSource,
+    in_another_process: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source.stage("result", "job", 0, 0, [pa.record_batch({"a": [1, 2]})])
+    monkeypatch.setenv("SQLFLOW_SOURCE", url)
+    with pytest.raises(subprocess.CalledProcessError) as died:
+        in_another_process(DYING)
+    assert died.value.returncode == -signal.SIGKILL
+    assert source.commit("result", "job", 1) == 2
+    assert source.stream("SELECT a FROM result").read_all()["a"].to_pylist() == [1, 2]
+    assert sorted(found.name for found in source.listed("")) == ["result", "sqlflow_edl_results"]
 
 
 @pytest.mark.parametrize("step", [2, 6, 8, 9])
