@@ -41,7 +41,7 @@ class HeldOut:
         fraction = self.fraction
         if fraction is None:
             fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
-        return 0 if self.query else min(round(total * fraction), total - 1)
+        return 0 if self.query else min(round(total * fraction), max(total - 1, 0))
 
     def placed(self) -> AbstractContextManager[None]:
         """Where errors of the database in the query are."""

@@ -14,7 +14,7 @@ from sklearn import datasets
 import sqlflow_edl
 from edl import data
 from edl.data import jobs
-from edl.errors import SourceError
+from edl.errors import SemanticError, SourceError
 from edl.models.archive import read_archive
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.observer import Silent
@@ -191,6 +191,12 @@ def test_an_error_of_the_database_points_into_the_statement(
     assert span is not None
     assert text[span.start : span.end] == "irs"
     assert raised.value.hint == "did you mean iris?"
+
+
+@pytest.mark.parametrize("scheme", URLS)
+def test_a_query_without_rows_trains_nothing(sessions: dict[str, Session], scheme: str) -> None:
+    with pytest.raises(SemanticError, match="the query yields no rows"):
+        list(sessions[scheme].run(TRAIN.replace("id % 3 > 0", "id < 0")))
 
 
 def test_what_a_dead_client_has_staged_is_dropped_by_the_next_session(tmp_path: Path) -> None:
