@@ -134,11 +134,9 @@ class Trainer:
         total = self._rows.training * training.epochs
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, self, min(total, limit))
+        if self.worker.draining.is_set():
+            self._leave()
         if self._checkpointer is not None:
-            if self.worker.draining.is_set():
-                self.worker.report_settled()
-                if self._may_cut() and len(self._local().kept) <= 1:
-                    self._take_cut(self._checkpointer, Report(Task(0, "train")))
             self._checkpointer.wait()
 
     # Cuts ---------------------------------------------------------------------------------------------------
@@ -180,6 +178,15 @@ class Trainer:
         cuts = self._checkpointer = self._checkpointer or self._begin_cuts()
         if cuts.due(self._strategy.step) and len(self._local().kept) <= 1 and self.worker.report_settled():
             self._take_cut(cuts, done)
+
+    def _leave(self) -> None:
+        """Write a cut, for the case that nobody else holds the weights."""
+        if self._begin_cuts is None or not self._strategy.step:
+            return
+        self.worker.report_settled()
+        if self._may_cut() and len(self._local().kept) <= 1:
+            self._checkpointer = self._checkpointer or self._begin_cuts()
+            self._take_cut(self._checkpointer, Report(Task(0, "train")))
 
     def _take_cut(self, cuts: Checkpointer, done: Report) -> None:
         self._open = done
