@@ -33,6 +33,8 @@ SGD = {
     "keras": {"optimizers.Adam": "optimizers.SGD"},
 }
 
+SLOW = "def feed(batch, mode):\n", "def feed(batch, mode):\n    __import__('time').sleep(0.15)\n"
+
 Act = Callable[[Job], object]
 
 
@@ -174,6 +176,8 @@ def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(al
 
 def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
     subject = job(2, checkpoints=Checkpoints(steps=0, secs=0))
+    model = subject.folder.program / "model.py"  # an epoch is to last longer than it takes to scale
+    model.write_text(model.read_text().replace(*SLOW))
     wanted: list[int] = []  # once there is no worker
 
     def shrink(subject: Job) -> None:
