@@ -23,6 +23,16 @@ REPOSITORY = TESTS.parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is generated into tests/golden")
+    parser.addoption("--soak", action="store_true", help="with the variants that only `make soak` runs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the variants for `make soak` to it."""
+    if config.getoption("--soak"):
+        return
+    left = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if not item.get_closest_marker("soak")]
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,7 @@ PLACES = (
     "tests/edl/cluster",
     "tests/edl/ps",
     "tests/edl/instance/test_neighbours.py",
+    "tests/edl/instance/test_remote.py",
     "tests/edl/worker/test_allreduce.py",
     "tests/edl/worker/test_ring_tasks.py",
 )
@@ -86,6 +87,7 @@ def _round(number: int, times: int, processes: int) -> bool:
         str(processes),
         "--dist",
         "worksteal",
+        "--soak",
         *PLACES,
     ]
     with _busy() if loaded else contextlib.nullcontext():

@@ -79,7 +79,12 @@ def prepare(job: Job, servers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "before", "after"), [("adam", 2, 3), ("momentum", 3, 1), ("adagrad", 1, 2)]
+    ("optimizer", "before", "after"),
+    [
+        ("adam", 2, 3),
+        pytest.param("momentum", 3, 1, marks=pytest.mark.soak),
+        pytest.param("adagrad", 1, 2, marks=pytest.mark.soak),
+    ],
 )
 def test_a14_a16_other_servers_go_on_as_if_nothing_had_been_rows_not_yet_seen_included(
     optimizer: str, before: int, after: int
@@ -135,7 +140,7 @@ def optimizer(parameters):
 """
 
 
-@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pytest.mark.soak)])
 def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
     """Every parameter falls by the rate with each step, whatever the others are: so it counts steps."""
     cluster = Cluster(1, 2, mode, grads_to_wait=int(mode == "sync"))  # type: ignore[arg-type]

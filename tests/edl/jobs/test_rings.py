@@ -153,6 +153,7 @@ def notes(subject: Job) -> str:
     return subject.cluster.log("master").read_text()
 
 
+@pytest.mark.soak
 def test_a24_three_workers_of_which_one_is_killed_train_what_one_process_trains_with_keras(
     alone: Alone,
 ) -> None:

@@ -33,6 +33,7 @@ STEPS = {
     "sync": EPOCHS * sum(-(-rows // 256) for rows in (8192,) * 4 + (7232,)),
 }
 OFTEN = Checkpoints(steps=20, secs=0)
+MODES = pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pytest.mark.soak)])
 
 
 def job(
@@ -98,7 +99,7 @@ class Watch:
             thread.join()
 
 
-@pytest.mark.parametrize("mode", ["async", "sync"])
+@MODES
 def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: str) -> None:
     subject = job(mode, "ps-1/0 while writing a shard 3")  # two are complete then
     watch = Watch(subject)
@@ -118,7 +119,7 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
     assert generations == ({1} if mode == "async" else {1, 2})
 
 
-@pytest.mark.parametrize("mode", ["async", "sync"])
+@MODES
 def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode: str) -> None:
     when = Checkpoints(steps=20, secs=0, copies="neighbours")
     subject = job(mode, "ps-1/0 while keeping a copy 3", "master/1 after durable 8", servers=3, when=when)
@@ -164,7 +165,7 @@ def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
     assert "training " in notes(subject)  # begins anew, or goes on from a checkpoint
 
 
-@pytest.mark.parametrize("mode", ["async", "sync"])
+@MODES
 def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str) -> None:
     subject = job(mode, "worker-0/0 in a task 3", "worker-1/0 before report 2", workers=2)
     outcome = subject.run()
@@ -190,7 +191,7 @@ def test_a10_local_steps_train_every_row_once() -> None:
     assert outcome.loss < 1.0
 
 
-@pytest.mark.parametrize("mode", ["async", "sync"])
+@MODES
 def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
     orders = ("master/1 after durable 6", "master/2 before the manifest 1", "master/3 after the manifest 2")
     subject = job(mode, *orders)
@@ -208,7 +209,7 @@ def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> N
     assert "000001-000002" not in cuts.complete(subject.folder.checkpoints)
 
 
-@pytest.mark.parametrize("keep", [0, 3])
+@pytest.mark.parametrize("keep", [pytest.param(0, marks=pytest.mark.soak), 3])
 def test_a13_so_many_cuts_are_kept(keep: int) -> None:
     subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep))
     kept: list[int] = []
