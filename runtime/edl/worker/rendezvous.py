@@ -9,18 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from edl.nn.collective import Store
 from edl.tasks.exchange import Ring
 from edl.tasks.task import Report
-
-
-class Store(Protocol):
-    """Bytes by key, which all members of one ring see. Methods may be called from different threads."""
-
-    def set(self, key: str, value: bytes) -> None: ...
-
-    def get(self, key: str) -> bytes:
-        """Waits for the key; raises when the ring is gone."""
-        ...
 
 
 class Rendezvous(Protocol):

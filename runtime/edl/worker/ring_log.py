@@ -17,9 +17,9 @@ from typing import Literal
 
 import msgspec
 
+from edl.nn.collective import Store
 from edl.tasks import encoding
 from edl.tasks.task import Report
-from edl.worker.rendezvous import Store
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from edl.nn.collective import Store
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Ring, Seek
 from edl.tasks.task import Report, Task, TaskType
 from edl.worker.best import standing
-from edl.worker.rendezvous import Store
 from edl.worker.ring_log import Course, Entry, Log
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_place import Place
