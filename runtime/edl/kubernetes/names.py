@@ -1,0 +1,62 @@
+"""Names and labels of a job's objects. All of them are derived from one name, that of its `batch/v1` Job."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from edl.cluster import Instance
+
+APP = "sqlflow-edl"
+PORT = 50001  # of the master
+LONGEST = 40  # characters of a job's name: what follows it must fit into 63
+JOB_ID = f"{APP}/job"  # label and annotation
+ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
+NAME = "app.kubernetes.io/instance"  # label
+
+PodRole = Literal["master", "worker", "ps"]
+
+
+def job_name(kind: str, job_id: str) -> str:
+    """A name for the Job of a job: a DNS label, unique as its id is. kind: such as `train` or a model's name."""
+    unique = job_id.rpartition("-")[2]
+    words = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-") or "job"
+    room = LONGEST - len(APP) - len(unique) - 2
+    return f"{APP}-{words[:room].strip('-')}-{unique}"
+
+
+def pod(job: str, instance: Instance) -> str:
+    return f"{job}-{instance.name}-{instance.incarnation}"
+
+
+def files(job: str, number: int) -> str:
+    """The ConfigMap with a part of the job's files."""
+    return f"{job}-files-{number}"
+
+
+def ledger(job: str) -> str:
+    return f"{job}-ledger"
+
+
+def status(job: str) -> str:
+    return f"{job}-status"
+
+
+def secrets(job: str) -> str:
+    return f"{job}-secrets"
+
+
+def address(job: str, namespace: str) -> str:
+    """Where the master is found, as host:port."""
+    return f"{job}.{namespace}.svc:{PORT}"
+
+
+def labels(job: str, job_id: str, role: PodRole | None = None) -> dict[str, str]:
+    """Of an object of the job; role: of a pod."""
+    found = {"app.kubernetes.io/name": APP, NAME: job, JOB_ID: job_id}
+    return {**found, ROLE: role} if role is not None else found
+
+
+def selector(job: str) -> str:
+    """The label selector of the pods of workers and servers."""
+    return f"{NAME}={job},{ROLE} in (worker,ps)"
