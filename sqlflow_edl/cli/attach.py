@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from edl.cluster import client
-from edl.data import jobs
 from edl.data.jobs import JobFolder
 from edl.tasks.outcome import Outcome
+from sqlflow_edl import jobs
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.narrator import Narrator
 from sqlflow_edl.cli.reported import reported
@@ -18,10 +17,11 @@ from sqlflow_edl.reports.words import duration, figures
 @reported
 def attach(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    job = jobs.find(options.id)
+    handle = jobs.find(options.id)
+    job = handle.folder
     narrator = Narrator(sys.stderr)
     try:
-        outcome = client.attach(job, narrator.progress)
+        outcome = handle.follow(narrator)
     except KeyboardInterrupt:
         narrator.say(f"job {job.id} goes on; `sqlflow cancel {job.id}` ends it")
         return exit_codes.INTERRUPTED

@@ -1,4 +1,4 @@
-"""`sqlflow job ID`: what a job is, how far it is, and every process of it."""
+"""`sqlflow job ID`: what a job is, how far it is, and every process or pod of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import msgspec
 
-from edl.data import jobs
+from sqlflow_edl import jobs
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.output import write_rows
 from sqlflow_edl.cli.reported import reported
@@ -17,7 +17,8 @@ from sqlflow_edl.reports.jobs import INSTANCES, SERVERS, facts, instance_rows, r
 @reported
 def job(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    found = report(jobs.find(options.id))
+    handle = jobs.find(options.id)
+    found = report(handle.folder, handle.look())
     if options.format == "json":
         print(msgspec.json.format(msgspec.json.encode(found)).decode())
         return exit_codes.OK

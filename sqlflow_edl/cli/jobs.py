@@ -1,14 +1,14 @@
-"""`sqlflow jobs`: the jobs of this user on this machine, the oldest first."""
+"""`sqlflow jobs`: the jobs that this user started on this machine, the oldest first."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from edl.data import jobs as folders
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.output import FORMATS, write_rows
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.jobs import listed
 from sqlflow_edl.reports.jobs import JOBS, list_rows
 from sqlflow_edl.reports.table import texts
 
@@ -16,7 +16,7 @@ from sqlflow_edl.reports.table import texts
 @reported
 def jobs(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    rows = list(list_rows(folders.jobs()))
+    rows = list(list_rows(listed()))
     if options.format == "table":
         write_rows(((name, False) for name in JOBS), rows, sys.stdout)
     else:

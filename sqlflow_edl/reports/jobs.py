@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from edl.cluster.folder import ClusterFolder
-from edl.cluster.snapshot import WAITING, Counts, Row, Snapshot, read_snapshot
+from edl.cluster.snapshot import WAITING, Counts, Row, Snapshot
 from edl.data.jobs import JobFolder, Status
-from edl.errors import SpecError
+from sqlflow_edl.handles import Listed, Look
 from sqlflow_edl.reports.words import duration
 
 STATEMENT = 60  # characters of a statement in the list of jobs
@@ -22,13 +21,15 @@ class JobReport(msgspec.Struct, frozen=True):
 
     tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second: of
     late. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch over the
-    others first. logs: their names. metrics: where Prometheus finds the figures, while the job runs. tensorboard: the
-    folder of its curves; both empty where there is none. ring, members: as in `Snapshot`.
+    others first. logs: their names. notes: why some do not get on. metrics: where Prometheus finds the figures, while
+    the job runs. tensorboard: the folder of its curves; both empty where there is none. ring, members: as in
+    `Snapshot`. place: as in `Status`.
     """
 
     id: str
     kind: str
     state: str
+    place: str
     started: str
     ended: str
     seconds: float
@@ -42,6 +43,7 @@ class JobReport(msgspec.Struct, frozen=True):
     cut: str
     instances: tuple[Row, ...]
     logs: tuple[str, ...]
+    notes: tuple[str, ...]
     step: int
     loss: float | None
     rows_per_second: float
@@ -51,17 +53,17 @@ class JobReport(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
 
 
-def report(job: JobFolder) -> JobReport:
-    """SpecError: its status cannot be read."""
-    status = job.status()
-    snapshot = read_snapshot(ClusterFolder(job.path).snapshot) or Snapshot(status.started, "")
-    instances = _instances(job, status, snapshot)
+def report(job: JobFolder, look: Look) -> JobReport:
+    status = look.status
+    snapshot = look.snapshot or Snapshot(status.started, "")
+    instances = look.instances
     if not status.alive:
         instances = tuple(msgspec.structs.replace(row, state="ended", task="") for row in instances)
     return JobReport(
         id=job.id,
         kind=status.kind,
         state=_state(status, snapshot),
+        place=status.place,
         started=status.started,
         ended=status.ended,
         seconds=_seconds(status),
@@ -74,11 +76,12 @@ def report(job: JobFolder) -> JobReport:
         generation=snapshot.generation,
         cut=snapshot.cut,
         instances=instances,
-        logs=logs(job),
+        logs=look.logs,
+        notes=look.notes,
         step=snapshot.step,
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,
-        metrics=_metrics(job) if status.alive else "",
+        metrics=look.metrics,
         ring=snapshot.ring,
         members=snapshot.members,
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
@@ -95,31 +98,27 @@ def _state(status: Status, snapshot: Snapshot | None) -> str:
     return WAITING if status.alive and snapshot is not None and snapshot.waits else state_of(status)
 
 
-def logs(job: JobFolder) -> tuple[str, ...]:
-    """The names of the job's logs: those of its instances."""
-    return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
+JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
 
 
-JOBS = ("job", "kind", "state", "started", "took", "statement")
-
-
-def list_rows(found: Iterable[JobFolder]) -> Iterator[tuple[str | None, ...]]:
+def list_rows(found: Iterable[Listed]) -> Iterator[tuple[str | None, ...]]:
     """A row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
     return map(_line, found)
 
 
-def _line(job: JobFolder) -> tuple[str | None, ...]:
-    try:
-        status = job.status()
-    except SpecError:
-        return job.id, None, "damaged", None, None, None
+def _line(job: Listed) -> tuple[str | None, ...]:
+    status = job.status
+    if status is None:
+        return job.id, None, "damaged", None, None, None, None
     statement = " ".join(status.statement.split())
     if len(statement) > STATEMENT:
         statement = statement[: STATEMENT - 1] + "…"
+    state = _state(status, job.snapshot)
     return (
         job.id,
         status.kind,
-        _state(status, read_snapshot(ClusterFolder(job.path).snapshot) if status.alive else None),
+        f"{state}: {job.remark}" if job.remark else state,
+        status.place,
         _minute(status.started),
         duration(_seconds(status)),
         statement,
@@ -129,6 +128,8 @@ def _line(job: JobFolder) -> tuple[str | None, ...]:
 def facts(found: JobReport) -> list[tuple[str, str]]:
     """What is known of a job, but its instances."""
     rows = [("job", found.id), ("kind", found.kind), ("state", found.state)]
+    if found.place:
+        rows.append(("place", found.place))
     rows += [("started", _minute(found.started)), ("took", duration(found.seconds))]
     if found.epoch:
         rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
@@ -145,6 +146,7 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
     rest = ("metrics", "tensorboard", "error", "statement")
     rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]
+    rows += [("note", note) for note in found.notes]
     return rows
 
 
@@ -188,29 +190,6 @@ def server_rows(found: JobReport) -> list[tuple[str, ...]]:
 def tasks(counts: Counts) -> str:
     """`3 to do, 2 in work, 1 done`."""
     return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
-
-
-def _instances(job: JobFolder, status: Status, snapshot: Snapshot) -> tuple[Row, ...]:
-    folder = ClusterFolder(job.path)
-    supervisor = folder.process("supervisor")
-    if supervisor is None:
-        return (Row("client", "client", 0, "running", f"pid {status.pid}"),)
-    return (
-        Row("supervisor", "supervisor", 0, "running", f"pid {supervisor.pid}"),
-        _master(folder, snapshot.master_relaunches),
-        *snapshot.instances,
-    )
-
-
-def _master(folder: ClusterFolder, relaunches: int) -> Row:
-    found = folder.process("master")
-    state, place = ("running", f"pid {found.pid}") if found and found.runs else ("pending", "")
-    return Row("master", "master", relaunches, state, place, folder.address(), relaunches)
-
-
-def _metrics(job: JobFolder) -> str:
-    address = ClusterFolder(job.path).metrics()
-    return f"http://{address}/metrics" if address else ""
 
 
 def _seconds(status: Status) -> float:

@@ -34,7 +34,10 @@ LONGEST = timedelta(days=30)  # that a job may take
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a job. Times are UTC in ISO 8601; `started_as` tells the process from a later one of its id."""
+    """What is known of a job. Times are UTC in ISO 8601; `started_as` tells the process from a later one of its id.
+
+    place: where the job runs without a process of this machine, for people to read; empty: it does not.
+    """
 
     kind: Kind
     state: State
@@ -44,11 +47,12 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ended: str = ""
     statement: str = ""
     error: str = ""
+    place: str = ""
 
     @property
     def alive(self) -> bool:
-        """Whether the process that runs the job is there."""
-        return self.state == "running" and self._owner_runs
+        """Whether the process that runs the job is there; elsewhere, whether it ran when we last looked."""
+        return self.state == "running" and (bool(self.place) or self._owner_runs)
 
     @property
     def unclaimed(self) -> bool:

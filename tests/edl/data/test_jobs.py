@@ -110,6 +110,17 @@ def test_a_process_id_that_was_used_again_is_not_the_job() -> None:
     assert jobs.sweep() == [job]
 
 
+def test_a_job_that_runs_elsewhere_needs_no_process_here() -> None:
+    job = jobs.create("train")
+    job.update(started_as="another boot:1", place="a cluster")
+    (job.rows / "rows.parquet").touch()
+    assert job.status().alive
+    assert jobs.sweep() == []
+    assert (job.rows / "rows.parquet").exists()
+    job.end("done")
+    assert not job.status().alive
+
+
 def test_a_job_can_be_handed_to_another_process() -> None:
     job = jobs.create("train")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:

@@ -9,14 +9,17 @@ import msgspec
 from edl.cluster.folder import ClusterFolder, Process
 from edl.cluster.snapshot import Counts, Load, Row, Snapshot
 from edl.data import jobs
+from sqlflow_edl import jobs as handles
+from sqlflow_edl.handles.here import Here
+from sqlflow_edl.reports import jobs as reports
 from sqlflow_edl.reports.jobs import (
     INSTANCES,
     JOBS,
     SERVERS,
+    JobReport,
     facts,
     instance_rows,
     list_rows,
-    report,
     server_rows,
 )
 
@@ -31,6 +34,10 @@ SNAPSHOT = Snapshot(
     generation=1,
     master_relaunches=1,
 )
+
+
+def report(job: jobs.JobFolder) -> JobReport:
+    return reports.report(job, Here(job).look())
 
 
 def supervised(snapshot: Snapshot | None = SNAPSHOT) -> jobs.JobFolder:
@@ -151,7 +158,7 @@ def test_the_list_has_a_line_for_each_job_and_goes_on_after_a_damaged_one() -> N
     first, damaged, last = supervised(), jobs.create("predict"), jobs.create("evaluate", "SELECT " + "x" * 99)
     (damaged.path / "status.json").write_text("{")
     last.end("done")
-    found = [dict(zip(JOBS, row, strict=True)) for row in list_rows(jobs.jobs())]
+    found = [dict(zip(JOBS, row, strict=True)) for row in list_rows(handles.listed())]
     assert [(row["job"], row["kind"], row["state"]) for row in found] == [
         (first.id, "train", "running"),
         (damaged.id, None, "damaged"),
