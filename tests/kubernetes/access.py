@@ -67,6 +67,19 @@ class Access:
         self._tokens[token] = User(name, account=account, uid=found["metadata"]["uid"])
         return token
 
+    def kubeconfig(self, url: str, account: Key) -> Object:
+        """For clients in a pod, with a token of its account."""
+        user, cluster = {"token": self.token(account)}, {"server": url}
+        context = {"cluster": "double", "user": account.name, "namespace": account.namespace}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "double", "cluster": cluster}],
+            "users": [{"name": account.name, "user": user}],
+            "contexts": [{"name": "double", "context": context}],
+            "current-context": "double",
+        }
+
     def check(self, user: User, kind: Kind, wanted: Attributes) -> None:
         if self.reason(user, wanted) is not None:
             return

@@ -7,12 +7,16 @@ import re
 import secrets
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.kubernetes.kinds import Object
 
+# Every image of the double has in it what the tests have.
+IMAGE = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+IMAGE["PATH"] = f"{Path(sys.executable).parent}:{IMAGE['PATH']}"
 REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 CANNOT_RUN = 128
 
@@ -27,6 +31,7 @@ class Process:
         self.log = folder / f"{container['name']}.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.error = ""
+        self.ran_out_of_memory = False
         self._ended = threading.Event()
         command = [expanded(word, environment) for word in _command(container)]
         try:
@@ -34,7 +39,7 @@ class Process:
                 self._process = subprocess.Popen(
                     command,
                     cwd=container.get("workingDir") or folder,
-                    env={"PATH": os.environ["PATH"], **environment},
+                    env={**IMAGE, **environment},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -66,6 +71,11 @@ class Process:
         if self._process is not None and self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
 
+    def run_out_of_memory(self) -> None:
+        """As if it had used more than it may."""
+        self.ran_out_of_memory = True
+        self.kill()
+
     def _wait(self, on_end: Callable[[], None]) -> None:
         assert self._process is not None
         self._process.wait()
@@ -76,6 +86,19 @@ class Process:
 def expanded(text: str, environment: dict[str, str]) -> str:
     """With `$(NAME)` replaced where there is such a variable."""
     return REFERENCE.sub(lambda match: environment.get(match[1], match[0]), text)
+
+
+def rewritten(container: Object, change: Callable[[str], str]) -> Object:
+    """With its command, the values of its environment and its working directory changed."""
+    found = dict(container)
+    for name in ("command", "args"):
+        found[name] = [change(word) for word in container.get(name, [])]
+    if "workingDir" in container:
+        found["workingDir"] = change(container["workingDir"])
+    found["env"] = [
+        {**one, "value": change(one["value"])} if "value" in one else one for one in container.get("env", [])
+    ]
+    return found
 
 
 def _command(container: Object) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,6 @@ from tests.kubernetes.kinds import CONFIG_MAP, JOB, POD, SECRET, SERVICE, Object
 
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # what the server makes names of
 TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a place
-ADDRESSES = itertools.count(1)
 
 
 def random_suffix() -> str:
@@ -48,10 +46,7 @@ def _fill_service(found: Object) -> None:
     for port in spec.get("ports", []):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port["port"])
-    number = next(ADDRESSES)
-    spec.setdefault("clusterIP", f"127.{101 + number // 65_536}.{number // 256 % 256}.{number % 256}")
     defaults = {
-        "clusterIPs": [spec["clusterIP"]],
         "type": "ClusterIP",
         "sessionAffinity": "None",
         "ipFamilies": ["IPv4"],
@@ -181,8 +176,11 @@ def quality(spec: Object) -> str:
     return "Burstable"
 
 
-def admit_pod(found: Object, priority: int) -> None:
-    """What admission adds: the service account and its token, tolerations, the priority."""
+def admit_pod(found: Object, priority: int, *, mounts_token: bool) -> None:
+    """What admission adds: the service account and its token, tolerations, the priority.
+
+    `mounts_token`: whether the account says that its pods get one, where the pod itself says nothing.
+    """
     spec = found["spec"]
     spec.setdefault("serviceAccountName", "default")
     spec["serviceAccount"] = spec["serviceAccountName"]
@@ -193,7 +191,7 @@ def admit_pod(found: Object, priority: int) -> None:
             tolerations.append({**toleration, "tolerationSeconds": 300})
     spec["priority"] = priority
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    if spec.get("automountServiceAccountToken", True):
+    if spec.get("automountServiceAccountToken", mounts_token):
         _mount_token(spec)
 
 

@@ -12,9 +12,9 @@ from tests.kubernetes.kinds import CONFIG_MAP, SECRET, Key, Object
 from tests.kubernetes.store import Store
 
 
-def of(store: Store, pod: Object, container: Object, address: str) -> dict[str, str]:
-    """Later variables may use earlier ones."""
-    found: dict[str, str] = {"HOSTNAME": pod["metadata"]["name"]}
+def of(store: Store, pod: Object, container: Object, address: str, given: dict[str, str]) -> dict[str, str]:
+    """Later variables may use earlier ones, and what is given."""
+    found: dict[str, str] = {"HOSTNAME": pod["metadata"]["name"], **given}
     for source in container.get("envFrom", []):
         found |= _all(store, pod, source)
     for variable in container.get("env", []):
@@ -42,21 +42,22 @@ def field(pod: Object, path: str, address: str) -> str:
     return str(value)
 
 
-def values(store: Store, namespace: str, source: Object) -> dict[str, bytes] | None:
+def values(store: Store, source: Key) -> dict[str, bytes] | None:
     """Of a ConfigMap or Secret; None if it is not there."""
-    name = source.get("name") or source.get("secretName", "")
-    config = store.get(Key(CONFIG_MAP, namespace, name))
-    if config is not None and "secretName" not in source:
-        return {key: value.encode() for key, value in (config.get("data") or {}).items()}
-    secret = store.get(Key(SECRET, namespace, name))
-    if secret is None:
+    found = store.get(source)
+    if found is None:
         return None
-    return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+    data, binary = found.get("data") or {}, found.get("binaryData") or {}
+    if source.kind is SECRET:
+        data, binary = {}, data
+    return {name: text.encode() for name, text in data.items()} | {
+        name: base64.b64decode(text) for name, text in binary.items()
+    }
 
 
 def _all(store: Store, pod: Object, source: Object) -> dict[str, str]:
-    reference = source.get("configMapRef") or {"secretName": source["secretRef"]["name"]}
-    found = values(store, pod["metadata"]["namespace"], reference) or {}
+    kind, name = (CONFIG_MAP, "configMapRef") if "configMapRef" in source else (SECRET, "secretRef")
+    found = values(store, Key(kind, pod["metadata"]["namespace"], source[name]["name"])) or {}
     return {source.get("prefix", "") + key: value.decode() for key, value in found.items()}
 
 
@@ -65,11 +66,9 @@ def _value(store: Store, pod: Object, container: Object, source: Object, address
         return field(pod, source["fieldRef"]["fieldPath"], address)
     if "resourceFieldRef" in source:
         return _resource(container, source["resourceFieldRef"])
-    if "configMapKeyRef" in source:
-        reference = source["configMapKeyRef"]
-    else:
-        reference = {**source["secretKeyRef"], "secretName": source["secretKeyRef"]["name"]}
-    found = values(store, pod["metadata"]["namespace"], reference) or {}
+    kind, name = (CONFIG_MAP, "configMapKeyRef") if "configMapKeyRef" in source else (SECRET, "secretKeyRef")
+    reference = source[name]
+    found = values(store, Key(kind, pod["metadata"]["namespace"], reference["name"])) or {}
     value = found.get(reference["key"])
     return None if value is None else value.decode()
 

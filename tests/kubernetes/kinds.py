@@ -39,7 +39,7 @@ RBAC = "rbac.authorization.k8s.io"
 NAMESPACE = Kind("namespaces", "Namespace", SPEC, namespaced=False)
 NODE = Kind("nodes", "Node", SPEC, namespaced=False)
 POD = Kind("pods", "Pod", SPEC, counts_generations=True, answers_delete_with_object=True)
-SERVICE = Kind("services", "Service", SPEC)
+SERVICE = Kind("services", "Service", SPEC, answers_delete_with_object=True)
 CONFIG_MAP = Kind("configmaps", "ConfigMap", ("data", "binaryData", "immutable"))
 SECRET = Kind("secrets", "Secret", ("data", "stringData", "type", "immutable"))
 SERVICE_ACCOUNT = Kind(
@@ -48,7 +48,7 @@ SERVICE_ACCOUNT = Kind(
     ("secrets", "imagePullSecrets", "automountServiceAccountToken"),
     answers_delete_with_object=True,
 )
-CLAIM = Kind("persistentvolumeclaims", "PersistentVolumeClaim", SPEC)
+CLAIM = Kind("persistentvolumeclaims", "PersistentVolumeClaim", SPEC, answers_delete_with_object=True)
 EVENT = Kind(
     "events",
     "Event",

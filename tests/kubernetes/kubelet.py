@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 
 from tests.kubernetes import environment, pod_status
 from tests.kubernetes.access import Access
-from tests.kubernetes.containers import Process
+from tests.kubernetes.containers import Process, rewritten
 from tests.kubernetes.controllers import NEVER, Pace
-from tests.kubernetes.kinds import POD, Key, Object
+from tests.kubernetes.kinds import POD, SERVICE_ACCOUNT, Key, Object
 from tests.kubernetes.registry import TERMINAL, Deletion, Registry
+from tests.kubernetes.services import Services
 from tests.kubernetes.volumes import Volumes
 
 NODE_ADDRESS = "127.0.0.1"
@@ -27,12 +31,17 @@ class Stage(Enum):
     DONE = auto()
 
 
+@dataclass
 class Kubelet:
-    def __init__(self, registry: Registry, access: Access, folder: Path, pace: Pace) -> None:
-        self.registry, self.access, self.folder, self.pace = registry, access, folder, pace
-        self._lives: dict[str, PodLife] = {}  # by uid
-        self._seen = 0
-        self._addresses = _addresses()
+    registry: Registry
+    access: Access
+    services: Services
+    addresses: Iterator[str]  # of pods
+    folder: Path
+    url: str  # of the API server, for the pods
+    pace: Pace
+    _lives: dict[str, PodLife] = field(default_factory=dict)  # by uid
+    _seen: int = 0
 
     def step(self, now: float) -> float:
         store = self.registry.store
@@ -45,6 +54,12 @@ class Kubelet:
     def kill_all(self) -> None:
         for life in self._lives.values():
             life.kill()
+
+    def run_out_of_memory(self, namespace: str, name: str) -> None:
+        """The first container of a pod that runs."""
+        pod = self.registry.read(Key(POD, namespace, name))
+        container = pod["spec"]["containers"][0]["name"]
+        self._lives[pod["metadata"]["uid"]].processes[container].run_out_of_memory()
 
     def log(self, uid: str, container: str) -> Path | None:
         life = self._lives.get(uid)
@@ -62,7 +77,7 @@ class Kubelet:
             if life is not None:
                 life.kill()
         elif uid not in self._lives and pod["status"]["phase"] not in TERMINAL:
-            self._lives[uid] = PodLife(self, key, uid, next(self._addresses), now)
+            self._lives[uid] = PodLife(self, key, uid, next(self.addresses), now)
 
 
 class PodLife:
@@ -70,6 +85,7 @@ class PodLife:
 
     def __init__(self, kubelet: Kubelet, key: Key, uid: str, address: str, now: float) -> None:
         self._kubelet, self._key, self._uid, self._address = kubelet, key, uid, address
+        self._folder = kubelet.folder / uid
         self.processes: dict[str, Process] = {}
         self._started: str = ""
         self._ends: dict[str, str] = {}  # when containers ended
@@ -112,7 +128,7 @@ class PodLife:
 
     def _start(self, pod: Object, now: float) -> None:
         kubelet, store = self._kubelet, self._kubelet.registry.store
-        folder = kubelet.folder / self._uid
+        folder = self._folder
         folder.mkdir(parents=True, exist_ok=True)
         self._started = kubelet.registry.clock.stamp()
 
@@ -120,11 +136,25 @@ class PodLife:
             with store.changed:
                 store.changed.notify_all()
 
-        volumes = Volumes(store, kubelet.access, pod, folder, self._address)
-        for spec in map(volumes.placed, pod["spec"]["containers"]):
-            variables = environment.of(store, pod, spec, self._address)
-            self.processes[spec["name"]] = Process(spec, variables, folder, on_end)
+        volumes = Volumes(store, kubelet.access, pod, kubelet.folder, self._address)
+        given = self._given(pod)
+        for spec in pod["spec"]["containers"]:
+            mounted = functools.partial(volumes.place, spec)
+            placed = rewritten(spec, lambda text, mounted=mounted: kubelet.services.place(mounted(text)))
+            variables = environment.of(store, pod, placed, self._address, given)
+            self.processes[spec["name"]] = Process(placed, variables, folder, on_end)
         self._next(Stage.STARTED, now + kubelet.pace.publish)
+
+    def _given(self, pod: Object) -> dict[str, str]:
+        """What a pod that has a token finds beside its own environment, so that clients find the API server."""
+        sources = [one for volume in pod["spec"].get("volumes", []) for one in _sources(volume)]
+        if not any("serviceAccountToken" in source for source in sources):
+            return {}
+        kubelet, account = self._kubelet, pod["spec"]["serviceAccountName"]
+        config = kubelet.access.kubeconfig(kubelet.url, Key(SERVICE_ACCOUNT, self._key.namespace, account))
+        path = self._folder / "kubeconfig"
+        path.write_text(json.dumps(config))
+        return {"KUBECONFIG": str(path)}
 
     def _look(self, pod: Object, now: float) -> None:
         for process in self.processes.values() if self._stage is Stage.STARTED else ():
@@ -190,6 +220,8 @@ class PodLife:
             state: Object = {"running": {"startedAt": self._started}}
         else:
             state = pod_status.terminated(code, self._started, self._ends[spec["name"]], identifier)
+            if process.ran_out_of_memory:
+                state["terminated"]["reason"] = "OOMKilled"
         return pod_status.container(spec, state, identifier=identifier)
 
     def _say(
@@ -204,9 +236,5 @@ class PodLife:
         registry.store.put(self._key, {**pod, "status": status})
 
 
-def _addresses() -> Iterator[str]:
-    """All of them are this machine."""
-    number = 256
-    while True:
-        number += 1
-        yield f"127.{1 + number // 65_536}.{number // 256 % 256}.{number % 256}"
+def _sources(volume: Object) -> list[Object]:
+    return volume.get("projected", {}).get("sources") or []

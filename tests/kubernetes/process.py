@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from tests.kubernetes.faults import Fault
+from tests.kubernetes.scheduler import NODE_NAME
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -65,6 +66,17 @@ class Cluster:
     def pass_time(self, seconds: float) -> None:
         """The double's clock goes on at once, and from now on only so."""
         self.ask("POST", "/double/clock", seconds)
+
+    def run_out_of_memory(self, namespace: str, pod: str) -> None:
+        """The pod's first container is killed for it."""
+        self.ask("POST", "/double/memory", [namespace, pod])
+
+    def capacity(self, **amounts: str) -> None:
+        """From now on the node has so much for pods: cpu, memory, pods."""
+        path = f"/api/v1/nodes/{NODE_NAME}/status"
+        status = self.ask("GET", path)["status"]
+        allocatable = {**status["allocatable"], **amounts}
+        self.ask("PUT", path, {"status": {**status, "allocatable": allocatable}})
 
     def compact(self, revision: int = 0) -> None:
         """What is older cannot be listed or watched any more; without a revision, all that was."""

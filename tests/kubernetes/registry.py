@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tests.kubernetes import defaults, errors, validation
@@ -15,6 +15,7 @@ from tests.kubernetes.kinds import (
     NAMESPACE,
     POD,
     PRIORITY_CLASS,
+    SERVICE,
     SERVICE_ACCOUNT,
     Key,
     Kind,
@@ -43,6 +44,7 @@ class Deletion:
 class Registry:
     store: Store
     clock: Clock
+    addresses: Iterator[str]  # of Services
     ownership: Ownership = field(default_factory=Ownership)
 
     def read(self, key: Key) -> Object:
@@ -149,14 +151,19 @@ class Registry:
         defaults.fill(kind, given)
 
     def _admit(self, kind: Kind, namespace: str, found: Object) -> None:
+        if kind is SERVICE:
+            address = found["spec"].setdefault("clusterIP", next(self.addresses))
+            found["spec"].setdefault("clusterIPs", [address])
         if kind is not POD:
             return
         spec, name = found["spec"], found["metadata"].get("name", "")
         account = spec.get("serviceAccountName") or "default"
-        if self.store.get(Key(SERVICE_ACCOUNT, namespace, account)) is None:
+        found_account = self.store.get(Key(SERVICE_ACCOUNT, namespace, account))
+        if found_account is None:
             why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
             raise errors.forbidden(POD, name, why)
-        defaults.admit_pod(found, self._priority(spec, name))
+        mounts = found_account.get("automountServiceAccountToken", True)
+        defaults.admit_pod(found, self._priority(spec, name), mounts_token=mounts)
 
     def _priority(self, spec: Object, name: str) -> int:
         wanted = spec.get("priorityClassName")
@@ -187,6 +194,9 @@ class Registry:
             metadata["namespace"] = old["metadata"]["namespace"]
         content = {name: given[name] for name in kind.fields if name in given and name != "status"}
         found = {"kind": kind.name, "apiVersion": kind.api_version, "metadata": metadata, **content}
+        if kind is SERVICE:
+            fixed = {name: old["spec"][name] for name in ("clusterIP", "clusterIPs")}
+            found["spec"] = {**fixed, **found["spec"]}
         if kind is not JOB:  # whose labels and selector are made once
             defaults.fill(kind, found)
         if "status" in old:

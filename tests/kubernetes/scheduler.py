@@ -51,7 +51,7 @@ class Scheduler:
             self._write(key, {**pod, "spec": {**pod["spec"], "nodeName": NODE_NAME}}, pod_status.SCHEDULED)
 
     def _refuse(self, key: Key, pod: Object, short: list[str]) -> None:
-        lacks = ", ".join(f"1 Insufficient {name}" for name in short)
+        lacks = ", ".join("1 Too many pods" if name == "pods" else f"1 Insufficient {name}" for name in short)
         message = (
             f"0/1 nodes are available: {lacks}. preemption: 0/1 nodes are available: 1 No preemption victims found "
             "for incoming pod."
@@ -65,8 +65,7 @@ class Scheduler:
 
     def _short_of(self, pod: Object) -> list[str]:
         wanted = requests(pod)
-        if not wanted:
-            return []
+        capacity = self._registry.read(Key(NODE, "", NODE_NAME))["status"]["allocatable"]
         used: dict[str, Decimal] = {}
         for other in self._registry.store.all(POD):
             if other["spec"].get("nodeName") and other["status"]["phase"] not in TERMINAL:
@@ -75,12 +74,12 @@ class Scheduler:
         return [
             name
             for name, amount in wanted.items()
-            if used.get(name, Decimal(0)) + amount > quantities.value(CAPACITY.get(name, "0"))
+            if used.get(name, Decimal(0)) + amount > quantities.value(capacity.get(name, "0"))
         ]
 
 
 def requests(pod: Object) -> dict[str, Decimal]:
-    total: dict[str, Decimal] = {}
+    total = {"pods": Decimal(1)}
     for container in pod["spec"]["containers"]:
         for name, amount in container["resources"].get("requests", {}).items():
             total[name] = total.get(name, Decimal(0)) + quantities.value(amount)

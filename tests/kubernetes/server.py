@@ -39,18 +39,21 @@ from tests.kubernetes.kinds import NAMESPACE
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.logs import Logs
 from tests.kubernetes.messages import Answer, Request
+from tests.kubernetes.network import Network
 from tests.kubernetes.registry import Registry
 from tests.kubernetes.scheduler import Scheduler, add_node
+from tests.kubernetes.services import Services
 from tests.kubernetes.store import Store
 
 
 class Double:
     """Everything but HTTP."""
 
-    def __init__(self, administrator: str, folder: Path, *, at_real_pace: bool) -> None:
+    def __init__(self, administrator: str, folder: Path, url: str, *, at_real_pace: bool) -> None:
         self.store = Store()
         self.clock = Clock(self.store.changed)
-        self.registry = Registry(self.store, self.clock)
+        self.network = Network()
+        self.registry = Registry(self.store, self.clock, self.network.services)
         self.access = Access(self.store, self.clock, administrator)
         self.api = Api(self.registry, self.access)
         self.faults = Faults()
@@ -60,12 +63,14 @@ class Double:
                 self.registry.create(NAMESPACE, "", {"metadata": {"name": name}})
             add_node(self.registry)
         pace = REAL if at_real_pace else QUICK
-        self.kubelet = Kubelet(self.registry, self.access, folder, pace)
+        services = Services(self.store, self.network.services)
+        self.kubelet = Kubelet(self.registry, self.access, services, self.network.pods, folder, url, pace)
         Logs(self.api, self.kubelet)
         Evictions(self.api)
         parts = [
             Jobs(self.registry, pace),
             Collector(self.registry, pace),
+            services,
             Scheduler(self.registry, pace),
             self.kubelet,
         ]
@@ -94,6 +99,9 @@ class Double:
             case "cut":
                 for watch in list(self.api.watches):
                     watch.end()
+            case "memory":
+                with self.store.changed:
+                    self.kubelet.run_out_of_memory(*asked)
             case "requests":
                 told, self.requests = self.requests, []
                 return messages.told(told)
@@ -186,8 +194,9 @@ class Server(ThreadingHTTPServer):
 
 def main() -> None:
     folder, pace = sys.argv[1:]
-    Handler.double = Double(sys.stdin.readline().rstrip("\n"), Path(folder), at_real_pace=pace == "real")
     server = Server(("127.0.0.1", 0), Handler)
+    administrator, url = sys.stdin.readline().rstrip("\n"), f"http://127.0.0.1:{server.server_address[1]}"
+    Handler.double = Double(administrator, Path(folder), url, at_real_pace=pace == "real")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,46 +11,8 @@ from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
 
 from tests.kubernetes.faults import Fault
+from tests.kubernetes.pods import phases, pod, watched
 from tests.kubernetes.process import Cluster
-
-
-@pytest.fixture
-def namespace(kubernetes: Cluster) -> str:
-    kubernetes.go_wrong()
-    return kubernetes.new_namespace()
-
-
-@pytest.fixture
-def core(kubernetes: Cluster) -> Any:
-    with kubernetes.client() as api:
-        yield client.CoreV1Api(api)
-
-
-def pod(name: str, script: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "busybox:1", "command": ["sh", "-c", script]}
-    return {"metadata": {"name": name}, "spec": {"containers": [container], "restartPolicy": "Never"}}
-
-
-def watched(listed: Any, namespace: str, since: Any, last: str) -> Iterator[Any]:
-    """Events after that version, up to the first of that type."""
-    options = {"resource_version": since.metadata.resource_version, "timeout_seconds": 10}
-    with contextlib.closing(watch.Watch().stream(listed, namespace, **options)) as events:
-        for event in events:
-            yield event
-            if event["type"] == last:
-                return
-
-
-def phases(core: Any, namespace: str, since: Any, last: str) -> list[str]:
-    """Of a pod that was created alone in its namespace, until that one."""
-    found = [since.status.phase]
-    with contextlib.closing(watched(core.list_namespaced_pod, namespace, since, "DELETED")) as events:
-        for event in events:
-            phase = event["object"].status.phase
-            found += [phase] if found[-1] != phase else []
-            if phase == last:
-                break
-    return found
 
 
 @pytest.mark.parametrize(("script", "code", "last"), [("exit 0", 0, "Succeeded"), ("exit 3", 3, "Failed")])
@@ -125,34 +86,6 @@ def test_a_log_is_followed_to_its_end(core: Any, namespace: str) -> None:
     lines = watch.Watch().stream(core.read_namespaced_pod_log, "p", namespace)
     assert list(lines) == ["one", "two"]
     assert core.read_namespaced_pod_log("p", namespace, tail_lines=1) == "two\n"
-
-
-def test_a_pod_finds_its_volumes_and_its_environment(core: Any, namespace: str) -> None:
-    core.create_namespaced_config_map(
-        namespace, {"metadata": {"name": "conf"}, "data": {"a.txt": "from a map\n"}}
-    )
-    core.create_namespaced_secret(
-        namespace, {"metadata": {"name": "keys"}, "stringData": {"k": "from a secret"}}
-    )
-    script = "cat /etc/conf/a.txt; cat /etc/keys/sub/k; echo; cd /scratch && echo $NAME is $RANK > f && cat /scratch/f"
-    body = pod("p", script)
-    body["metadata"]["labels"] = {"rank": "3"}
-    body["spec"]["volumes"] = [
-        {"name": "conf", "configMap": {"name": "conf"}},
-        {"name": "keys", "secret": {"secretName": "keys", "items": [{"key": "k", "path": "sub/k"}]}},
-        {"name": "work", "emptyDir": {}},
-    ]
-    [container] = body["spec"]["containers"]
-    paths = {"conf": "/etc/conf", "keys": "/etc/keys", "work": "/scratch"}
-    container["volumeMounts"] = [{"name": name, "mountPath": path} for name, path in paths.items()]
-    container["env"] = [
-        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-        {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['rank']"}}},
-        {"name": "NAME", "value": "pod $(POD)"},
-    ]
-    created = core.create_namespaced_pod(namespace, body)
-    assert phases(core, namespace, created, "Succeeded")[-1] == "Succeeded"
-    assert core.read_namespaced_pod_log("p", namespace) == "from a map\nfrom a secret\npod p is 3\n"
 
 
 def test_what_a_job_owns_goes_with_it_and_before_it(kubernetes: Cluster, core: Any, namespace: str) -> None:

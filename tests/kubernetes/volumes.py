@@ -3,80 +3,88 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.kubernetes import environment
 from tests.kubernetes.access import Access
-from tests.kubernetes.kinds import SERVICE_ACCOUNT, Key, Object
+from tests.kubernetes.kinds import CONFIG_MAP, SECRET, SERVICE_ACCOUNT, Key, Object
 from tests.kubernetes.store import Store
 
-Files = dict[str, bytes]
+
+class File(NamedTuple):
+    path: str
+    content: bytes
+    mode: int
 
 
 class Volumes:
-    """Of one pod, made when its containers start."""
+    """Of one pod, made when its containers start. `root`: of the node, where claims and pods have folders."""
 
-    def __init__(self, store: Store, access: Access, pod: Object, folder: Path, address: str) -> None:
+    def __init__(self, store: Store, access: Access, pod: Object, root: Path, address: str) -> None:
         self._store, self._access, self._pod, self._address = store, access, pod, address
         self._folders: dict[str, Path] = {}
         for volume in pod["spec"].get("volumes", []):
-            place = folder / "volumes" / volume["name"]
-            place.mkdir(parents=True, exist_ok=True)
-            self._folders[volume["name"]] = (
-                Path(volume["hostPath"]["path"]) if "hostPath" in volume else place
-            )
-            for path, content in self._files(volume).items():
-                file = place / path
+            folder = self._folders[volume["name"]] = self._folder(volume, root)
+            for path, content, mode in self._files(volume):
+                file = folder / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
+                file.chmod(mode)
 
-    def placed(self, container: Object) -> Object:
-        """The container with the paths of this machine in its command, environment and working directory."""
-        mounts = sorted(
-            container.get("volumeMounts", []), key=lambda one: len(one["mountPath"]), reverse=True
-        )
-        folders = [(one["mountPath"], self._folders[one["name"]] / one.get("subPath", "")) for one in mounts]
-
-        def place(text: str) -> str:
-            for path, folder in folders:
-                text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w.-])", str(folder), text)
+    def place(self, container: Object, text: str) -> str:
+        """With the paths of this machine instead of those at which the container mounts something."""
+        folders = {
+            one["mountPath"]: str(self._folders[one["name"]] / one.get("subPath", ""))
+            for one in container.get("volumeMounts", [])
+        }
+        paths = "|".join(map(re.escape, sorted(folders, key=len, reverse=True)))
+        if not paths:
             return text
+        return re.sub(rf"(?<![\w./-])({paths})(?![\w.-])", lambda match: folders[match[1]], text)
 
-        placed = dict(container)
-        for name in ("command", "args"):
-            placed[name] = [place(word) for word in container.get(name, [])]
-        if "workingDir" in container:
-            placed["workingDir"] = place(container["workingDir"])
-        placed["env"] = [
-            {**one, "value": place(one["value"])} if "value" in one else one
-            for one in container.get("env", [])
-        ]
-        return placed
+    def _folder(self, volume: Object, root: Path) -> Path:
+        """One's own, unless it is a folder of the node or of a claim."""
+        metadata = self._pod["metadata"]
+        if "hostPath" in volume:
+            return Path(volume["hostPath"]["path"])
+        if "persistentVolumeClaim" in volume:
+            folder = root / "claims" / metadata["namespace"] / volume["persistentVolumeClaim"]["claimName"]
+        else:
+            folder = root / metadata["uid"] / "volumes" / volume["name"]
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
-    def _files(self, source: Object) -> Files:
+    def _files(self, volume: Object) -> Iterator[File]:
+        for name in ("configMap", "secret", "downwardAPI"):
+            if name in volume:
+                yield from self._files_of(volume, volume[name]["defaultMode"])
+        projected = volume.get("projected", {})
+        for source in projected.get("sources", []):
+            yield from self._files_of(source, projected["defaultMode"])
+
+    def _files_of(self, source: Object, mode: int) -> Iterator[File]:
         namespace = self._pod["metadata"]["namespace"]
-        for name in ("configMap", "secret"):
-            if name in source:
-                reference = source[name]
-                if name == "secret" and "name" in reference:  # as a projected volume calls it
-                    reference = {**reference, "secretName": reference["name"]}
-                return _chosen(environment.values(self._store, namespace, reference) or {}, reference)
-        if "downwardAPI" in source:
-            items = source["downwardAPI"].get("items", [])
-            return {one["path"]: self._field(one).encode() for one in items if "fieldRef" in one}
+        if "configMap" in source:
+            key = Key(CONFIG_MAP, namespace, source["configMap"]["name"])
+            yield from _chosen(environment.values(self._store, key) or {}, source["configMap"], mode)
+        if "secret" in source:
+            secret = source["secret"]  # a projected one has a `name`
+            key = Key(SECRET, namespace, secret.get("secretName") or secret["name"])
+            yield from _chosen(environment.values(self._store, key) or {}, secret, mode)
+        for item in source.get("downwardAPI", {}).get("items", []):
+            if "fieldRef" in item:
+                value = environment.field(self._pod, item["fieldRef"]["fieldPath"], self._address)
+                yield File(item["path"], value.encode(), item.get("mode", mode))
         if "serviceAccountToken" in source:
             account = Key(SERVICE_ACCOUNT, namespace, self._pod["spec"]["serviceAccountName"])
-            return {source["serviceAccountToken"]["path"]: self._access.token(account).encode()}
-        found: Files = {}
-        for one in source.get("projected", {}).get("sources", []):
-            found |= self._files(one)
-        return found
-
-    def _field(self, item: Object) -> str:
-        return environment.field(self._pod, item["fieldRef"]["fieldPath"], self._address)
+            yield File(source["serviceAccountToken"]["path"], self._access.token(account).encode(), mode)
 
 
-def _chosen(values: Files, reference: Object) -> Files:
+def _chosen(values: dict[str, bytes], reference: Object, mode: int) -> Iterator[File]:
     if "items" not in reference:
-        return values
-    return {one["path"]: values[one["key"]] for one in reference["items"] if one["key"] in values}
+        yield from (File(key, value, mode) for key, value in values.items())
+    for item in reference.get("items", []):
+        if item["key"] in values:
+            yield File(item["path"], values[item["key"]], item.get("mode", mode))
