@@ -15,7 +15,7 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SourceError, SQLFlowError
-from edl.models.registry import CHUNKS, MODELS
+from edl.models.tables import CHUNKS, MODELS
 from edl.program.own import find
 from sqlflow_edl.session import Session
 

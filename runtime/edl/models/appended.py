@@ -1,26 +1,24 @@
 """The registry where rows can be added and never changed: a table of what happened to models, and one of archives.
 
 A version's number is a partition, and whoever adds it owns the number: the database adds a partition once. What happens
-to a version is a row in its partition. The current version of a name is the one that was pointed to last; pointers
-count up, and of two that were made at once the one to the higher version counts. An archive is a partition of its own.
+to a version is a row in its partition. An archive is a partition of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 import pyarrow as pa
 
 from edl.data.source import ConflictError, Source
-from edl.errors import SourceError
-from edl.models import registry
-from edl.models.records import ModelRecord, ModelVersion, State, split_reference
+from edl.models.happenings import Event, EventRegistry, Events, folded
+from edl.models.records import ModelRecord, ModelVersion
+from edl.models.registry import Versions, foreign
 
 EVENTS = "sqlflow_edl_models"
 ARCHIVES = "sqlflow_edl_archives"
@@ -42,11 +40,6 @@ _COLUMNS = {
     "sha256": "STRING",
 }
 _KEY, _VERSION = "model_key", "version"  # the partitions of EVENTS
-_STALE = timedelta(days=1)
-
-T = TypeVar("T")
-Event = dict[str, Any]
-Events = list[Event]  # named here, because inside the class `list` is its method
 
 
 class Appendable(Source, Protocol):
@@ -73,30 +66,16 @@ class Appendable(Source, Protocol):
     def read_partition(self, table: str, values: dict[str, str]) -> Iterator[pa.RecordBatch]: ...
 
 
-class AppendedRegistry(registry.Registry):
-    """`Registry` for a source that is `Appendable`."""
-
-    _source: Appendable
+class AppendedRegistry(EventRegistry):
+    """The models of a source that is `Appendable`."""
 
     def __init__(self, source: Appendable) -> None:
+        super().__init__(source.url)
         self._source = source
-
-    def drop(self, reference: str) -> int:
-        name, version = split_reference(reference)
-        versions = [found for found in self._all_versions(name) if version in (None, found.version)]
-        visible = [found for found in versions if found.state in ("ready", "failed")]
-        if not visible:
-            raise self._unknown(reference)
-        for found in versions if version is None else visible:
-            self._bury(found)
-        return len(visible)
-
-    def list(self, like: str | None = None) -> registry.Versions:
-        return self._select("name LIKE ?", like) if like is not None else self._select("1 = 1")
 
     # Steps of writing ------------------------------------------------------------------------------------
 
-    def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:
+    def _claim(self, name: str) -> int:
         highest = max(self._numbers(name), default=0)
         for version in itertools.count(highest + 1):
             try:
@@ -104,33 +83,20 @@ class AppendedRegistry(registry.Registry):
             except ConflictError:
                 continue
             break
-        self._append(
-            name,
-            version,
-            state,
-            created=registry.now(),
-            model=record.model,
-            framework=record.framework,
-            row_count=record.rows,
-            metrics=msgspec.json.encode(record.metrics).decode(),
-            statement=record.statement,
-            reason=reason,
-            archive=key,
-        )
         return version
 
-    def _publish(self, name: str, version: int, size: int, digest: str) -> None:
-        happened = self._happened(name)
-        if any(event["event"] == "dropped" and event[_VERSION] == version for event in happened):
-            raise SourceError(f"model {name} was dropped while it was being saved")
-        self._append(
-            name, version, "ready", pointer=_next_pointer(happened), archive_bytes=size, sha256=digest
+    def _append(self, event: Event) -> None:
+        row = ", ".join(f"CAST(? AS {kind})" for kind in _COLUMNS.values())
+        partition = ", ".join(
+            f"{column}='{value}'" for column, value in _partition(event.name, event.version).items()
+        )
+        values = _values(event)
+        self._source.execute(
+            f"INSERT INTO TABLE {EVENTS} PARTITION ({partition}) SELECT {row}",
+            [values.get(column) for column in _COLUMNS],
         )
 
-    def _point(self, name: str, version: int) -> None:
-        self._append(name, version, "current", pointer=_next_pointer(self._happened(name)))
-
-    def _upload(self, key: str, archive: Path) -> tuple[int, str]:
+    def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
         digest, size = hashlib.sha256(), 0
 
         def pieces() -> Iterator[pa.RecordBatch]:
@@ -147,64 +113,23 @@ class AppendedRegistry(registry.Registry):
         self._source.replace_partition(ARCHIVES, {"archive": key}, pieces())
         return size, digest.hexdigest()
 
-    def _saved(self, name: str, key: str) -> int:
-        for version in self._all_versions(name):
-            if version.archive == key and version.state == "ready":
-                return version.version
-            if version.archive == key and version.state == "saving":
-                self._discard(name, version.version, key)
-        return 0
+    def _remove_archive(self, name: str, version: int, key: str) -> None:
+        self._source.drop_partition(ARCHIVES, {"archive": key})
 
-    def _discard(self, name: str, version: int, key: str) -> None:
-        if key:
-            self._source.drop_partition(ARCHIVES, {"archive": key})
-        self._append(name, version, "dropped")
-
-    def _discard_stale(self, name: str) -> None:
-        before = (datetime.now(UTC) - _STALE).isoformat(timespec="milliseconds")
-        for version in self._all_versions(name):
-            if version.state == "saving" and version.created < before:
-                self._discard(name, version.version, version.archive)
-
-    def _bury(self, dropped: ModelVersion) -> None:
-        self._discard(dropped.name, dropped.version, dropped.archive)
-        left = [found.version for found in self._versions(dropped.name) if found.state == "ready"]
-        if dropped.current and left:
-            self._point(dropped.name, max(left))
-
-    def _make_tables(self) -> None:
+    def _prepare(self) -> None:
         self._exists(EVENTS)
         columns = ", ".join(f"{column} {kind}" for column, kind in _COLUMNS.items())
         partitions = f"{_KEY} STRING, {_VERSION} BIGINT"
-        self._run(f"CREATE TABLE IF NOT EXISTS {EVENTS} ({columns}) PARTITIONED BY ({partitions})")
-        self._run(
-            f"CREATE TABLE IF NOT EXISTS {ARCHIVES} (position BIGINT, data BINARY) PARTITIONED BY (archive STRING)"
-        )
-
-    def _retried(self, work: Callable[[], T]) -> T:
-        """There are no transactions; each step is whole by itself."""
-        return work()
-
-    def _append(self, name: str, version: int, event: str, **facts: object) -> None:
-        values: dict[str, object] = {"name": name, "event": event, **facts}
-        row = ", ".join(f"CAST(? AS {kind})" for kind in _COLUMNS.values())
-        partition = ", ".join(f"{column}='{value}'" for column, value in _partition(name, version).items())
-        self._run(
-            f"INSERT INTO TABLE {EVENTS} PARTITION ({partition}) SELECT {row}",
-            *(values.get(column) for column in _COLUMNS),
-        )
+        for table in (
+            f"{EVENTS} ({columns}) PARTITIONED BY ({partitions})",
+            f"{ARCHIVES} (position BIGINT, data BINARY) PARTITIONED BY (archive STRING)",
+        ):
+            self._source.execute(f"CREATE TABLE IF NOT EXISTS {table}")
 
     # Steps of reading ------------------------------------------------------------------------------------
 
-    def _versions(self, name: str) -> registry.Versions:
-        return [version for version in self._all_versions(name) if version.state in ("ready", "failed")]
-
-    def _select(self, where: str, *values: object) -> registry.Versions:
-        versions = _folded(self._events(where, *values))
-        return [version for version in versions if version.state in ("ready", "failed")]
-
-    def _all_versions(self, name: str) -> registry.Versions:
-        return _folded(self._happened(name))
+    def _listed(self, like: str | None) -> Versions:
+        return folded(self._events("name LIKE ?", like) if like is not None else self._events("1 = 1"))
 
     def _happened(self, name: str) -> Events:
         return self._events(f"{_KEY} = ? AND name = ?", _key(name), name)
@@ -212,7 +137,8 @@ class AppendedRegistry(registry.Registry):
     def _events(self, where: str, *values: object) -> Events:
         if not self._exists(EVENTS):
             return []
-        return self._rows(f"SELECT * FROM {EVENTS} WHERE {where}", *values)
+        reader = self._source.execute(f"SELECT * FROM {EVENTS} WHERE {where}", values)
+        return [_event(row) for row in reader.read_all().to_pylist()] if reader is not None else []
 
     def _numbers(self, name: str) -> Iterator[int]:
         """The versions that anybody owns."""
@@ -220,14 +146,14 @@ class AppendedRegistry(registry.Registry):
             if values[_KEY] == _key(name):
                 yield int(values[_VERSION])
 
-    def _download(self, key: str) -> Iterator[bytes]:
-        for batch in self._source.read_partition(ARCHIVES, {"archive": key}):
+    def _download(self, found: ModelVersion) -> Iterator[bytes]:
+        for batch in self._source.read_partition(ARCHIVES, {"archive": found.archive}):
             yield from batch.column("data").to_pylist()
 
     def _exists(self, table: str) -> bool:
         found = self._source.columns_of(table)
         if found and tuple(found) != (*_COLUMNS, _KEY, _VERSION):
-            raise registry.foreign(table)
+            raise foreign(table)
         return bool(found)
 
 
@@ -240,52 +166,43 @@ def _partition(name: str, version: int) -> dict[str, str]:
     return {_KEY: _key(name), _VERSION: str(version)}
 
 
-def _next_pointer(happened: Events) -> int:
-    return 1 + max((event["pointer"] or 0 for event in happened), default=0)
+def _values(event: Event) -> dict[str, object]:
+    """The event as a row."""
+    values = {
+        "name": event.name,
+        "event": event.event,
+        "pointer": event.pointer,
+        "created": event.created,
+        "reason": event.reason,
+        "archive": event.archive,
+        "archive_bytes": event.archive_bytes,
+        "sha256": event.sha256,
+    }
+    if event.record is None:
+        return values
+    return values | {
+        "model": event.record.model,
+        "framework": event.record.framework,
+        "row_count": event.record.rows,
+        "metrics": msgspec.json.encode(event.record.metrics).decode(),
+        "statement": event.record.statement,
+    }
 
 
-def _folded(events: Events) -> registry.Versions:
-    """What became of each version, by name and number."""
-    by_version: dict[tuple[str, int], dict[str, Event]] = {}
-    for event in events:
-        of_version = by_version.setdefault((event["name"], event[_VERSION]), {})
-        earlier = of_version.get(event["event"])
-        if earlier is None or (earlier["pointer"] or 0) < (event["pointer"] or 0):
-            of_version[event["event"]] = event
-    begun = {key: found for key, found in by_version.items() if "saving" in found or "failed" in found}
-    current = _current(begun)
-    return [_version(key, found, current.get(key[0]) == key[1]) for key, found in sorted(begun.items())]
-
-
-def _current(begun: dict[tuple[str, int], dict[str, Event]]) -> dict[str, int]:
-    """The current version of each name."""
-    pointers: dict[str, tuple[int, int]] = {}
-    for (name, version), found in begun.items():
-        if "ready" in found and "dropped" not in found:
-            pointer = max(found[event]["pointer"] or 0 for event in ("ready", "current") if event in found)
-            pointers[name] = max(pointers.get(name, (0, 0)), (pointer, version))
-    return {name: version for name, (_, version) in pointers.items()}
-
-
-def _version(key: tuple[str, int], found: dict[str, Event], current: bool) -> ModelVersion:
-    facts = found.get("saving") or found["failed"]
-    state = next(state for state in ("dropped", "ready", "failed", "saving") if state in found)
-    ready = found.get("ready", {})
-    return ModelVersion(
-        name=key[0],
-        version=key[1],
-        state=state,
-        current=current,
-        created=facts["created"],
-        record=ModelRecord(
-            model=facts["model"],
-            framework=facts["framework"],
-            rows=facts["row_count"],
-            metrics=msgspec.json.decode(facts["metrics"], type=dict[str, float | None]),
-            statement=facts["statement"],
-        ),
-        reason=facts["reason"],
-        archive=facts["archive"],
-        archive_bytes=ready.get("archive_bytes") or 0,
-        sha256=ready.get("sha256") or "",
+def _event(row: dict[str, Any]) -> Event:
+    record = None
+    if row["metrics"] is not None:
+        metrics = msgspec.json.decode(row["metrics"], type=dict[str, float | None])
+        record = ModelRecord(row["model"], row["framework"], row["row_count"], metrics, row["statement"])
+    return Event(
+        name=row["name"],
+        version=row[_VERSION],
+        event=row["event"],
+        pointer=row["pointer"] or 0,
+        created=row["created"] or "",
+        record=record,
+        reason=row["reason"] or "",
+        archive=row["archive"] or "",
+        archive_bytes=row["archive_bytes"] or 0,
+        sha256=row["sha256"] or "",
     )

@@ -116,9 +116,9 @@ def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
     registry.save("m", file_of(b"1"), RECORD)
     uploaded = registry._upload
 
-    def drop_first(key: str, archive: Path) -> tuple[int, str]:
+    def drop_first(name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
         registry.drop("m")
-        return uploaded(key, archive)
+        return uploaded(name, version, key, archive)
 
     monkeypatch.setattr(registry, "_upload", drop_first)
     with pytest.raises(SourceError, match="model m was dropped while it was being saved"):

@@ -13,10 +13,10 @@ import pytest
 
 from edl.data import ConflictError, Source, connect
 from edl.errors import SemanticError, SourceError, SpecError
-from edl.models import registry as registry_module
+from edl.models import tables as tables_module
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord
-from edl.models.registry import CHUNK_BYTES, CHUNKS, MODELS, Registry
+from edl.models.tables import CHUNK_BYTES, CHUNKS, MODELS, TableRegistry
 from tests.mariadb import Server
 
 RECORD = ModelRecord(
@@ -61,8 +61,8 @@ def tables(source: Source) -> list[str]:
 
 
 @pytest.fixture
-def registry(source: Source) -> Registry:
-    return Registry(source)
+def registry(source: Source) -> TableRegistry:
+    return TableRegistry(source)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def count(source: Source, table: str) -> int:
     ],
 )  # fmt: skip
 def test_an_archive_of_any_size_comes_back_byte_for_byte(
-    registry: Registry, source: Source, file_of: FileOf, tmp_path: Path, size: int
+    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, size: int
 ) -> None:
     pattern = bytes(range(251)) * (size // 251 + 1)
     archive = file_of(pattern[:size])
@@ -109,7 +109,7 @@ def test_an_archive_of_any_size_comes_back_byte_for_byte(
     assert count(source, CHUNKS) == -(-size // CHUNK_BYTES)
 
 
-def test_a_saved_model_is_described_as_it_was_recorded(registry: Registry, file_of: FileOf) -> None:
+def test_a_saved_model_is_described_as_it_was_recorded(registry: TableRegistry, file_of: FileOf) -> None:
     before = datetime.now(UTC)
     registry.save("m", file_of(b"x"), RECORD)
     (found,) = registry.list()
@@ -125,14 +125,16 @@ def test_a_saved_model_is_described_as_it_was_recorded(registry: Registry, file_
     assert abs(datetime.fromisoformat(found.created) - before) < timedelta(minutes=1)
 
 
-def test_a_real_archive_can_be_used_after_loading(registry: Registry, archive: Path, tmp_path: Path) -> None:
+def test_a_real_archive_can_be_used_after_loading(
+    registry: TableRegistry, archive: Path, tmp_path: Path
+) -> None:
     registry.save("m", archive, RECORD)
     registry.load("m", tmp_path / "loaded.zip")
     assert read_archive(tmp_path / "loaded.zip").weights()["step"] == 3
 
 
 def test_every_run_is_a_version_and_the_last_one_is_current(
-    registry: Registry, file_of: FileOf, tmp_path: Path
+    registry: TableRegistry, file_of: FileOf, tmp_path: Path
 ) -> None:
     for number in (1, 2, 3):
         assert registry.save("m", file_of(b"%d" % number), RECORD) == number
@@ -144,7 +146,7 @@ def test_every_run_is_a_version_and_the_last_one_is_current(
 
 
 def test_what_is_to_be_saved_once_is_saved_once(
-    registry: Registry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+    registry: TableRegistry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> None:
         raise SystemError("killed")
@@ -160,7 +162,7 @@ def test_what_is_to_be_saved_once_is_saved_once(
     assert registry.save("m", file_of(b"weights"), RECORD, once="another job") == version + 1
 
 
-def test_an_earlier_version_can_be_made_current(registry: Registry, file_of: FileOf) -> None:
+def test_an_earlier_version_can_be_made_current(registry: TableRegistry, file_of: FileOf) -> None:
     for _ in range(3):
         registry.save("m", file_of(b"x"), RECORD)
     assert registry.set_current("m@1").current
@@ -171,7 +173,7 @@ def test_an_earlier_version_can_be_made_current(registry: Registry, file_of: Fil
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_name_names_a_model_and_never_a_table(
-    registry: Registry, source: Source, file_of: FileOf, tmp_path: Path, name: str
+    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, name: str
 ) -> None:
     source.execute("CREATE TABLE t AS SELECT 1 AS a")
     registry.save(name, file_of(b"x"), RECORD)
@@ -185,7 +187,7 @@ def test_any_name_names_a_model_and_never_a_table(
 # What is not there -------------------------------------------------------------------------------------------
 
 
-def test_reading_makes_no_table(registry: Registry, source: Source) -> None:
+def test_reading_makes_no_table(registry: TableRegistry, source: Source) -> None:
     assert registry.list() == []
     for ask in (registry.find, registry.drop, registry.set_current):
         with pytest.raises(SemanticError, match="there is no model m"):
@@ -193,7 +195,7 @@ def test_reading_makes_no_table(registry: Registry, source: Source) -> None:
     assert tables(source) == []
 
 
-def test_an_unknown_model_names_the_nearest(registry: Registry, file_of: FileOf) -> None:
+def test_an_unknown_model_names_the_nearest(registry: TableRegistry, file_of: FileOf) -> None:
     registry.save("sqlflow_models.my_dnn", file_of(b"x"), RECORD)
     with pytest.raises(SemanticError, match=r"there is no model sqlflow_models\.my_dmn") as caught:
         registry.find("sqlflow_models.my_dmn")
@@ -203,13 +205,13 @@ def test_an_unknown_model_names_the_nearest(registry: Registry, file_of: FileOf)
     assert caught.value.hint == "known: 1"
 
 
-def test_a_name_that_looks_like_a_version_cannot_be_saved(registry: Registry, file_of: FileOf) -> None:
+def test_a_name_that_looks_like_a_version_cannot_be_saved(registry: TableRegistry, file_of: FileOf) -> None:
     with pytest.raises(SemanticError, match="names a version") as caught:
         registry.save("m@2", file_of(b"x"), RECORD)
     assert caught.value.hint == "write m"
 
 
-def test_models_are_listed_by_name_and_by_a_pattern(registry: Registry, file_of: FileOf) -> None:
+def test_models_are_listed_by_name_and_by_a_pattern(registry: TableRegistry, file_of: FileOf) -> None:
     for name in ("b.x", "a.x", "a.y"):
         registry.save(name, file_of(b"x"), RECORD)
     assert [found.name for found in registry.list()] == ["a.x", "a.y", "b.x"]
@@ -222,7 +224,7 @@ def test_models_are_listed_by_name_and_by_a_pattern(registry: Registry, file_of:
 
 
 def test_a_failed_run_is_a_version_with_its_reason_and_not_the_current_one(
-    registry: Registry, file_of: FileOf
+    registry: TableRegistry, file_of: FileOf
 ) -> None:
     registry.save("m", file_of(b"x"), RECORD)
     assert registry.record_failure("m", RECORD, "the loss is not a number") == 2
@@ -236,7 +238,7 @@ def test_a_failed_run_is_a_version_with_its_reason_and_not_the_current_one(
     assert registry.save("m", file_of(b"x"), RECORD) == 3
 
 
-def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: Registry, tmp_path: Path) -> None:
+def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: TableRegistry, tmp_path: Path) -> None:
     registry.record_failure("m", RECORD, "first")
     registry.record_failure("m", RECORD, "second")
     with pytest.raises(SemanticError, match="m@2 failed: second"):
@@ -248,7 +250,7 @@ def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: Registry,
 
 
 def test_a_dropped_model_is_gone_with_its_archives(
-    registry: Registry, source: Source, file_of: FileOf
+    registry: TableRegistry, source: Source, file_of: FileOf
 ) -> None:
     registry.save("m", file_of(b"x" * 100_000), RECORD)
     registry.save("m", file_of(b"y"), RECORD)
@@ -261,7 +263,7 @@ def test_a_dropped_model_is_gone_with_its_archives(
     assert registry.save("m", file_of(b"x"), RECORD) == 1
 
 
-def test_the_number_of_a_dropped_version_is_not_given_again(registry: Registry, file_of: FileOf) -> None:
+def test_the_number_of_a_dropped_version_is_not_given_again(registry: TableRegistry, file_of: FileOf) -> None:
     for _ in range(3):
         registry.save("m", file_of(b"x"), RECORD)
     assert registry.drop("m@3") == 1
@@ -272,7 +274,7 @@ def test_the_number_of_a_dropped_version_is_not_given_again(registry: Registry, 
 
 
 def test_dropping_a_version_that_is_not_current_leaves_the_current_one(
-    registry: Registry, file_of: FileOf
+    registry: TableRegistry, file_of: FileOf
 ) -> None:
     for _ in range(3):
         registry.save("m", file_of(b"x"), RECORD)
@@ -299,7 +301,7 @@ def test_dropping_a_version_that_is_not_current_leaves_the_current_one(
     ],
 )
 def test_a_damaged_archive_is_noticed_and_not_written(
-    registry: Registry, source: Source, file_of: FileOf, tmp_path: Path, damage: str
+    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, damage: str
 ) -> None:
     registry.save("m", file_of(b"x" * 200_000), RECORD)
     if source.dialect == "mysql":
@@ -312,7 +314,7 @@ def test_a_damaged_archive_is_noticed_and_not_written(
 
 @pytest.mark.parametrize("table", [MODELS, CHUNKS])
 def test_a_users_table_of_our_name_is_an_error_and_stays(
-    registry: Registry, source: Source, file_of: FileOf, table: str
+    registry: TableRegistry, source: Source, file_of: FileOf, table: str
 ) -> None:
     source.execute(f"CREATE TABLE {table} AS SELECT 7 AS mine")
     with pytest.raises(SourceError, match=f"the table {table} is not the one"):
@@ -322,7 +324,7 @@ def test_a_users_table_of_our_name_is_an_error_and_stays(
 
 def test_the_registry_is_one_whatever_schema_is_in_use(file_of: FileOf) -> None:
     source = connect("duckdb:")
-    registry = Registry(source)
+    registry = TableRegistry(source)
     registry.save("m", file_of(b"x"), RECORD)
     source.execute("CREATE SCHEMA elsewhere")
     source.execute("USE elsewhere")
@@ -333,7 +335,7 @@ def test_the_registry_is_one_whatever_schema_is_in_use(file_of: FileOf) -> None:
 
 
 def test_an_upload_that_fails_leaves_the_model_as_it_was(
-    registry: Registry, source: Source, file_of: FileOf, tmp_path: Path
+    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path
 ) -> None:
     registry.save("m", file_of(b"x"), RECORD)
     with pytest.raises(FileNotFoundError):
@@ -344,7 +346,7 @@ def test_an_upload_that_fails_leaves_the_model_as_it_was(
 
 
 def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
-    registry: Registry, source: Source, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+    registry: TableRegistry, source: Source, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry.save("m", file_of(b"x"), RECORD)
 
@@ -352,7 +354,7 @@ def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
         registry.drop("m")
         yield b"y"
 
-    monkeypatch.setattr(registry_module, "_pieces", dropping)
+    monkeypatch.setattr(tables_module, "_pieces", dropping)
     with pytest.raises(SourceError, match="model m was dropped while it was being saved"):
         registry.save("m", file_of(b"y"), RECORD)
     assert registry.list() == []
@@ -360,7 +362,7 @@ def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
 
 
 def test_an_upload_that_a_killed_process_left_is_invisible_and_cleaned_up(
-    registry: Registry, source: Source, file_of: FileOf
+    registry: TableRegistry, source: Source, file_of: FileOf
 ) -> None:
     registry.save("m", file_of(b"x"), RECORD)
     for version, created in ((2, "2001-01-01T00:00:00+00:00"), (3, datetime.now(UTC).isoformat())):
@@ -375,9 +377,9 @@ def test_an_upload_that_a_killed_process_left_is_invisible_and_cleaned_up(
 
 def test_models_outlive_the_connection(url: str, tmp_path: Path, file_of: FileOf) -> None:
     with connect(url) as first:
-        Registry(first).save("m", file_of(b"x" * 300_000), RECORD)
+        TableRegistry(first).save("m", file_of(b"x" * 300_000), RECORD)
     with connect(url) as second:
-        assert Registry(second).load("m", tmp_path / "loaded").record == RECORD
+        assert TableRegistry(second).load("m", tmp_path / "loaded").record == RECORD
     assert (tmp_path / "loaded").read_bytes() == b"x" * 300_000
 
 
@@ -386,7 +388,7 @@ def test_a_database_that_keeps_no_models_is_a_named_error(source: Source) -> Non
         dialect = "hive"
 
     with pytest.raises(SourceError, match="dialect hive keep no models"):
-        Registry(Other())  # type: ignore[arg-type]
+        TableRegistry(Other())  # type: ignore[arg-type]
 
 
 # Several writers ---------------------------------------------------------------------------------------------
@@ -400,12 +402,12 @@ def test_writers_at_once_give_every_version_once_and_lose_none(url: str, file_of
 
     def save_some(number: int) -> list[int]:
         start.wait()
-        return [Registry(sources[number]).save("m", archives[number], RECORD) for _ in range(5)]
+        return [TableRegistry(sources[number]).save("m", archives[number], RECORD) for _ in range(5)]
 
     with ThreadPoolExecutor(len(sources)) as pool:
         given = [version for versions in pool.map(save_some, range(len(sources))) for version in versions]
     assert sorted(given) == list(range(1, 21))
-    found = Registry(owner).list()
+    found = TableRegistry(owner).list()
     assert [(version.version, version.state) for version in found] == [(n, "ready") for n in range(1, 21)]
     assert sum(version.current for version in found) == 1
     for opened in (owner, *sources):
@@ -417,7 +419,7 @@ def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_wa
     url: str, file_of: FileOf, earlier: str
 ) -> None:
     mine, other = connect(url), connect(url)
-    registry = Registry(mine)
+    registry = TableRegistry(mine)
     if earlier == "saved":
         registry.save("m", file_of(b"x"), RECORD)
     else:

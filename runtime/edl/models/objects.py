@@ -1,0 +1,162 @@
+"""The objects of a model store: each is there as a whole or not at all, and is never changed.
+
+`Objects` asks of a store what all object stores do: who has written something sees it in the next listing, and so does
+everybody else. They have no lock, and not all of them can create an object only where there is none. In a folder that
+is one call, whoever shares it: `Files`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from edl.data.url import redacted
+from edl.errors import SourceError, SQLFlowError
+
+PIECE_BYTES = 4 << 20
+CLAIM = "claim"  # objects whose names begin so say that a folder is taken
+
+
+class Objects:
+    """Names are paths below `root`. url: shown in errors, all of which are SourceErrors."""
+
+    def __init__(self, system: Any, root: str, url: str) -> None:
+        self.url = url
+        self._system = system
+        self._root = root.rstrip("/")
+
+    def names(self, folder: str = "") -> list[str]:
+        """Of all objects in the folder and in those below it; none where there is no such folder."""
+        with self._told("list what it has"):
+            self._system.invalidate_cache()
+            try:
+                found = self._system.find(self._path(folder))
+            except FileNotFoundError:
+                return []
+        names = (path.removeprefix(f"{self._root}/") for path in found)
+        return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
+
+    def read(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Their contents. Those that are gone are left out."""
+        paths = {self._path(name): name for name in names}
+        if not paths:
+            return {}
+        with self._told("be read"):
+            found = self._system.cat(list(paths), on_error="return")
+            for content in found.values():
+                if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
+                    raise content
+        return {paths[path]: content for path, content in found.items() if isinstance(content, bytes)}
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Its content; nothing where it is gone."""
+        with self._told("be read"):
+            try:
+                file = self._system.open(self._path(name), "rb")
+            except FileNotFoundError:
+                return
+            with file:
+                while piece := file.read(PIECE_BYTES):
+                    yield piece
+
+    def put(self, name: str, content: bytes) -> None:
+        with self._told("be written to"):
+            self._system.pipe_file(self._path(name), content)
+
+    def upload(self, name: str, file: Path) -> None:
+        with self._told("be written to"):
+            self._system.put_file(str(file), self._path(name))
+
+    def remove(self, name: str) -> None:
+        """It may be gone."""
+        with self._told("be written to"), contextlib.suppress(FileNotFoundError):
+            self._system.rm_file(self._path(name))
+
+    def claim(self, folder: str) -> bool:
+        """Whether the folder is ours: of all who ask, at most one is told so, and nobody after somebody was.
+
+        Of two who have said that they want it, the one who looks last sees both. Who sees somebody else steps back.
+        """
+        mine = f"{folder}/{CLAIM}-{secrets.token_hex(8)}"
+        self.put(mine, b"")
+        if self.names(folder) == [mine]:
+            return True
+        self.remove(mine)
+        return False
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}".rstrip("/")
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Whatever the library of a store raises, in our words."""
+        try:
+            yield
+        except SQLFlowError:
+            raise
+        except Exception as error:
+            why = str(error) or type(error).__name__
+            raise SourceError(f"the model store {self.url} cannot {what}: {why}") from error
+
+
+class Files(Objects):
+    """Those of a folder, which several machines may share."""
+
+    def put(self, name: str, content: bytes) -> None:
+        path = Path(self._path(name))
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        with self._told("be written to"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(content)
+            partial.replace(path)
+
+    def read(self, names: Iterable[str]) -> dict[str, bytes]:
+        found = {}
+        for name in names:
+            with self._told("be read"), contextlib.suppress(FileNotFoundError):
+                found[name] = Path(self._path(name)).read_bytes()
+        return found
+
+    def claim(self, folder: str) -> bool:
+        path = Path(self._path(folder)) / CLAIM
+        with self._told("be written to"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            except FileExistsError:
+                return False
+        return True
+
+
+def open_objects(store: str) -> Objects:
+    """The objects of a folder, or of a URL as fsspec takes it. SourceError: it cannot be opened, or holds a secret."""
+    if redacted(store) != store:
+        raise SourceError(
+            f"the URL of the model store {redacted(store)} holds a password or a key",
+            hint="leave it out; the store's library finds its credentials in the environment, see docs/models.md",
+        )
+    try:
+        from fsspec.core import url_to_fs
+        from fsspec.implementations.local import LocalFileSystem
+    except ImportError:
+        raise SourceError(
+            "the package fsspec is not installed, which model stores need",
+            hint="pip install 'sqlflow-edl[model-store]'",
+        ) from None
+    try:
+        system, root = url_to_fs(str(Path(store).expanduser()) if "://" not in store else store)
+    except ImportError as error:
+        raise SourceError(f"the model store {store} cannot be opened: {error}") from None
+    except Exception as error:
+        raise SourceError(
+            f"the model store {store} cannot be opened: {error}",
+            hint="name a folder, or a URL such as s3://bucket/models",
+        ) from None
+    if isinstance(system, LocalFileSystem):
+        system.auto_mkdir = True
+        return Files(system, root, f"file://{root}")
+    return Objects(system, root, store.rstrip("/"))
