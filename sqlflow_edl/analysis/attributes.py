@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest
-from edl.spec.priorities import priority
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
+from sqlflow_edl.analysis import values
+from sqlflow_edl.analysis.values import Scalar, Setting, Type
 from sqlflow_edl.syntax import ast
 
-Type = Literal[
-    "integer", "number", "boolean", "text", "integers", "texts", "class weights", "priority", "anything"
-]
-Scalar = int | float | bool | str | None
-Setting = Scalar | tuple[Scalar, ...]
+PLACE = "kubernetes."  # begins the names of settings that say where a job runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,125 +410,51 @@ class Dictionary:
         if near and known[near]:
             hint = f"{near} belongs to {known[near]}"
         else:
-            hint = f"did you mean {near}?" if near else "known: " + ", ".join(sorted(self.rows))
+            hint = f"did you mean {near}?" if near else "known: " + ", ".join(self._listed())
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
+
+    def _listed(self) -> list[str]:
+        """The names for a hint; those of where a job runs are many, and one stands for them."""
+        names = {f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows}
+        return sorted(names)
 
 
 def check(row: Attribute, value: ast.Value) -> Setting:
     """The value as the row's type; SemanticError with the place when it is of another type or out of range."""
     if row.type == "class weights" and isinstance(value, ast.MapValue):
         return "written"  # by class, each with its place: `analysis.weights` reads them
-    setting = _convert(row.type, plain(value))
+    if row.type == "pairs" and isinstance(value, ast.MapValue):
+        return check_plain(
+            row, values.pairs({name: values.plain(each) for name, each in value.items}), value.span
+        )
+    return check_plain(row, values.plain(value), value.span)
+
+
+def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Setting:
+    """The same of a value that is read already. span: where it stands."""
+    setting = values.convert(row.type, value)
     if setting is None:
-        raise SemanticError(f"{row.name} must be {_TYPE_WORDS[row.type]}", span=value.span, hint=row.doc)
+        raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc)
     for item in setting if isinstance(setting, tuple) else (setting,):
-        _check_range(row, item, value)
+        _check_range(row, item, span)
     if row.choices and isinstance(setting, str):
         by_folded = {choice.casefold(): choice for choice in row.choices}
         if setting.casefold() not in by_folded:
             raise SemanticError(
-                f"{row.name} cannot be {setting!r}", span=value.span, hint=did_you_mean(setting, row.choices)
+                f"{row.name} cannot be {setting!r}", span=span, hint=did_you_mean(setting, row.choices)
             )
         setting = by_folded[setting.casefold()]
     return setting
 
 
-def _check_range(row: Attribute, item: Scalar, value: ast.Value) -> None:
+def _check_range(row: Attribute, item: Scalar, span: Span | None) -> None:
     if isinstance(item, bool) or not isinstance(item, int | float):
         return
     if (row.low is not None and item < row.low) or (row.high is not None and item > row.high):
-        raise SemanticError(f"{row.name} = {item} is out of range", span=value.span, hint=_range_words(row))
+        raise SemanticError(f"{row.name} = {item} is out of range", span=span, hint=_range_words(row))
 
 
 def _range_words(row: Attribute) -> str:
     if row.low is not None and row.high is not None:
         return f"expected a value from {row.low:g} to {row.high:g}"
     return f"expected {row.low:g} or more" if row.low is not None else f"expected {row.high:g} or less"
-
-
-_TYPE_WORDS: Mapping[Type, str] = {
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "TRUE or FALSE",
-    "text": "a name or a text",
-    "integers": "a list of whole numbers, such as [100, 50]",
-    "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
-    "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
-    "priority": "low, normal, high, or a whole number from -1000 to 1000",
-    "anything": "a value",
-}
-
-
-def plain(value: ast.Value) -> Setting:
-    """An attribute's value as Python data: a bare name is its text. None when it is no simple value."""
-    if isinstance(value, ast.Constant):
-        return value.value
-    if isinstance(value, ast.Name):
-        return value.text
-    if isinstance(value, ast.ListValue):
-        items = tuple(plain(item) for item in value.items)
-        return None if any(isinstance(item, tuple) for item in items) else items  # type: ignore[return-value]
-    return None
-
-
-def _convert(wanted: Type, value: Setting) -> Setting:
-    """`value` as the wanted type, None when it is not of that type and not plainly meant so."""
-    if wanted == "integers":
-        items = value if isinstance(value, tuple) else (value,)
-        whole = tuple(_integer(item) for item in items)
-        return None if any(item is None for item in whole) or not whole else whole
-    if wanted == "texts":
-        items = (
-            value
-            if isinstance(value, tuple)
-            else tuple(str(value).split(","))
-            if isinstance(value, str)
-            else ()
-        )
-        texts = tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
-        return texts if texts and len(texts) == len(items) else None
-    if isinstance(value, tuple):
-        return value if wanted == "anything" else None
-    return _SCALARS[wanted](value)
-
-
-def _integer(value: Setting) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) else None
-
-
-def _number(value: Setting) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _boolean(value: Setting) -> bool | None:
-    if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.casefold())
-    return bool(value) if isinstance(value, bool) or value in (0, 1) else None
-
-
-def _text(value: Setting) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _priority(value: Setting) -> int | None:
-    whole = value if isinstance(value, str) else _integer(value)
-    return None if whole is None else priority(whole)
-
-
-def _anything(value: Setting) -> Setting:
-    return value
-
-
-_SCALARS = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "text": _text,
-    "class weights": _text,
-    "priority": _priority,
-    "anything": _anything,
-}

@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN, WITHOUT_EFFECT, Attribute, Setting
+from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN, WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.values import Setting
 
 _HEAD = """\
 # Models and attributes
@@ -29,6 +31,8 @@ def _lines() -> Iterator[str]:
     for title, rows in (("TRAIN", TRAIN), ("PREDICT", PREDICT), ("EVALUATE", EVALUATE)):
         yield f"## {title}\n"
         yield from _table(rows)
+    yield "## Jobs on Kubernetes\n\nOf all three, where they run there; elsewhere they have no effect.\n"
+    yield from _table(KUBERNETES)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
     yield f"Accepted, noted, and without effect: {ignored}.\n"
     for title, catalog in (

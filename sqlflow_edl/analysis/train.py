@@ -13,16 +13,18 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, labels, losses, own, running, steps, warm_start, weights
 from sqlflow_edl.analysis import training as trainings
-from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved, Setting
+from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
 from sqlflow_edl.analysis.functions import Draft, Statistics
 from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
+from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.values import Setting
 from sqlflow_edl.syntax import ast
 
 
@@ -274,7 +276,7 @@ def check_settings(
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
     chosen = [choice.example, optimizer, *(entry for entry in (loss, schedule) if entry)]
     rows = [row for entry in chosen for row in entry.params]
-    dictionary = Dictionary((*TRAIN, *rows), catalog.elsewhere(chosen))
+    dictionary = Dictionary((*TRAIN, *KUBERNETES, *rows), catalog.elsewhere(chosen))
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)
     framework = parent.spec.framework if parent else _framework(choice, resolved, errors)

@@ -13,6 +13,7 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.labels import resolve_metrics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
@@ -211,7 +212,7 @@ def _model(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlow
 def _attributes(
     statement: ast.Statement, rows: tuple[Attribute, ...], errors: list[SQLFlowError]
 ) -> dict[str, Resolved]:
-    resolved = Dictionary(rows).resolve(statement.attributes, errors, [])
+    resolved = Dictionary((*rows, *KUBERNETES)).resolve(statement.attributes, errors, [])
     raise_all(errors)
     return resolved
 

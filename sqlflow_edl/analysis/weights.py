@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.features.weights import unusable
-from sqlflow_edl.analysis.attributes import plain
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics
+from sqlflow_edl.analysis.values import plain
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:

@@ -101,13 +101,14 @@ class _Connection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     password_from: str = ""
 
 
-def _file() -> Path:
+def config_folder() -> Path:
+    """Where the user's configuration of this program is."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".config") / "sqlflow-edl" / "connections.toml"
+    return (base if base.is_absolute() else Path.home() / ".config") / "sqlflow-edl"
 
 
 def _connections() -> dict[str, _Connection]:
-    path = _file()
+    path = config_folder() / "connections.toml"
     try:
         text = path.read_text(encoding="utf-8")
         mode = path.stat().st_mode

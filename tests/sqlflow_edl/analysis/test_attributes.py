@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.analysis.attributes import TRAIN, Attribute, Dictionary, Setting, check
+from sqlflow_edl.analysis.attributes import TRAIN, Attribute, Dictionary, check
+from sqlflow_edl.analysis.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.values import Setting
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Attribute as Written
 
@@ -33,6 +35,13 @@ def written(text: str) -> tuple[Written, ...]:
         ("texts", "'a, b'", ("a", "b")),
         ("texts", "[a, 'b']", ("a", "b")),
         ("texts", "a", ("a",)),
+        ("pairs", "{'a': 1, b: TRUE, c: 'x,y'}", ("a=1", "b=true", "c=x,y")),
+        ("pairs", "'a=1, b='", ("a=1", "b=")),
+        ("processors", ".5", "0.5"),
+        ("processors", "'500m'", "500m"),
+        ("processors or none", "None", "none"),
+        ("memory", "'4Gi'", "4Gi"),
+        ("taints", "['a', 'b=c:NoExecute', 'd:NoSchedule']", ("a", "b=c:NoExecute", "d:NoSchedule")),
     ],
 )
 def test_a_value_is_read_as_the_type_of_its_attribute(type_: str, text: str, value: Setting) -> None:
@@ -60,6 +69,15 @@ def test_a_value_is_read_as_the_type_of_its_attribute(type_: str, text: str, val
         ("texts", "[1]"),
         ("texts", "''"),
         ("text", "f(x)"),
+        ("pairs", "'a'"),
+        ("pairs", "{'a': [1]}"),
+        ("pairs", "{'a': NULL}"),
+        ("processors", "0"),
+        ("processors", "'a lot'"),
+        ("processors", "none"),
+        ("memory", "4"),
+        ("memory", "'4GB'"),
+        ("taints", "'a=b:Sometimes'"),
     ],
 )
 def test_a_value_of_another_type_is_refused(type_: str, text: str) -> None:
@@ -75,5 +93,5 @@ def test_names_are_read_without_case_and_by_their_aliases() -> None:
 
 
 def test_no_two_attributes_of_the_dictionary_share_a_name() -> None:
-    names = [name.casefold() for row in TRAIN for name in (row.name, *row.aliases)]
+    names = [name.casefold() for row in (*TRAIN, *KUBERNETES) for name in (row.name, *row.aliases)]
     assert len(names) == len(set(names))

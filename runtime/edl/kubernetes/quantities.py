@@ -1,0 +1,29 @@
+"""Quantities of Kubernetes, such as `500m` of a processor and `4Gi` of memory."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_SUFFIXES = {
+    "m": Decimal("0.001"),
+    "": Decimal(1),
+    **{name: Decimal(1000) ** power for power, name in enumerate("kMGTPE", 1)},
+    **{f"{name}i": Decimal(1024) ** power for power, name in enumerate("KMGTPE", 1)},
+}
+_QUANTITY = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,2})|([a-zA-Z]*))", re.ASCII)
+
+MEBIBYTE = 1 << 20
+
+
+def value(quantity: str) -> Decimal:
+    """In processors or in bytes. ValueError: it is no quantity, or is negative."""
+    found = _QUANTITY.fullmatch(quantity)
+    if found is None or (found[3] or "") not in _SUFFIXES:
+        raise ValueError(f"{quantity!r} is no quantity")
+    return Decimal(found[1]) * (Decimal(10) ** int(found[2]) if found[2] else _SUFFIXES[found[3]])
+
+
+def memory(size: float) -> str:
+    """So many bytes, in whole MiB."""
+    return f"{-int(-size // MEBIBYTE)}Mi"

@@ -1,0 +1,112 @@
+"""The files of a job as ConfigMaps: none of them larger than one may be, whatever the files are.
+
+Text stays text, so that `kubectl get configmap -o yaml` shows the program. A file that is too large for one ConfigMap
+is cut into PATH.part-00, PATH.part-01 …, which the entry of the container joins.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from edl.errors import ClusterError
+
+LARGEST = 900_000  # bytes in a ConfigMap, of the 1 MiB that it may have
+MOST = 32_000_000  # bytes of all files of a job
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file, or a part of one, in a ConfigMap. key: of its data. path: where pods find it."""
+
+    key: str
+    path: str
+    content: bytes
+
+
+@dataclass(slots=True)
+class Map:
+    """What one ConfigMap holds."""
+
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(len(part.content) for part in self.parts)
+
+    @property
+    def items(self) -> list[dict[str, str]]:
+        """Of a volume: which key becomes which file."""
+        return [{"key": part.key, "path": part.path} for part in self.parts]
+
+    @property
+    def data(self) -> dict[str, str]:
+        texts = ((part.key, _text(part.content)) for part in self.parts)
+        return {key: text for key, text in texts if text is not None}
+
+    @property
+    def binary_data(self) -> dict[str, str]:
+        others = (part for part in self.parts if _text(part.content) is None)
+        return {part.key: base64.b64encode(part.content).decode() for part in others}
+
+
+def pack(files: Mapping[str, bytes]) -> list[Map]:
+    """The files, by their path in the job folder, in as few ConfigMaps as hold them in their order.
+
+    ClusterError: they are too large to travel with a job.
+    """
+    total = sum(map(len, files.values()))
+    if total > MOST:
+        largest = max(files, key=lambda path: len(files[path]))
+        raise ClusterError(
+            f"the files of this job are {total / 1e6:.0f} MB, and a job takes up to {MOST / 1e6:.0f} MB with it",
+            hint=f"the largest is {largest} with {len(files[largest]) / 1e6:.0f} MB; hash categories of many values",
+        )
+    maps = [Map()]
+    keys: set[str] = set()
+    for path, content in _parts(files.items()):
+        if maps[-1].parts and maps[-1].size + len(content) > LARGEST:
+            maps.append(Map())
+        key = _key(path, keys)
+        keys.add(key)
+        maps[-1].parts.append(Part(key, path, content))
+    return maps
+
+
+def _parts(files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    for path, content in files:
+        if len(content) <= LARGEST:
+            yield path, content
+            continue
+        for number, part in enumerate(_cut(content)):
+            yield f"{path}.part-{number:02}", part
+
+
+def _cut(content: bytes) -> Iterator[bytes]:
+    """In pieces of at most LARGEST bytes, between two characters of a text."""
+    start = 0
+    while start < len(content):
+        end = start + LARGEST
+        while end < len(content) and end > start + LARGEST - 4 and content[end] & 0xC0 == 0x80:
+            end -= 1
+        yield content[start:end]
+        start = end
+
+
+def _key(path: str, taken: set[str]) -> str:
+    """A key that looks like the path: of the characters that one may have, and no other file's."""
+    key = re.sub(r"[^\w.-]", "_", path.replace("/", "."), flags=re.ASCII)[-200:]
+    number, unique = 1, key
+    while unique in taken:
+        number += 1
+        unique = f"{key}-{number}"
+    return unique
+
+
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,92 @@
+"""Objects of Kubernetes from their templates, and as YAML for people.
+
+A value enters a template as JSON that is YAML too, so it stays a value, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+import jinja2
+
+from edl.errors import ClusterError
+
+Object = dict[str, Any]
+
+_OTHER_LINE_ENDS = re.compile("[\r\x85\u2028\u2029]")  # which a block of YAML would not keep
+_BEYOND_ASCII = re.compile(r"[^\x20-\x7e]")
+
+
+def render(template: str, **values: object) -> Object:
+    """The object that the template of that name makes of the values."""
+    [found] = yaml_of(_environment().get_template(f"{template}.yaml.jinja").render(values))
+    if not isinstance(found, dict):
+        raise TypeError(f"the template {template} makes no object")
+    return found
+
+
+def yaml_of(text: str) -> list[Any]:
+    """The documents of the text, empty ones left out. ClusterError: it is no YAML, or cannot be read here."""
+    yaml = _yaml()
+    try:
+        return [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        raise ClusterError(f"this is no YAML: {error}") from None
+
+
+def shown(objects: Iterable[Object]) -> str:
+    """The objects as YAML, texts of several lines as blocks, with `---` between them."""
+    yaml = _yaml()
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[name-defined, misc]
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        style = "|" if "\n" in value and not _OTHER_LINE_ENDS.search(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    documents = (
+        yaml.dump(each, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110) for each in objects
+    )
+    return "---\n".join(documents)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    folder = resources.files("sqlflow_edl.codegen_templates") / "kubernetes"
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 - the output is YAML; all values enter it through `tojson`
+    )
+    found.policies["json.dumps_function"] = _json
+    return found
+
+
+def _json(value: object, **_: object) -> str:
+    """JSON in ASCII whose escapes mean the same in YAML, which has no surrogate pairs."""
+
+    def escaped(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+    return _BEYOND_ASCII.sub(escaped, json.dumps(value, ensure_ascii=False))
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise ClusterError(
+            "the package PyYAML is not installed", hint="pip install 'sqlflow-edl[kubernetes]'"
+        ) from None
+    return yaml

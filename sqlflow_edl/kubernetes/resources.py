@@ -1,0 +1,41 @@
+"""What pods ask for and may use at most."""
+
+from __future__ import annotations
+
+import math
+
+from edl.errors import SemanticError
+from edl.kubernetes import quantities
+from edl.kubernetes.names import PodRole
+from edl.spec import JobSpec
+from sqlflow_edl.kubernetes import sizing
+from sqlflow_edl.kubernetes.manifests import Object
+from sqlflow_edl.kubernetes.settings import Settings
+
+
+def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
+    """Of a container. SemanticError: it may use less than it asks for."""
+    memory = settings.text(f"{role}_memory") or (sizing.server(spec) if role == "ps" else sizing.worker(spec))
+    requests = {"cpu": settings.text(f"{role}_cpu"), "memory": memory}
+    limits = {}
+    for name, asked in requests.items():
+        written = f"{role}_{name}_limit"
+        limit = settings.text(written) or asked
+        if limit == "none":
+            continue
+        if quantities.value(limit) < quantities.value(asked):
+            raise SemanticError(
+                f"kubernetes.{written} = {limit} is less than the {asked} that it asks for",
+                hint=f"lower kubernetes.{role}_{name}, or leave the limit out",
+            )
+        limits[name] = limit
+    if role == "worker" and (number := settings.whole("worker_gpu")):
+        requests[settings.text("gpu_resource")] = limits[settings.text("gpu_resource")] = str(number)
+    return {"requests": requests, "limits": limits} if limits else {"requests": requests}
+
+
+def threads(settings: Settings) -> int:
+    """Of the pools of a worker: as many as it may use processors."""
+    limit = settings.text("worker_cpu_limit")
+    processors = limit if limit not in ("", "none") else settings.text("worker_cpu")
+    return max(1, math.ceil(quantities.value(processors)))

@@ -1,0 +1,31 @@
+"""Memory of pods where nobody says it."""
+
+from __future__ import annotations
+
+from edl import spec
+from edl.kubernetes import quantities
+from sqlflow_edl.kubernetes import sizing
+from tests.sqlflow_edl.kubernetes import jobs
+
+LARGE = {"features": (spec.Embedding(spec.HashBucket("word", 10_000_000), 16),)}
+
+
+def test_a_small_model_takes_what_its_framework_takes() -> None:
+    assert quantities.value(sizing.worker(jobs.job_spec())) < 2 << 30
+    assert quantities.value(sizing.server(jobs.with_workers(2, servers=1))) < 1 << 30
+
+
+def test_tables_are_where_they_are_held() -> None:
+    table = 10_000_000 * 16 * 4
+    held = jobs.job_spec(inputs=LARGE)
+    on_servers = jobs.job_spec(inputs=LARGE, cluster=jobs.with_workers(2, servers=4).cluster)
+    assert quantities.value(sizing.worker(held)) > 3 * 3 * table
+    assert quantities.value(sizing.worker(on_servers)) < quantities.value(sizing.worker(held)) / 2
+    assert 3 * 3 * table / 4 < quantities.value(sizing.server(on_servers)) < 4 * 3 * table / 2
+
+
+def test_copies_with_neighbours_take_twice_as_much() -> None:
+    cluster = jobs.with_workers(2, servers=2).cluster
+    once = jobs.job_spec(inputs=LARGE, cluster=cluster)
+    twice = jobs.job_spec(inputs=LARGE, cluster=cluster, checkpoints=spec.Checkpoints(copies="neighbours"))
+    assert quantities.value(sizing.server(twice)) > 1.8 * float(quantities.value(sizing.server(once)))
