@@ -19,7 +19,7 @@ from edl.errors import ClusterError
 
 Role = Literal["worker", "ps"]
 State = Literal["pending", "running", "ended"]
-Reason = Literal["done", "failed", "killed", "stopped", "preempted", "out of memory", "lost"]
+Reason = Literal["done", "failed", "killed", "stopped", "preempted", "out of memory", "no room", "lost"]
 
 
 class NoRoomError(ClusterError):
@@ -53,6 +53,7 @@ class Change(msgspec.Struct, frozen=True):
         stopped        `stop` ended it
         preempted      it was told to leave by somebody else, and gave back what it had
         out of memory  the system killed it because memory ran out
+        no room        it never ran, because there was no place for it; there may be later
         lost           nobody knows how it ended
 
     exit_code: of its process, negative for the signal that ended it; None when there is none to know. detail: in words.

@@ -10,7 +10,7 @@ from edl.errors import ClusterError
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
-POOL = 32  # connections that are kept, for pods that are created at the same time
+POOL = 48  # connections that are kept: a master creates 32 pods at once, and asks for other things beside
 
 
 def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:

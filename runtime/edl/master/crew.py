@@ -141,6 +141,10 @@ class Crew:
         post.state, post.waits, post.refusals = change, False, 0
         if change.state != "ended" or self._leases.finished:
             return
+        if change.reason == "no room":
+            post.not_before = now + LONGEST_WAIT
+            self._wait_for_room(post)
+            return
         why = _in_words(change)
         if self._servers is not None:
             self._servers.lost(name, incarnation, now, why)
@@ -337,9 +341,10 @@ class Crew:
 
 
 def _next(post: _Post, name: str) -> Instance:
-    """The next start of the name, which counts as one; of a name that waits, the start that it waits for."""
+    """The next start of the name; of a name that waits, the start that it waits for, unless that was given up."""
     if not post.waits:
         post.relaunches += post.incarnation >= 0
+    if not post.waits or (post.state is not None and post.state.state == "ended"):
         post.incarnation += 1
     post.dismissed = False
     instance = Instance(name, post.role, post.incarnation)

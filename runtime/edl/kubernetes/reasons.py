@@ -1,0 +1,164 @@
+"""What became of a pod, in the words of `edl.cluster`. Pure: a pod comes in, a change goes out."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster import Change, Instance, Reason
+from edl.cluster.endings import Exit, why
+from edl.kubernetes.pods import Pod, Terminated
+
+LONGEST = 300  # characters of the server's words
+
+_Why = tuple[Reason, str]
+
+# Why a node or the control plane ended a pod: the condition DisruptionTarget, and what it means.
+_DISRUPTIONS: dict[str, _Why] = {
+    "PreemptionByScheduler": ("preempted", "a pod of higher priority takes its place"),
+    "EvictionByEvictionAPI": ("preempted", "it was evicted"),
+    "TerminationByKubelet": ("preempted", "its node has to do without it"),
+    "DeletionByTaintManager": ("lost", "its node is not to be reached, or to be left"),
+    "DeletionByPodGC": ("lost", "its node is gone"),
+}
+_UNKNOWN: _Why = ("preempted", "it had to leave")
+# The same, as `status.reason` of pods. What a node does not admit counts as failed: it may go on for ever.
+_ENDS: dict[str, _Why] = {
+    "Evicted": ("preempted", "its node evicted it"),
+    "Preempting": ("preempted", "its node needs the room"),
+    "Shutdown": ("preempted", "its node shuts down"),
+    "NodeShutdown": ("preempted", "its node shuts down"),
+    "Terminated": ("preempted", "its node shuts down"),
+    "NodeLost": ("lost", "its node is gone"),
+    "DeadlineExceeded": ("failed", "it ran longer than its pod may"),
+}
+_IMAGE_ERRORS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "RegistryUnavailable",
+        "ImageInspectError",
+        "SignatureValidationFailed",
+    }
+)
+_NO_IMAGE = frozenset({"InvalidImageName", "ErrImageNeverPull"})  # waiting does not help
+
+
+class ImageError(msgspec.Struct, frozen=True):
+    """An image that a node does not get. final: nor will it."""
+
+    image: str
+    words: str
+    final: bool = False
+
+
+def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
+    """stopped: we had it deleted."""
+    if pod.has_ended:
+        return _ended(pod, instance, stopped)
+    if pod.status.phase == "Running":
+        return Change(instance, "running", pod.place)
+    return Change(instance, "pending", pod.place, detail=pending(pod))
+
+
+def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
+    """Of a pod that is not there any more, as it was last."""
+    if pod.has_ended:
+        return _ended(pod, instance, stopped)
+    unknown: _Why = ("lost", "its pod was deleted, and nobody knows how it ended")
+    reason, detail = _disruption(pod) or unknown
+    if stopped:
+        reason, detail = "stopped", ""
+    return Change(instance, "ended", pod.place, reason, None, detail)
+
+
+def pending(pod: Pod) -> str:
+    """Why it does not run yet, as far as somebody said so."""
+    scheduled = pod.condition("PodScheduled")
+    if scheduled is not None and scheduled.status != "True":
+        return _cut(scheduled.message or scheduled.reason or "")
+    for status in pod.statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.message:
+            return _cut(f"{waiting.reason}: {waiting.message}")
+    return ""
+
+
+def unscheduled(pod: Pod) -> bool:
+    """Whether it waits for a node, in vain so far."""
+    scheduled = pod.condition("PodScheduled")
+    return scheduled is not None and scheduled.status == "False"
+
+
+def image_error(pod: Pod) -> ImageError | None:
+    """None: the node has all of its images, or is getting them."""
+    for status in pod.statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason in _IMAGE_ERRORS | _NO_IMAGE:
+            return ImageError(status.image, _cut(waiting.message), waiting.reason in _NO_IMAGE)
+    return None
+
+
+def ran_out_of_memory(pod: Pod) -> bool:
+    return pod.end is not None and pod.end.reason == "OOMKilled"
+
+
+def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
+    end = pod.end
+    how = _exit(end, starved=ran_out_of_memory(pod)) if end is not None else None
+    reason, detail = _why(pod, how, stopped)
+    return Change(instance, "ended", pod.place, reason, how.code if how else None, detail)
+
+
+def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
+    if how is not None and how.starved:
+        return "out of memory", str(how)
+    found = _disruption(pod)
+    if stopped:
+        return "stopped", str(how or "")
+    if found is not None:
+        gave_back = how is not None and how.code == exit_codes.PREEMPTED
+        return ("preempted" if gave_back else found[0]), found[1]
+    if how is None or pod.end is None:
+        return "failed", _without_end(pod)
+    if pod.end.reason == "ContainerStatusUnknown":
+        return "lost", _cut(pod.end.message)
+    last = _cut(pod.end.message.strip().rpartition("\n")[2])
+    return why(how, asked=False), f"{how}: {last}" if last else str(how)
+
+
+def _disruption(pod: Pod) -> _Why | None:
+    """Who ended it, where that was neither it nor we."""
+    status, target = pod.status, pod.condition("DisruptionTarget")
+    told = status.message
+    if target is not None and target.status == "True":
+        reason, words = _DISRUPTIONS.get(target.reason or "", _UNKNOWN)
+        told = told or target.message or ""
+    elif status.reason:
+        reason, words = _ENDS.get(status.reason, ("failed", status.reason))
+    else:
+        return None
+    if "exceed" in told and "limit" in told:  # of its disk: it did that itself, and would again
+        reason = "failed"
+    return reason, _cut(f"{words}: {told}" if told else words)
+
+
+def _without_end(pod: Pod) -> str:
+    """Of a pod that failed though its instance never ran."""
+    for status in pod.status.init_container_statuses or ():
+        end = status.state.terminated
+        if end is not None and end.exit_code:
+            return f"its init container {status.name} ended with exit code {end.exit_code}"
+    return _cut(pod.status.message) or "its pod failed before it ran"
+
+
+def _exit(end: Terminated, *, starved: bool) -> Exit:
+    """Above 128 stands a signal, as in a shell; 128 itself is a command that cannot be run."""
+    by_signal = 128 < end.exit_code <= 128 + signal.NSIG
+    return Exit(128 - end.exit_code if by_signal else end.exit_code, starved)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
