@@ -12,7 +12,7 @@ import msgspec
 class Fault(msgspec.Struct):
     """What happens to the requests whose method and target (`GET /api/v1/…?watch=true`) `match` is found in.
 
-    throttle: 429 with Retry-After. status: answer `status`. drop: close the connection without an answer.
+    throttle: 429 with Retry-After. status: answer `status` and `message`. drop: close the connection without an answer.
     lose: the same when the request was done. cut: end a watch or a log in the midst, after `events` of them.
     delay: wait `seconds` first. times: how often; skip: of how many that fit before nothing happens.
     """
@@ -22,6 +22,7 @@ class Fault(msgspec.Struct):
     times: int = 1
     skip: int = 0
     status: int = 500
+    message: str = "asked for by a test"
     events: int = 0
     seconds: float = 0.0
 

@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.kind == "throttle":
             return messages.refusal(throttled())
         if fault is not None and fault.kind == "status":
-            return messages.told(status(fault.status, "", "asked for by a test"), fault.status)
+            return messages.told(status(fault.status, "", fault.message), fault.status)
         return self.double.answer(request)
 
     def _request(self) -> Request:

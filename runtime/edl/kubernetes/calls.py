@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
     from urllib3 import BaseHTTPResponse
 
-PATIENCE = 30.0  # seconds until a server that does not answer is given up
+PATIENCE = 30.0
 CONNECT_SECS, ANSWER_SECS = 5.0, 20.0
 LONGEST_PAUSE = 5.0
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
@@ -48,10 +48,11 @@ class _PassingError(Exception):
 
 
 class Calls:
-    """Asks the server of a client; from any thread."""
+    """Asks the server of a client, from any thread. patience: seconds until one that does not answer is given up."""
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: ApiClient, patience: float = PATIENCE) -> None:
         self._api = api
+        self._patience = patience
         self._closed = threading.Event()
 
     def close(self) -> None:
@@ -65,13 +66,13 @@ class Calls:
         body: object = None,
         query: dict[str, str | int] | None = None,
         *,
-        patience: float = PATIENCE,
+        patience: float | None = None,
     ) -> bytes:
-        """The answer. RefusedError; UnreachableError: not within `patience` seconds.
+        """The answer. RefusedError; UnreachableError: not within `patience` seconds, those of this object by default.
 
         A request that is repeated may have been done before, so that what it makes is there already.
         """
-        end = time.monotonic() + patience
+        end = time.monotonic() + (self._patience if patience is None else patience)
         for number in range(1_000_000):
             try:
                 return self._answer(self._send(method, path, body, query, ANSWER_SECS))

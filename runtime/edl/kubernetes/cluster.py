@@ -6,6 +6,7 @@ repeated: a pod that is there already is the one that was asked for.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -40,14 +41,23 @@ _pods = msgspec.json.Decoder(Pod)
 
 
 class KubernetesCluster:
-    """The pods of one job; for any thread. workers: that the job asks for. watch_secs: that one watch takes."""
+    """The pods of one job, for any thread.
+
+    workers: that the job asks for. watch_secs: that one watch takes. patience: as of `Calls`.
+    """
 
     room: Room | None = None  # Kubernetes places as many as are asked for, sooner or later
 
     def __init__(
-        self, api: ApiClient, deployment: Deployment, workers: int, *, watch_secs: float = WATCH_SECS
+        self,
+        api: ApiClient,
+        deployment: Deployment,
+        workers: int,
+        *,
+        watch_secs: float = WATCH_SECS,
+        patience: float = PATIENCE,
     ) -> None:
-        self._calls = Calls(api)
+        self._calls = Calls(api, patience)
         self._deployment, self._workers, self._watch_secs = deployment, workers, watch_secs
         self._path = f"/api/v1/namespaces/{deployment.namespace}/pods"
         self._selector = names.selector(deployment.name)
@@ -154,7 +164,7 @@ class KubernetesCluster:
             self._deployment.uid in owners and (found.labels or {}).get(names.JOB_ID) == self._deployment.job
         )
 
-    def _delete(self, pod: str, options: dict[str, object], patience: float = PATIENCE) -> bool:
+    def _delete(self, pod: str, options: dict[str, object], patience: float | None = None) -> bool:
         """Whether it was there, as far as `options` want it."""
         try:
             self._calls.ask("DELETE", f"{self._path}/{pod}", options, patience=patience)
@@ -194,10 +204,10 @@ class KubernetesCluster:
         """Have pods deleted that nobody needs any more."""
         with self._lock:
             found = self._roster.superseded()
-        for pod in found:
-            self._tidying.submit(
-                self._delete, pod.metadata.name, {"preconditions": {"uid": pod.metadata.uid}}
-            )
+        with contextlib.suppress(RuntimeError):  # closed
+            for pod in found:
+                options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}
+                self._tidying.submit(self._delete, pod.metadata.name, options)
 
 
 def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:

@@ -42,13 +42,13 @@ class PodStream:
         }
         self._version = version
         self._reached = time.monotonic()  # the server
-        self._news: queue.SimpleQueue[News | ClusterError] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[News | ClusterError | None] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._response: BaseHTTPResponse | None = None
         threading.Thread(target=self._run, name="edl-pods", daemon=True).start()
 
     def next(self, secs: float) -> News | None:
-        """None: nothing within so many seconds. ClusterError: it cannot go on; list, and begin anew."""
+        """None: nothing within so many seconds, or closed. ClusterError: it cannot go on; list, and begin anew."""
         try:
             found = self._news.get(timeout=secs)
         except queue.Empty:
@@ -59,6 +59,7 @@ class PodStream:
 
     def close(self) -> None:
         self._closed.set()
+        self._news.put(None)
         if (response := self._response) is not None:
             with contextlib.suppress(OSError, ValueError, RuntimeError):  # it ends just now
                 response.shutdown()  # wakes the thread that reads

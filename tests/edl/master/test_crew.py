@@ -297,7 +297,8 @@ def test_servers_have_their_room_before_workers_and_keep_it_when_they_die() -> N
 class StandIns:
     """Two servers and two workers that run; then the second server is killed, and there is no room for another."""
 
-    def __init__(self, workers: int = 2) -> None:
+    def __init__(self, workers: int = 2, *, withdrawn: bool = False) -> None:
+        """withdrawn: the server was taken, and given up as it waited for a place."""
         self.stage = Stage(Mode("async"))
         self.crew = self.stage.crew
         self.crew.wanted = workers
@@ -308,7 +309,10 @@ class StandIns:
         self.stage.complete()
         self.crew.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
         [order] = self.crew.orders(0.0)
-        self.crew.refused(order.instance, NoRoomError("all slots are taken"), 0.0)
+        if withdrawn:
+            self.crew.changed(Change(order.instance, "ended", reason="no room"), 0.0)
+        else:
+            self.crew.refused(order.instance, NoRoomError("all slots are taken"), 0.0)
 
     def flags(self, box: Mailbox) -> Flag:
         box.answered(self.stage.leases.exchange(box.request({}), self.stage.now))
@@ -324,8 +328,9 @@ class StandIns:
         return [order.instance.key for order in self.crew.orders(1000.0) if not order.stop]
 
 
-def test_a6_where_there_is_no_room_for_a_server_the_last_worker_stands_in() -> None:
-    job = StandIns()
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a6_where_there_is_no_room_for_a_server_the_last_worker_stands_in(withdrawn: bool) -> None:
+    job = StandIns(withdrawn=withdrawn)
     assert [bool(job.flags(box) & Flag.TAKE_OVER) for box in job.boxes] == [False, True]
     assert job.started() == []  # neither the server nor another worker
     job.take_over()
@@ -341,6 +346,16 @@ def test_the_only_worker_goes_on_training() -> None:
     job = StandIns(workers=1)
     assert not job.flags(job.boxes[0]) & Flag.TAKE_OVER
     assert job.started() == [("ps-1", 1)]
+
+
+def test_a_server_that_was_given_up_for_want_of_room_is_started_anew_and_nobody_is_to_blame() -> None:
+    job = StandIns(workers=1, withdrawn=True)
+    for incarnation in range(2, 20):
+        assert job.started() == [("ps-1", incarnation)]
+        job.crew.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="no room"), 0.0)
+    assert job.stage.leases.kept.failed is None
+    assert job.crew.waiting == ["ps-1"]
+    assert job.crew.posts["ps-1"][1] == 1  # it was killed once
 
 
 @pytest.mark.parametrize("registered", [True, False])
