@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,5 +72,18 @@ def write_model(tmp_path: Path) -> Callable[..., Path]:
 
     def make(name: str = "changed.zip", **changes: Any) -> Path:
         return write(tmp_path / name, **changes)
+
+    return make
+
+
+@pytest.fixture
+def file_of(tmp_path: Path) -> Callable[[bytes], Path]:
+    """Writes an archive of these bytes; the registry does not look inside."""
+    numbers = itertools.count()
+
+    def make(contents: bytes) -> Path:
+        path = tmp_path / f"archive{next(numbers)}"
+        path.write_bytes(contents)
+        return path
 
     return make

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
@@ -11,7 +10,7 @@ import pytest
 
 from edl.data import Source, connect
 from edl.data.maxcompute import MaxComputeSource
-from edl.errors import SemanticError, SourceError, SpecError
+from edl.errors import SourceError, SpecError
 from edl.models.appended import ARCHIVES, EVENTS, PIECE_BYTES, AppendedRegistry
 from edl.models.records import ModelRecord
 from edl.models.registry import open_registry
@@ -40,16 +39,6 @@ def registry(source: Source) -> AppendedRegistry:
     return cast(AppendedRegistry, open_registry(source))
 
 
-@pytest.fixture
-def file_of(tmp_path: Path) -> FileOf:
-    def make(content: bytes) -> Path:
-        path = tmp_path / f"{abs(hash(content))}.zip"
-        path.write_bytes(content)
-        return path
-
-    return make
-
-
 @pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, 2 * PIECE_BYTES + 1])
 def test_an_archive_comes_back_byte_for_byte(
     registry: AppendedRegistry, file_of: FileOf, tmp_path: Path, size: int
@@ -59,23 +48,6 @@ def test_an_archive_comes_back_byte_for_byte(
     found = registry.load("m", tmp_path / "loaded")
     assert (tmp_path / "loaded").read_bytes() == content
     assert (found.record, found.archive_bytes, found.current) == (RECORD, size, True)
-
-
-def test_versions_count_up_and_the_last_that_is_ready_is_current(
-    registry: AppendedRegistry, file_of: FileOf
-) -> None:
-    registry.save("m", file_of(b"1"), RECORD)
-    registry.save("m", file_of(b"2"), RECORD)
-    assert registry.record_failure("m", RECORD, "the loss is not a number") == 3
-    assert registry.find("m").version == 2
-    with pytest.raises(SemanticError, match="the training of model m@3 failed: the loss is not a number"):
-        registry.find("m@3")
-    registry.set_current("m@1")
-    assert [(v.version, v.state, v.current) for v in registry.list("m%")] == [
-        (1, "ready", True),
-        (2, "ready", False),
-        (3, "failed", False),
-    ]
 
 
 def test_a_dropped_version_is_gone_with_its_archive_and_its_number_is_not_given_again(
@@ -93,12 +65,6 @@ def test_a_dropped_version_is_gone_with_its_archive_and_its_number_is_not_given_
     assert registry.save("m", file_of(b"4"), RECORD) == 4
 
 
-def test_what_is_to_be_saved_once_is_saved_once(registry: AppendedRegistry, file_of: FileOf) -> None:
-    assert registry.save("m", file_of(b"1"), RECORD, once="job") == 1
-    assert registry.save("m", file_of(b"1"), RECORD, once="job") == 1
-    assert registry.save("m", file_of(b"2"), RECORD, once="other") == 2
-
-
 def test_an_upload_that_fails_leaves_the_model_as_it_was(
     registry: AppendedRegistry, source: MaxComputeSource, file_of: FileOf, tmp_path: Path
 ) -> None:
@@ -108,22 +74,6 @@ def test_an_upload_that_fails_leaves_the_model_as_it_was(
     assert registry.find("m").version == 1
     assert [version.version for version in registry.list()] == [1]
     assert len(source.partitions(ARCHIVES)) == 1
-
-
-def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
-    registry: AppendedRegistry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry.save("m", file_of(b"1"), RECORD)
-    uploaded = registry._upload
-
-    def drop_first(name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
-        registry.drop("m")
-        return uploaded(name, version, key, archive)
-
-    monkeypatch.setattr(registry, "_upload", drop_first)
-    with pytest.raises(SourceError, match="model m was dropped while it was being saved"):
-        registry.save("m", file_of(b"2"), RECORD)
-    assert not registry.has("m")
 
 
 def test_a_damaged_archive_is_noticed_and_not_written(
@@ -151,21 +101,3 @@ def test_reading_makes_no_table(registry: AppendedRegistry, source: MaxComputeSo
     assert registry.list() == []
     assert not registry.has("m")
     assert source.listed("") == []
-
-
-def test_writers_at_once_give_every_version_once(url: str, file_of: FileOf) -> None:
-    versions: list[int] = []
-
-    def write(number: int) -> None:
-        with connect(url) as mine:
-            for _ in range(2):
-                versions.append(open_registry(mine).save("m", file_of(bytes([number])), RECORD))  # noqa: PERF401
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(versions) == list(range(1, 5))
-    with connect(url) as mine:
-        assert sum(version.current for version in open_registry(mine).list()) == 1

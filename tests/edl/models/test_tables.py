@@ -1,12 +1,9 @@
-"""The registry: every run a version, one current, numbers given once, archives checked."""
+"""The registry in the tables of a database: what is in them, damage, and those that are in its way."""
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,6 @@ import pytest
 from edl.data import ConflictError, Source, connect
 from edl.errors import SemanticError, SourceError, SpecError
 from edl.models import tables as tables_module
-from edl.models.archive import read_archive
 from edl.models.records import ModelRecord
 from edl.models.tables import CHUNK_BYTES, CHUNKS, MODELS, TableRegistry
 from tests.mariadb import Server
@@ -65,19 +61,6 @@ def registry(source: Source) -> TableRegistry:
     return TableRegistry(source)
 
 
-@pytest.fixture
-def file_of(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Writes an archive of these bytes; the registry does not look inside."""
-    numbers = itertools.count()
-
-    def make(contents: bytes) -> Path:
-        path = tmp_path / f"archive{next(numbers)}"
-        path.write_bytes(contents)
-        return path
-
-    return make
-
-
 FileOf = Callable[[bytes], Path]
 
 
@@ -109,68 +92,6 @@ def test_an_archive_of_any_size_comes_back_byte_for_byte(
     assert count(source, CHUNKS) == -(-size // CHUNK_BYTES)
 
 
-def test_a_saved_model_is_described_as_it_was_recorded(registry: TableRegistry, file_of: FileOf) -> None:
-    before = datetime.now(UTC)
-    registry.save("m", file_of(b"x"), RECORD)
-    (found,) = registry.list()
-    assert found.record == RECORD
-    assert (found.name, found.version, found.state, found.current, found.reason) == (
-        "m",
-        1,
-        "ready",
-        True,
-        "",
-    )
-    assert found.reference == "m@1"
-    assert abs(datetime.fromisoformat(found.created) - before) < timedelta(minutes=1)
-
-
-def test_a_real_archive_can_be_used_after_loading(
-    registry: TableRegistry, archive: Path, tmp_path: Path
-) -> None:
-    registry.save("m", archive, RECORD)
-    registry.load("m", tmp_path / "loaded.zip")
-    assert read_archive(tmp_path / "loaded.zip").weights()["step"] == 3
-
-
-def test_every_run_is_a_version_and_the_last_one_is_current(
-    registry: TableRegistry, file_of: FileOf, tmp_path: Path
-) -> None:
-    for number in (1, 2, 3):
-        assert registry.save("m", file_of(b"%d" % number), RECORD) == number
-    registry.save("other", file_of(b"o"), RECORD)
-    assert registry.find("m").version == 3
-    for reference, contents in (("m", b"3"), ("m@1", b"1"), ("m@2", b"2"), ("other", b"o")):
-        registry.load(reference, tmp_path / "loaded")
-        assert (tmp_path / "loaded").read_bytes() == contents
-
-
-def test_what_is_to_be_saved_once_is_saved_once(
-    registry: TableRegistry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(*_: object) -> None:
-        raise SystemError("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(registry, "_publish", die)
-        patch.setattr(registry, "_discard", lambda *_: None)
-        with pytest.raises(SystemError):
-            registry.save("m", file_of(b"weights"), RECORD, once="a job")
-    version = registry.save("m", file_of(b"weights"), RECORD, once="a job")
-    assert registry.save("m", file_of(b"weights"), RECORD, once="a job") == version
-    assert [found.version for found in registry.list()] == [version]
-    assert registry.save("m", file_of(b"weights"), RECORD, once="another job") == version + 1
-
-
-def test_an_earlier_version_can_be_made_current(registry: TableRegistry, file_of: FileOf) -> None:
-    for _ in range(3):
-        registry.save("m", file_of(b"x"), RECORD)
-    assert registry.set_current("m@1").current
-    assert [found.current for found in registry.list()] == [True, False, False]
-    with pytest.raises(SemanticError, match="has no version 9"):
-        registry.set_current("m@9")
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_name_names_a_model_and_never_a_table(
     registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, name: str
@@ -195,57 +116,6 @@ def test_reading_makes_no_table(registry: TableRegistry, source: Source) -> None
     assert tables(source) == []
 
 
-def test_an_unknown_model_names_the_nearest(registry: TableRegistry, file_of: FileOf) -> None:
-    registry.save("sqlflow_models.my_dnn", file_of(b"x"), RECORD)
-    with pytest.raises(SemanticError, match=r"there is no model sqlflow_models\.my_dmn") as caught:
-        registry.find("sqlflow_models.my_dmn")
-    assert caught.value.hint == "did you mean sqlflow_models.my_dnn?"
-    with pytest.raises(SemanticError, match="has no version 2") as caught:
-        registry.find("sqlflow_models.my_dnn@2")
-    assert caught.value.hint == "known: 1"
-
-
-def test_a_name_that_looks_like_a_version_cannot_be_saved(registry: TableRegistry, file_of: FileOf) -> None:
-    with pytest.raises(SemanticError, match="names a version") as caught:
-        registry.save("m@2", file_of(b"x"), RECORD)
-    assert caught.value.hint == "write m"
-
-
-def test_models_are_listed_by_name_and_by_a_pattern(registry: TableRegistry, file_of: FileOf) -> None:
-    for name in ("b.x", "a.x", "a.y"):
-        registry.save(name, file_of(b"x"), RECORD)
-    assert [found.name for found in registry.list()] == ["a.x", "a.y", "b.x"]
-    assert [found.name for found in registry.list("a.%")] == ["a.x", "a.y"]
-    assert [found.name for found in registry.list("_.x")] == ["a.x", "b.x"]
-    assert registry.list("'; DROP TABLE x") == []
-
-
-# Failures ----------------------------------------------------------------------------------------------------
-
-
-def test_a_failed_run_is_a_version_with_its_reason_and_not_the_current_one(
-    registry: TableRegistry, file_of: FileOf
-) -> None:
-    registry.save("m", file_of(b"x"), RECORD)
-    assert registry.record_failure("m", RECORD, "the loss is not a number") == 2
-    assert registry.find("m").version == 1
-    assert [(found.state, found.reason) for found in registry.list()] == [
-        ("ready", ""),
-        ("failed", "the loss is not a number"),
-    ]
-    with pytest.raises(SemanticError, match="m@2 failed: the loss is not a number"):
-        registry.find("m@2")
-    assert registry.save("m", file_of(b"x"), RECORD) == 3
-
-
-def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: TableRegistry, tmp_path: Path) -> None:
-    registry.record_failure("m", RECORD, "first")
-    registry.record_failure("m", RECORD, "second")
-    with pytest.raises(SemanticError, match="m@2 failed: second"):
-        registry.load("m", tmp_path / "loaded")
-    assert not (tmp_path / "loaded").exists()
-
-
 # Dropping ----------------------------------------------------------------------------------------------------
 
 
@@ -261,31 +131,6 @@ def test_a_dropped_model_is_gone_with_its_archives(
     with pytest.raises(SemanticError, match="there is no model m"):
         registry.drop("m")
     assert registry.save("m", file_of(b"x"), RECORD) == 1
-
-
-def test_the_number_of_a_dropped_version_is_not_given_again(registry: TableRegistry, file_of: FileOf) -> None:
-    for _ in range(3):
-        registry.save("m", file_of(b"x"), RECORD)
-    assert registry.drop("m@3") == 1
-    assert registry.find("m").version == 2
-    assert registry.save("m", file_of(b"x"), RECORD) == 4
-    with pytest.raises(SemanticError, match="has no version 3"):
-        registry.find("m@3")
-
-
-def test_dropping_a_version_that_is_not_current_leaves_the_current_one(
-    registry: TableRegistry, file_of: FileOf
-) -> None:
-    for _ in range(3):
-        registry.save("m", file_of(b"x"), RECORD)
-    registry.set_current("m@1")
-    registry.drop("m@3")
-    assert registry.find("m").version == 1
-    registry.drop("m@1")
-    assert registry.find("m").version == 2
-    registry.drop("m@2")
-    with pytest.raises(SemanticError, match="there is no model m"):
-        registry.find("m")
 
 
 # Damage and strangers ----------------------------------------------------------------------------------------
@@ -375,43 +220,12 @@ def test_an_upload_that_a_killed_process_left_is_invisible_and_cleaned_up(
     assert left.column("archive").to_pylist() == ["key3"]
 
 
-def test_models_outlive_the_connection(url: str, tmp_path: Path, file_of: FileOf) -> None:
-    with connect(url) as first:
-        TableRegistry(first).save("m", file_of(b"x" * 300_000), RECORD)
-    with connect(url) as second:
-        assert TableRegistry(second).load("m", tmp_path / "loaded").record == RECORD
-    assert (tmp_path / "loaded").read_bytes() == b"x" * 300_000
-
-
 def test_a_database_that_keeps_no_models_is_a_named_error(source: Source) -> None:
     class Other:
         dialect = "hive"
 
     with pytest.raises(SourceError, match="dialect hive keep no models"):
         TableRegistry(Other())  # type: ignore[arg-type]
-
-
-# Several writers ---------------------------------------------------------------------------------------------
-
-
-def test_writers_at_once_give_every_version_once_and_lose_none(url: str, file_of: FileOf) -> None:
-    owner = connect(url)
-    sources = [connect(url) for _ in range(4)]
-    start = threading.Barrier(len(sources))
-    archives = [file_of(b"%d" % number) for number in range(len(sources))]
-
-    def save_some(number: int) -> list[int]:
-        start.wait()
-        return [TableRegistry(sources[number]).save("m", archives[number], RECORD) for _ in range(5)]
-
-    with ThreadPoolExecutor(len(sources)) as pool:
-        given = [version for versions in pool.map(save_some, range(len(sources))) for version in versions]
-    assert sorted(given) == list(range(1, 21))
-    found = TableRegistry(owner).list()
-    assert [(version.version, version.state) for version in found] == [(n, "ready") for n in range(1, 21)]
-    assert sum(version.current for version in found) == 1
-    for opened in (owner, *sources):
-        opened.close()
 
 
 @pytest.mark.parametrize("earlier", ["saved", "failed"])

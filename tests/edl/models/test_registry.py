@@ -1,0 +1,269 @@
+"""What every registry does, wherever it keeps models: every run a version, one current, numbers given once."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from edl.data import connect
+from edl.errors import SemanticError, SourceError
+from edl.models.archive import read_archive
+from edl.models.records import ModelRecord
+from edl.models.registry import Registry, open_registry
+
+RECORD = ModelRecord(
+    model="DNNClassifier",
+    framework="keras",
+    rows=150,
+    metrics={"accuracy": 0.5, "auc": None},
+    statement="SELECT * FROM iris TO TRAIN DNNClassifier LABEL class INTO it's.mine",
+)
+PLACES = ("duckdb", "sqlite", "csv", "mysql", "maxcompute", "folder", "memory")
+STORES = ("folder", "memory")  # of their own, beside a data source
+
+FileOf = Callable[[bytes], Path]
+Opener = Callable[[], Registry]
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def opened(place: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    """Opens the registry of the place, every time over another connection."""
+    url, store = "duckdb:", {"folder": str(tmp_path / "store"), "memory": f"memory://{secrets.token_hex(8)}"}
+    if place == "mysql":
+        url = request.getfixturevalue("mariadb").url()
+    elif place == "maxcompute":
+        double = request.getfixturevalue("maxcompute")
+        double.reset()
+        url = double.url()
+    elif place not in STORES:
+        url = f"{place}:{tmp_path / 'given'}.{place}"
+        if place == "csv":
+            (tmp_path / "given.csv").write_text("a\n1\n", encoding="utf-8")
+    with ExitStack() as stack:
+
+        def opened() -> Registry:
+            source = stack.enter_context(connect(url, create=True))
+            return open_registry(source, store.get(place, ""))
+
+        yield opened
+
+
+@pytest.fixture
+def registry(opened: Opener) -> Registry:
+    return opened()
+
+
+# Saving and loading -----------------------------------------------------------------------------------------
+
+
+def test_a_saved_model_is_described_as_it_was_recorded(registry: Registry, file_of: FileOf) -> None:
+    before = datetime.now(UTC)
+    registry.save("m", file_of(b"x"), RECORD)
+    (found,) = registry.list()
+    assert found.record == RECORD
+    assert (found.name, found.version, found.state, found.current, found.reason) == (
+        "m",
+        1,
+        "ready",
+        True,
+        "",
+    )
+    assert found.reference == "m@1"
+    assert abs(datetime.fromisoformat(found.created) - before) < timedelta(minutes=1)
+
+
+def test_a_real_archive_can_be_used_after_loading(registry: Registry, archive: Path, tmp_path: Path) -> None:
+    registry.save("m", archive, RECORD)
+    registry.load("m", tmp_path / "loaded.zip")
+    assert read_archive(tmp_path / "loaded.zip").weights()["step"] == 3
+
+
+def test_every_run_is_a_version_and_the_last_one_is_current(
+    registry: Registry, file_of: FileOf, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        assert registry.save("m", file_of(b"%d" % number), RECORD) == number
+    registry.save("other", file_of(b"o"), RECORD)
+    assert registry.find("m").version == 3
+    for reference, contents in (("m", b"3"), ("m@1", b"1"), ("m@2", b"2"), ("other", b"o")):
+        registry.load(reference, tmp_path / "loaded")
+        assert (tmp_path / "loaded").read_bytes() == contents
+
+
+def test_what_is_to_be_saved_once_is_saved_once(
+    registry: Registry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise SystemError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "_publish", die)
+        patch.setattr(registry, "_discard", lambda *_: None)
+        with pytest.raises(SystemError):
+            registry.save("m", file_of(b"weights"), RECORD, once="a job")
+    version = registry.save("m", file_of(b"weights"), RECORD, once="a job")
+    assert registry.save("m", file_of(b"weights"), RECORD, once="a job") == version
+    assert [found.version for found in registry.list()] == [version]
+    assert registry.save("m", file_of(b"weights"), RECORD, once="another job") == version + 1
+
+
+def test_an_earlier_version_can_be_made_current(registry: Registry, file_of: FileOf) -> None:
+    for _ in range(3):
+        registry.save("m", file_of(b"x"), RECORD)
+    assert registry.set_current("m@1").current
+    assert [found.current for found in registry.list()] == [True, False, False]
+    with pytest.raises(SemanticError, match="has no version 9"):
+        registry.set_current("m@9")
+
+
+# What is not there ------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_model_names_the_nearest(registry: Registry, file_of: FileOf) -> None:
+    registry.save("sqlflow_models.my_dnn", file_of(b"x"), RECORD)
+    with pytest.raises(SemanticError, match=r"there is no model sqlflow_models\.my_dmn") as caught:
+        registry.find("sqlflow_models.my_dmn")
+    assert caught.value.hint == "did you mean sqlflow_models.my_dnn?"
+    with pytest.raises(SemanticError, match="has no version 2") as caught:
+        registry.find("sqlflow_models.my_dnn@2")
+    assert caught.value.hint == "known: 1"
+
+
+def test_a_name_that_looks_like_a_version_cannot_be_saved(registry: Registry, file_of: FileOf) -> None:
+    with pytest.raises(SemanticError, match="names a version") as caught:
+        registry.save("m@2", file_of(b"x"), RECORD)
+    assert caught.value.hint == "write m"
+
+
+def test_models_are_listed_by_name_and_by_a_pattern(registry: Registry, file_of: FileOf) -> None:
+    for name in ("b.x", "a.x", "a.y"):
+        registry.save(name, file_of(b"x"), RECORD)
+    assert [found.name for found in registry.list()] == ["a.x", "a.y", "b.x"]
+    assert [found.name for found in registry.list("a.%")] == ["a.x", "a.y"]
+    assert [found.name for found in registry.list("_.x")] == ["a.x", "b.x"]
+    assert registry.list("'; DROP TABLE x") == []
+
+
+# Failures ---------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_run_is_a_version_with_its_reason_and_not_the_current_one(
+    registry: Registry, file_of: FileOf
+) -> None:
+    registry.save("m", file_of(b"x"), RECORD)
+    assert registry.record_failure("m", RECORD, "the loss is not a number") == 2
+    assert registry.find("m").version == 1
+    assert [(found.state, found.reason) for found in registry.list()] == [
+        ("ready", ""),
+        ("failed", "the loss is not a number"),
+    ]
+    with pytest.raises(SemanticError, match="m@2 failed: the loss is not a number"):
+        registry.find("m@2")
+    assert registry.save("m", file_of(b"x"), RECORD) == 3
+
+
+def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: Registry, tmp_path: Path) -> None:
+    registry.record_failure("m", RECORD, "first")
+    registry.record_failure("m", RECORD, "second")
+    with pytest.raises(SemanticError, match="m@2 failed: second"):
+        registry.load("m", tmp_path / "loaded")
+    assert not (tmp_path / "loaded").exists()
+
+
+# Dropping ---------------------------------------------------------------------------------------------------
+
+
+def test_the_number_of_a_dropped_version_is_not_given_again(registry: Registry, file_of: FileOf) -> None:
+    for _ in range(3):
+        registry.save("m", file_of(b"x"), RECORD)
+    assert registry.drop("m@3") == 1
+    assert registry.find("m").version == 2
+    assert registry.save("m", file_of(b"x"), RECORD) == 4
+    with pytest.raises(SemanticError, match="has no version 3"):
+        registry.find("m@3")
+
+
+def test_dropping_a_version_that_is_not_current_leaves_the_current_one(
+    registry: Registry, file_of: FileOf
+) -> None:
+    for _ in range(3):
+        registry.save("m", file_of(b"x"), RECORD)
+    registry.set_current("m@1")
+    registry.drop("m@3")
+    assert registry.find("m").version == 1
+    registry.drop("m@1")
+    assert registry.find("m").version == 2
+    registry.drop("m@2")
+    with pytest.raises(SemanticError, match="there is no model m"):
+        registry.find("m")
+
+
+# Several at once ---------------------------------------------------------------------------------------------
+
+
+def test_an_upload_that_fails_leaves_the_model_as_it_was(
+    registry: Registry, file_of: FileOf, tmp_path: Path
+) -> None:
+    registry.save("m", file_of(b"x"), RECORD)
+    with pytest.raises(FileNotFoundError):
+        registry.save("m", tmp_path / "gone", RECORD)
+    assert [found.reference for found in registry.list()] == ["m@1"]
+    assert registry.find("m").version == 1
+
+
+def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
+    registry: Registry, opened: Opener, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.save("m", file_of(b"x"), RECORD)
+    upload = registry._upload
+
+    def drop_after(*arguments: object) -> tuple[int, str]:
+        done = upload(*arguments)  # type: ignore[arg-type]
+        opened().drop("m")
+        return done
+
+    monkeypatch.setattr(registry, "_upload", drop_after)
+    with pytest.raises(SourceError, match="model m was dropped while it was being saved"):
+        registry.save("m", file_of(b"y"), RECORD)
+    assert registry.list() == []
+    assert not registry.has("m")
+
+
+def test_models_outlive_the_connection(opened: Opener, file_of: FileOf, tmp_path: Path) -> None:
+    opened().save("m", file_of(b"x" * 300_000), RECORD)
+    assert opened().load("m", tmp_path / "loaded").record == RECORD
+    assert (tmp_path / "loaded").read_bytes() == b"x" * 300_000
+
+
+def test_writers_at_once_give_every_version_once_and_lose_none(
+    opened: Opener, place: str, file_of: FileOf
+) -> None:
+    registries = [opened() for _ in range(4)]
+    start = threading.Barrier(len(registries))
+    archives = [file_of(b"%d" % number) for number in range(len(registries))]
+
+    def save_some(number: int) -> list[int]:
+        start.wait()
+        return [registries[number].save("m", archives[number], RECORD) for _ in range(3)]
+
+    with ThreadPoolExecutor(len(registries)) as pool:
+        given = [version for versions in pool.map(save_some, range(len(registries))) for version in versions]
+    assert len(set(given)) == 12
+    if place != "memory":  # where two who meet may both leave a number out
+        assert sorted(given) == list(range(1, 13))
+    found = opened().list()
+    assert [(each.version, each.state) for each in found] == [(each, "ready") for each in sorted(given)]
+    assert sum(each.current for each in found) == 1
