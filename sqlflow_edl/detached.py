@@ -7,7 +7,6 @@ itself. The next session with the same data source does it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import msgspec
 
@@ -16,26 +15,11 @@ from edl.cluster.folder import ClusterFolder
 from edl.data import Source, jobs
 from edl.data.results import ResultFolder
 from edl.errors import SpecError, SQLFlowError
-from edl.models.records import ModelRecord
+from edl.models.intent import FILE, Intent, read_intent
 from edl.models.registry import Registry
 from edl.tasks.outcome import Outcome
 
-_FILE = "intent.json"
 _TOLD = "intent.told.json"  # the same of a job that failed, when somebody has heard of it
-
-
-class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be done with what a job makes. source: its URL. name: of a model, or of a table."""
-
-    kind: Literal["train", "predict", "evaluate"]
-    source: str
-    name: str
-    record: ModelRecord | None = None  # of a model
-
-
-def keep(job: jobs.JobFolder, intent: Intent) -> None:
-    """Note what is to become of the job."""
-    (job.path / _FILE).write_bytes(msgspec.json.encode(intent))
 
 
 def take_home(source: Source, registry: Registry) -> Iterator[str]:
@@ -43,7 +27,7 @@ def take_home(source: Source, registry: Registry) -> Iterator[str]:
     yield from _list_failures(source, registry)
     for job in jobs.unclaimed():
         try:
-            intent = _intent(job)
+            intent = read_intent(job.path)
         except SpecError as error:  # one job must not stop all sessions
             yield error.message
             continue
@@ -62,13 +46,13 @@ def _list_failures(source: Source, registry: Registry) -> Iterator[str]:
     """Keep the reasons of trainings that failed when nobody was there, each once."""
     for job in jobs.jobs():
         try:
-            status, intent = job.status(), _intent(job)
+            status, intent = job.status(), read_intent(job.path)
         except SpecError:  # it is told of where jobs are listed
             continue
         if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
             continue
         try:
-            (job.path / _FILE).rename(job.path / _TOLD)
+            (job.path / FILE).rename(job.path / _TOLD)
         except FileNotFoundError:  # another session was quicker
             continue
         if intent.record is not None:
@@ -93,17 +77,8 @@ def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Regist
     except (SQLFlowError, OSError) as error:
         why = error.message if isinstance(error, SQLFlowError) else str(error)
         job.end("failed", why)
-        (job.path / _FILE).rename(job.path / _TOLD)
+        (job.path / FILE).rename(job.path / _TOLD)
         place = f"; the model is in {job.archive}" if job.archive.exists() else ""
         return f"what job {job.id} made could not be stored: {why}{place}"
     job.end("done")
     return f"job {job.id} had finished: {done}"
-
-
-def _intent(job: jobs.JobFolder) -> Intent | None:
-    try:
-        return msgspec.json.decode((job.path / _FILE).read_bytes(), type=Intent)
-    except FileNotFoundError:
-        return None
-    except msgspec.MsgspecError as error:
-        raise SpecError(f"what is to become of job {job.id} cannot be read: {error}") from None

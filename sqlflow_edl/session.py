@@ -22,9 +22,11 @@ import pyarrow as pa
 
 from edl import data, spec
 from edl.data import jobs
+from edl.data.insisting import insisting
 from edl.data.results import ResultFolder
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
+from edl.models.intent import Intent, write_intent
 from edl.models.records import ModelRecord, check_name
 from edl.models.registry import open_registry
 from edl.nn.rows.sizes import table_memory
@@ -178,7 +180,7 @@ class Session:
             if start:
                 self.registry.load(fitted.trained_model, start)
             if self._leaving:
-                intent = detached.Intent("train", self.source.url, name, _record(fitted, {}))
+                intent = Intent("train", self.source.url, name, _record(fitted, {}))
                 return self._left(statement, job, fitted, pinned, intent)
             try:
                 outcome = self._run(job, fitted, pinned, start)
@@ -188,7 +190,7 @@ class Session:
                 raise
             self.observer.doing("storing the model")
             record = _record(fitted, outcome.figures)
-            version = _insisting(
+            version = insisting(
                 lambda _: self.registry.save(name, job.path / outcome.archive, record, once=job.id)
             )
         measured = measured_on(fitted.rows)
@@ -235,7 +237,7 @@ class Session:
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(planned, rows=rows)
             if self._leaving:
-                intent = detached.Intent(kind, self.source.url, target)
+                intent = Intent(kind, self.source.url, target)
                 return self._left(statement, job, planned, pinned, intent)
             outcome = self._run(job, planned, pinned, archive)
             if not target:
@@ -332,8 +334,8 @@ class Session:
         """Make the rows the table `target`, in one step; whatever stops that leaves nothing staged."""
         self.observer.doing(f"writing {target}")
         try:
-            _insisting(lambda attempt: self.source.stage(target, job, 0, attempt, rows()))
-            return _insisting(lambda _: self.source.commit(target, job, 1))
+            insisting(lambda attempt: self.source.stage(target, job, 0, attempt, rows()))
+            return insisting(lambda _: self.source.commit(target, job, 1))
         except BaseException:
             with contextlib.suppress(SQLFlowError):
                 self.source.abort(target, job)
@@ -366,11 +368,11 @@ class Session:
         job: jobs.JobFolder,
         job_spec: spec.JobSpec,
         pinned: data.Pinned,
-        intent: detached.Intent,
+        intent: Intent,
     ) -> Result:
         """Start the job and leave it."""
         generate(job_spec).write(job.program)
-        detached.keep(job, intent)
+        write_intent(job.path, intent)
         self._submitter.leave(job, job_spec, pinned)
         return Result(
             statement,
@@ -404,15 +406,6 @@ class Session:
             self.observer.note(note)
 
 
-def _insisting(work: Callable[[int], int]) -> int:
-    """Do work that may be repeated, with the number of the attempt, again when the connection is lost under it."""
-    for attempt in range(_ATTEMPTS - 1):
-        with contextlib.suppress(data.ConflictError):
-            return work(attempt)
-    return work(_ATTEMPTS - 1)
-
-
-_ATTEMPTS = 5
 _LEFT = ("train", "auto", "predict", "evaluate")  # kinds of statements whose jobs can be left
 
 

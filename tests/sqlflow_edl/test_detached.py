@@ -9,9 +9,9 @@ import pytest
 from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
 from edl.data import jobs
+from edl.models.intent import Intent, write_intent
 from edl.models.records import ModelRecord
 from edl.tasks.outcome import Outcome
-from sqlflow_edl import detached
 from sqlflow_edl.observer import Silent
 from sqlflow_edl.session import Session
 
@@ -36,7 +36,7 @@ def url(tmp_path: Path) -> str:
 def left(url: str, *, archive: bool = True) -> jobs.JobFolder:
     """A job that has trained a model, and whose client and supervisor are gone."""
     job = jobs.create("train")
-    detached.keep(job, detached.Intent("train", url, "m", RECORD))
+    write_intent(job.path, Intent("train", url, "m", RECORD))
     with EventLog(ClusterFolder(job.path).events) as events:
         events.write(Outcome("train", 100, 1.0, archive=job.archive.name))
     if archive:
@@ -94,7 +94,7 @@ def test_a_job_whose_client_died_before_it_stored_anything_has_died(url: str) ->
 
 def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_reason(url: str) -> None:
     job = jobs.create("train")
-    detached.keep(job, detached.Intent("train", url, "m", RECORD))
+    write_intent(job.path, Intent("train", url, "m", RECORD))
     job.end("failed", "the loss became nan")
     assert notes(url) == [f"job {job.id} had failed: the loss became nan"]
     assert notes(url) == []

@@ -1,6 +1,7 @@
 """What every worker and server does, forked or fresh: its own session and log, the lifeline, then its work.
 
-A fresh one is `python -P -m edl.cluster.body JOB_FOLDER INSTANCE LIFELINE`, with the instance as JSON.
+A fresh one is `python -P -m edl.cluster.body JOB_FOLDER INSTANCE LIFELINE`, with the instance as JSON. In a container
+there is no lifeline, and the log is what it writes.
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ Entry = Callable[[Path, Instance], int | None]
 
 
 def main(arguments: list[str]) -> NoReturn:
-    job, text, lifeline = arguments
-    live(Path(job), instances.decode(text), int(lifeline))
+    job, text, *lifeline = arguments
+    live(Path(job), instances.decode(text), int(lifeline[0]) if lifeline else None)
 
 
-def live(job: Path, instance: Instance, lifeline: int) -> NoReturn:
+def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
     """Be the instance; ends the process with its exit code. The process is the first of its session."""
     code = exit_codes.FAILED
     try:
         folder = ClusterFolder(job)
-        log_to(folder.log(instance.name))
-        follow(lifeline)
+        if lifeline is not None:
+            log_to(folder.log(instance.name))
+            follow(lifeline)
         spec = folder.spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
         if code == TAKE_OVER:
@@ -58,13 +60,15 @@ def entry(name: str) -> Entry:
     return cast(Entry, getattr(import_module(module), function))
 
 
-def _become_server(job: Path, instance: Instance, lifeline: int) -> NoReturn:
+def _become_server(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
     """Go on in the same process, with nothing of a framework left in it: its memory and threads do not go otherwise."""
-    os.set_inheritable(lifeline, True)
+    if lifeline is not None:
+        os.set_inheritable(lifeline, True)
     text = msgspec.json.encode(msgspec.structs.replace(instance, role="ps")).decode()
     sys.stdout.flush()
     sys.stderr.flush()
-    command = [sys.executable, "-P", "-m", "edl.cluster.body", str(job), text, str(lifeline)]
+    last = [] if lifeline is None else [str(lifeline)]
+    command = [sys.executable, "-P", "-m", "edl.cluster.body", str(job), text, *last]
     os.execv(sys.executable, command)  # noqa: S606 (our own module, in a list)
 
 

@@ -1,9 +1,11 @@
-"""What must be set in an instance before libraries load."""
+"""What an instance finds in its environment, and what must be set there before libraries load."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+
+HOST = "EDL_HOST"
 
 
 def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -17,3 +19,14 @@ def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str
         "PYTHONUNBUFFERED": "1",
         **(more or {}),
     }
+
+
+def own_host() -> str:
+    """What this process listens on and tells others: its pod's address, or the machine's own."""
+    return os.environ.get(HOST, "127.0.0.1")
+
+
+def own_address(port: int = 0) -> str:
+    """The same with a port, as gRPC wants it; 0: one that is free."""
+    host = own_host()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

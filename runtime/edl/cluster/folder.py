@@ -9,6 +9,7 @@ supervisor     the supervisor: which process it is (`Process`)
 metrics        the master: host:port where Prometheus finds its figures
 events.jsonl   the master: what a client is told, one event a line (`edl.cluster.events`)
 snapshot.json  the master: the figures of the running job (`edl.cluster.snapshot`)
+kubernetes.json  the client: how a job there is deployed (`edl.kubernetes.deployment`)
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from edl.errors import SpecError
 MASTER = "edl.master.main"
 WORKER = "edl.instance.worker:main"
 SERVER = "edl.instance.server:main"
+DEPLOYMENT = "kubernetes.json"  # of a job whose instances are pods
 TESTING = "EDL_TESTING_ENTRIES"  # more names that may be run, separated by commas; for tests
 
 
@@ -111,6 +113,11 @@ class ClusterFolder:
         """The log of an instance, of `master` or of `supervisor`."""
         return self.job / "logs" / f"{name}.log"
 
+    def shown_log(self, name: str) -> str:
+        """Where a person finds it: a file, or what shows the log of a pod."""
+        deployed = (self.path / DEPLOYMENT).exists()
+        return f"sqlflow logs {self.job.name} {name}" if deployed else str(self.log(name))
+
     # Each is written in one step, for who reads it at the same time --------------------------------------
 
     def write_spec(self, spec: Spec) -> None:
@@ -141,6 +148,9 @@ class ClusterFolder:
         """Unless there is one: instances that already run know it."""
         if not self.token():
             self._write("token", secrets.token_urlsafe(32).encode())
+
+    def write_token(self, token: str) -> None:
+        self._write("token", token.encode())
 
     def token(self) -> str:
         return self._read("token")

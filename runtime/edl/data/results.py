@@ -1,7 +1,8 @@
 """Results of a job on their way home: one Arrow IPC file per task in the job folder, until the client commits them.
 
 An instance writes a file under a temporary name and renames it, so a file that has its name is complete; a later
-attempt of a task takes the place of the earlier ones. The client reads them in the order of the tasks.
+attempt of a task takes the place of the earlier ones. The client reads them in the order of the tasks. Where client
+and instances share no folder, an instance stages each file in the data source.
 """
 
 from __future__ import annotations
@@ -9,16 +10,27 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
 from edl.data.columns import columns_and_batches, rechunked
+from edl.data.insisting import insisting
 from edl.data.pinned import disk_full
+from edl.data.source import Source
 from edl.errors import SourceError
 
 _FILE = re.compile(r"(\d{8,})\.(\d+)\.arrow")
+
+
+class ResultSink(Protocol):
+    """What takes the results of tasks."""
+
+    def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        """Keep a task's rows; how many they are. A staged later attempt stays what counts."""
+        ...
 
 
 class ResultFolder:
@@ -71,6 +83,12 @@ class ResultFolder:
             raise SourceError("a result without tasks has no columns")
         return pa.RecordBatchReader.from_batches(schema, _batches(files, schema))
 
+    def read_task(self, task: int) -> pa.RecordBatchReader:
+        """The rows of a task that is staged."""
+        path = self.staged()[task]
+        schema = _open(path).schema
+        return pa.RecordBatchReader.from_batches(schema, _batches([path], schema))
+
     def clear(self) -> None:
         """Remove every result, complete or not."""
         for path in self.folder.glob("*.arrow*"):
@@ -82,6 +100,31 @@ class ResultFolder:
             if match := _FILE.fullmatch(path.name):
                 found.setdefault(int(match[1]), []).append((int(match[2]), path))
         return found
+
+
+class ResultTable:
+    """The results of one job in its data source.
+
+    A task goes through `folder`, so that no transaction waits for a model, and what a lost connection undid is staged
+    again without one. source: of this job alone, called when it is needed.
+    """
+
+    def __init__(self, folder: ResultFolder, source: Callable[[], Source], target: str, job: str) -> None:
+        self._folder = folder
+        self._source = source
+        self._target = target
+        self._job = job
+
+    def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        self._folder.stage(task, attempt, batches)
+        try:
+            return insisting(lambda _: self._stage(task, attempt))
+        finally:
+            self._folder.clear()
+
+    def _stage(self, task: int, attempt: int) -> int:
+        rows = self._folder.read_task(task)
+        return self._source().stage(self._target, self._job, task, attempt, rows)
 
 
 def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from edl import exit_codes
 from edl.cluster import Instance
+from edl.cluster.environment import own_address
 from edl.cluster.folder import ClusterFolder
 from edl.ps.server import Server
 from edl.ps.service import serve
@@ -33,9 +34,9 @@ def main(job: Path, instance: Instance) -> int:
     folder = ClusterFolder(job)
     token = folder.token()
     server = Server(token)
-    served, port = serve(server, "127.0.0.1:0", token)
+    served, port = serve(server, own_address(), token)
     with MasterChannel(folder.address(), token) as channel:
-        wanted = _register(channel, instance, f"127.0.0.1:{port}", ended)
+        wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:
         print("leaving: the master wants another one", file=sys.stderr, flush=True)
         return exit_codes.PREEMPTED

@@ -18,16 +18,18 @@ from pathlib import Path
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.body import TAKE_OVER
+from edl.cluster.environment import own_host
 from edl.cluster.folder import ClusterFolder
+from edl.data import Reader
 from edl.data.jobs import JobFolder
-from edl.data.results import ResultFolder
 from edl.instance import given, script, work
+from edl.instance.storage import Storage, storage_of
 from edl.metrics import merge_kind
 from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel
-from edl.spec import JobSpec
+from edl.spec import JobSpec, Rows
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.failed import to_failed
 from edl.worker.allreduce import AllReduce
@@ -42,7 +44,7 @@ from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_tasks import RingTasks
 from edl.worker.ring_training import RingKeeper
-from edl.worker.training import Trainer
+from edl.worker.training import Export, Trainer
 
 AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
 AHEAD_ALONE = 32  # where nobody else could do them
@@ -56,7 +58,7 @@ def main(job: Path, instance: Instance) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: draining.set())
     folder = ClusterFolder(job)
     spec = read_spec(JobFolder(job).program)
-    log = str(folder.log(instance.name))
+    log = folder.shown_log(instance.name)
     holds = spec.kind == "train" and not spec.cluster.parameter_servers  # the weights
     alone = holds and spec.cluster.strategy != "allreduce"
     gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
@@ -117,17 +119,18 @@ def _work(
     resume: str,
 ) -> None:
     job = JobFolder(folder.job)
+    storage = storage_of(job, program.spec)
     if program.spec.kind == "train":
         if program.spec.cluster.parameter_servers:
-            _train_on_servers(program, folder, instance, tasks, draining)
+            _train_on_servers(program, folder, storage, instance, tasks, draining)
         elif isinstance(tasks, RingMember):
-            _train_in_rings(program, job, tasks, draining, resume)
+            _train_in_rings(program, job, storage, tasks, draining, resume)
         else:
-            _train(program, job, tasks, draining, resume)
+            _train(program, job, storage, tasks, draining, resume)
         return
     _, reader = work.rows_of(program, job)
-    weights = given.trained_weights(given.taken(job))
-    staged = ResultFolder(job.results)
+    weights = given.trained_weights(storage.model())
+    staged = storage.results()
     wanted = results(program) if program.spec.kind == "predict" else None
     worker = scoring_worker(
         program, reader, weights, program.spec.kind, tasks, _silent, threading.Event(), draining
@@ -141,14 +144,18 @@ def _work(
 
 
 def _train(
-    program: Program, job: JobFolder, tasks: RemoteTasks, draining: threading.Event, resume: str
+    program: Program,
+    job: JobFolder,
+    storage: Storage,
+    tasks: RemoteTasks,
+    draining: threading.Event,
+    resume: str,
 ) -> None:
-    pinned, reader = work.rows_of(program, job)
-    rows, write = work.training(program, job, pinned, reader)
-    weights = None if resume else _starting(program, job)
+    reader, rows, export = _training(program, job, storage)
+    weights = None if resume else _starting(program, storage)
     tasks.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
     trainer = Trainer(
-        program, reader, rows, tasks, _silent, write, cancelled=threading.Event(), weights=weights
+        program, reader, rows, tasks, _silent, export, cancelled=threading.Event(), weights=weights
     )
     keep_only(job.checkpoints, resume)
     if resume:
@@ -161,14 +168,14 @@ def _train(
 def _train_on_servers(
     program: Program,
     folder: ClusterFolder,
+    storage: Storage,
     instance: Instance,
     tasks: RemoteTasks,
     draining: threading.Event,
 ) -> None:
     """The servers hold what is trained, and the master has them write it down."""
     job = JobFolder(folder.job)
-    pinned, reader = work.rows_of(program, job)
-    rows, write = work.training(program, job, pinned, reader)
+    reader, rows, export = _training(program, job, storage)
     tasks.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
 
     def strategy(adapter: Adapter) -> OnServers:
@@ -178,29 +185,33 @@ def _train_on_servers(
             tasks,
             folder.token(),
             (instance.name, instance.incarnation),
-            start=lambda: _starting(program, job),
+            start=lambda: _starting(program, storage),
             folder=job.checkpoints,
             leaving=draining,
         )
 
     trainer = Trainer(
-        program, reader, rows, tasks, _silent, write, cancelled=threading.Event(), strategy=strategy
+        program, reader, rows, tasks, _silent, export, cancelled=threading.Event(), strategy=strategy
     )
     trainer.worker.draining = draining
     trainer.run()
 
 
 def _train_in_rings(
-    program: Program, job: JobFolder, member: RingMember, draining: threading.Event, resume: str
+    program: Program,
+    job: JobFolder,
+    storage: Storage,
+    member: RingMember,
+    draining: threading.Event,
+    resume: str,
 ) -> None:
     """All workers hold what is trained, and the first of the ring writes it down."""
     from edl.nn.gloo import Host  # imports torch
 
-    pinned, reader = work.rows_of(program, job)
-    rows, write = work.training(program, job, pinned, reader)
-    weights = None if resume else _starting(program, job)
+    reader, rows, export = _training(program, job, storage)
+    weights = None if resume else _starting(program, storage)
     member.describe({name: merge_kind(metric) for name, metric in program_metrics(program).items()})
-    host = Host()
+    host = Host(own_host())
     when = program.spec.evaluation
     ahead = LEAST_IN_RING if when.steps or when.secs else AHEAD_IN_RING
     tasks = RingTasks(member, host.address, program.spec.training, draining, ahead=ahead)
@@ -211,7 +222,7 @@ def _train_in_rings(
             rows,
             tasks,
             _silent,
-            write,
+            export,
             cancelled=threading.Event(),
             weights=weights,
             strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
@@ -225,8 +236,15 @@ def _train_in_rings(
         trainer.run()
 
 
-def _starting(program: Program, job: JobFolder) -> dict[str, Array] | None:
-    found = work.starting_weights(program, given.taken(job))
+def _training(program: Program, job: JobFolder, storage: Storage) -> tuple[Reader, Rows, Export]:
+    """The rows, which of them are trained on, and what writes the model and stores it."""
+    pinned, reader = work.rows_of(program, job)
+    rows, write = work.training(program, job, pinned, reader)
+    return reader, rows, lambda outcome, weights: storage.keep(write(outcome, weights))
+
+
+def _starting(program: Program, storage: Storage) -> dict[str, Array] | None:
+    found = work.starting_weights(program, storage.model())
     return dict(found) if found is not None else None
 
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from edl.cluster import Role
+from edl.cluster.folder import DEPLOYMENT as FILE
 from edl.errors import SpecError
-
-FILE = "kubernetes.json"  # in `cluster/` of a job folder
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Who watches a job from outside: `/metrics` for Prometheus on a free port of loopback.
+"""Who watches a job from outside: `/metrics` for Prometheus, on a free port of this machine or a fixed one of a pod.
 
 It is served by threads of its own; what they tell is read in the event loop. A port that cannot be had costs the
 metrics, never the job.

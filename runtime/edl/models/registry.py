@@ -78,11 +78,17 @@ class Registry(ABC):
             raise
         return version
 
-    def record_failure(self, name: str, record: ModelRecord, reason: str) -> int:
-        """Keep a run that failed as a version without an archive; the current version stays. Its number."""
+    def record_failure(self, name: str, record: ModelRecord, reason: str, *, once: str = "") -> int:
+        """Keep a run that failed as a version without an archive; the current version stays. Its number.
+
+        once: as in `save`.
+        """
         check_name(name)
         self._prepare()
-        return self._add(name, "failed", record, reason=reason)
+        for found in self._versions(name) if once else ():
+            if found.state == "failed" and found.archive == once:
+                return found.version
+        return self._add(name, "failed", record, key=once, reason=reason)
 
     def set_current(self, reference: str) -> ModelVersion:
         """Make an earlier version the current one. SemanticError: it is unknown or not ready."""

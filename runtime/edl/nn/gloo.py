@@ -30,7 +30,8 @@ class Host:
     """Listens at `host`, this worker's own address, on a port that is free."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
-        listening = socket.create_server((host, 0))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, 0), family=family)
         port = listening.getsockname()[1]
         self.address = f"{host}:{port}"
         self._device = distributed.ProcessGroupGloo.create_device(hostname=host)

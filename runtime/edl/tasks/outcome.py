@@ -26,7 +26,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     """What a job came to.
 
     rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics over
-    the rows that `measured_on` names. tasks: files 0 … tasks-1 of the result folder.
+    the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged.
     """
 
     kind: Kind
@@ -43,6 +43,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     stopped: str = ""  # why training ended before its last epoch
     edited: bool = False  # model.py is not what the compiler wrote
     archive: str = ""  # TRAIN: the model's file in the job folder
+    stored: str = ""  # what the job itself put into its data source: "m@3", or a table and its rows
 
     @property
     def ending(self) -> str:

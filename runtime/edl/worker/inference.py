@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.data import Reader
-from edl.data.results import ResultFolder
+from edl.data.results import ResultSink
 from edl.errors import JobError
 from edl.metrics import AUC, Metric
 from edl.nn import create
@@ -35,20 +35,20 @@ def predict(
     program: Program,
     reader: Reader,
     weights: Mapping[str, Array],
-    folder: ResultFolder,
+    sink: ResultSink,
     *,
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Predict the pinned rows, in their order, into `folder`."""
+    """Predict the pinned rows, in their order, into `sink`."""
     began = time.monotonic()
     tasks = LocalTasks(Plan("predict", reader.rows))
     wanted = results(program)
     if not reader.rows:
-        folder.stage(0, 0, [_no_rows(wanted, reader.schema)])
+        sink.stage(0, 0, [_no_rows(wanted, reader.schema)])
         return Outcome("predict", 0, time.monotonic() - began, tasks=1)
     worker = scoring_worker(program, reader, weights, "predict", tasks, observer, cancelled)
-    worker.predict(wanted, folder, Meter(observer, "prediction", reader.rows))
+    worker.predict(wanted, sink, Meter(observer, "prediction", reader.rows))
     return Outcome(
         "predict", reader.rows, time.monotonic() - began, tasks=len(partition(0, reader.rows, STREAMED_ROWS))
     )
@@ -58,17 +58,17 @@ def evaluate(
     program: Program,
     reader: Reader,
     weights: Mapping[str, Array],
-    folder: ResultFolder,
+    sink: ResultSink,
     *,
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Measure the model on the pinned rows; the figures go into `folder` as a table of one row too."""
+    """Measure the model on the pinned rows; the figures go into `sink` as a table of one row too."""
     if not reader.rows:
         raise JobError("there are no rows to evaluate on")
     tasks = LocalTasks(Plan("evaluate", reader.rows))
     worker = scoring_worker(program, reader, weights, "evaluate", tasks, observer, cancelled)
-    worker.finish(Measuring(worker.metrics, folder), Meter(observer, "evaluation", reader.rows))
+    worker.finish(Measuring(worker.metrics, sink), Meter(observer, "evaluation", reader.rows))
     outcome = tasks.job.state.outcome
     if outcome is None:
         raise RuntimeError("an evaluation that is over has figures")
@@ -76,11 +76,11 @@ def evaluate(
 
 
 class Measuring:
-    """The end of an evaluation: its figures, as a table of one row in `folder` too."""
+    """The end of an evaluation: its figures, as a table of one row in `sink` too."""
 
-    def __init__(self, metrics: Mapping[str, Metric], folder: ResultFolder) -> None:
+    def __init__(self, metrics: Mapping[str, Metric], sink: ResultSink) -> None:
         self._metrics = metrics
-        self._folder = folder
+        self._sink = sink
 
     def conclude(self, found: Round) -> Conclusion:
         raise RuntimeError("an evaluation has one round, which the export ends")
@@ -88,7 +88,7 @@ class Measuring:
     def export(self, found: Round) -> Conclusion:
         course = found.course or Course()
         values = measured(found.measured, self._metrics)
-        self._folder.stage(0, 0, [_one_row(values)])
+        self._sink.stage(0, 0, [_one_row(values)])
         rows = found.measured.rows
         outcome = Outcome("evaluate", rows, course.seconds, figures=values, measured_on="all", tasks=1)
         return Conclusion(values, outcome=outcome)

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from edl.data.results import ResultFolder
+from edl.data.results import ResultSink
 from edl.errors import JobError
 from edl.metrics import Metric
 from edl.nn import Minibatches
@@ -112,13 +112,13 @@ class Worker:
         while not self._over:
             self._next_aside(endings, meter)
 
-    def predict(self, results: Results, folder: ResultFolder, meter: Meter) -> None:
-        """Do the prediction tasks, each into a file of `folder`."""
+    def predict(self, results: Results, sink: ResultSink, meter: Meter) -> None:
+        """Do the prediction tasks; `sink` takes the result of each."""
 
         def stage(task: Task) -> Report:
             with self._stream(task, "predict", meter) as blocks:
                 batches = (results.batch(block.batch, self.scorer.predict(block)) for block in blocks)
-                folder.stage(task.id, task.attempt, batches)
+                sink.stage(task.id, task.attempt, batches)
             return Report(task, task.rows)
 
         while not (self.source.over("predict") or self.draining.is_set()):

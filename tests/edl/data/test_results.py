@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from edl.data import Source
-from edl.data.results import ResultFolder
+from edl.data import ConflictError, Source
+from edl.data.results import ResultFolder, ResultTable
 from edl.errors import SourceError
 
 SCHEMA = pa.schema([("a", pa.int64())])
@@ -107,3 +108,32 @@ def test_results_go_into_the_table_they_are_for(results: ResultFolder, source: S
     source.stage("out", "job", 0, 0, results.read(3))
     assert source.commit("out", "job", 1) == 300_000
     assert values(source.stream("FROM out")) == list(range(300_000))
+
+
+def test_a_task_is_staged_in_the_source_again_when_the_connection_was_lost(
+    results: ResultFolder, source: Source
+) -> None:
+    class Losing:
+        times = 0
+
+        def stage(self, *arguments: Any) -> int:
+            self.times += 1
+            *first, batches = arguments
+            if self.times == 1:
+                batches.read_next_batch()
+                raise ConflictError("the connection was lost")
+            return source.stage(*first, batches)
+
+    losing = Losing()
+    table = ResultTable(results, lambda: losing, "scores", "job-1")  # type: ignore[arg-type, return-value]
+    made: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        made.append(1)
+        yield batch(1, 2)
+
+    assert table.stage(0, 3, batches()) == 2
+    assert table.stage(1, 4, [batch(3)]) == 1
+    assert (losing.times, made) == (3, [1])
+    assert source.commit("scores", "job-1", 2) == 3
+    assert not results.staged()

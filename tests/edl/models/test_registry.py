@@ -175,6 +175,11 @@ def test_a_failed_run_is_a_version_with_its_reason_and_not_the_current_one(
     assert registry.save("m", file_of(b"x"), RECORD) == 3
 
 
+def test_a_failure_that_is_told_again_is_one_version(registry: Registry) -> None:
+    assert [registry.record_failure("m", RECORD, "no", once=job) for job in ("j1", "j2", "j1")] == [1, 2, 1]
+    assert registry.drop("m") == 2
+
+
 def test_a_model_that_only_failed_says_why_it_cannot_be_used(registry: Registry, tmp_path: Path) -> None:
     registry.record_failure("m", RECORD, "first")
     registry.record_failure("m", RECORD, "second")

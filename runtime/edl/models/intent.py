@@ -1,0 +1,40 @@
+"""What is to become of what a job makes, kept in its folder for who is there when the job ends.
+
+That is a master on Kubernetes, or the next session with the data source of a detached job.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from edl.errors import SpecError
+from edl.models.records import ModelRecord
+
+FILE = "intent.json"  # in a job folder
+
+
+class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """source: the URL of where it goes. name: of a model, or of a table; empty: nothing is stored."""
+
+    kind: Literal["train", "predict", "evaluate"]
+    source: str
+    name: str
+    record: ModelRecord | None = None  # of a model
+
+
+def write_intent(job: Path, intent: Intent) -> None:
+    """Note in the job folder what is to become of the job."""
+    (job / FILE).write_bytes(msgspec.json.encode(intent))
+
+
+def read_intent(job: Path) -> Intent | None:
+    """None: nobody noted any. SpecError: damaged."""
+    try:
+        return msgspec.json.decode((job / FILE).read_bytes(), type=Intent)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"what is to become of job {job.name} cannot be read: {error}") from None
