@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -43,6 +44,17 @@ class EventLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class EventStream:
+    """Writes events to a stream, each as a line of its own among others."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, event: Event) -> None:
+        self._stream.write(msgspec.json.encode(event) + b"\n")
+        self._stream.flush()
 
 
 class EventReader:

@@ -9,6 +9,7 @@ from edl.cluster import Instance
 
 APP = "sqlflow-edl"
 PORT = 50001  # of the master
+METRICS = 50002  # where a master pod serves /metrics
 LONGEST = 40  # characters of a job's name: what follows it must fit into 63
 JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from edl.errors import SQLFlowError
+from edl.errors import ClusterError, SQLFlowError
 from edl.master.counters import Timed
 from edl.master.leases import Leases
 from edl.master.ledger import Ledger
@@ -54,6 +54,7 @@ class Office:
         self.left: set[str] = set()  # instances that know it
         self.exchanges = 0
         self.writes = Timed()  # of the ledger
+        self._lost: ClusterError | None = None  # why nothing can be written any more
 
     def now(self) -> float:
         """Seconds since the job began, over all its masters."""
@@ -119,7 +120,12 @@ class Office:
         writing = asyncio.ensure_future(self._write(self._asked))
         self._writes.add(writing)
         writing.add_done_callback(self._writes.discard)
-        await asyncio.shield(writing)
+        try:
+            await asyncio.shield(writing)
+        except ClusterError as error:
+            self._lost = error
+            self._group.set()
+            raise
         self.ring()
 
     async def _write(self, mine: int) -> None:
@@ -139,21 +145,28 @@ class Office:
                 self.ended.set()
 
     async def run(self) -> None:
-        """Write in groups and let time pass until the job is over. A ledger that cannot be written ends the job."""
+        """Write in groups and let time pass until the job is over. A ledger that takes no more ends the job.
+
+        ClusterError: the ledger is out of reach, or another master's; that one goes on.
+        """
         await self.write()
         async with asyncio.TaskGroup() as group:
             ticking = group.create_task(self._tick())
             await self._write_in_groups()
             ticking.cancel()
+        if self._lost is not None:
+            raise self._lost
 
     async def _write_in_groups(self) -> None:
-        while not self.ended.is_set():
+        while not self.ended.is_set() and self._lost is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._group.wait(), GROUP_SECS)
             self._group.clear()
             if self.leases.told or self.leases.awaited or self.leases.finished:
                 try:
                     await self.write()
+                except ClusterError:
+                    return
                 except SQLFlowError as error:
                     self.leases.fail(to_failed(error, ""))
                     self.ended.set()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 from grpc import aio
 
-from edl.errors import SpecError
+from edl.errors import ClusterError, SpecError
 from edl.master.office import Office
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
@@ -30,9 +31,10 @@ class Service(MasterServicer):
 
     async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
         instance, incarnation = request.instance, request.incarnation
-        if request.role == "ps":
-            return codec.joined_to(await self._office.seat(instance, incarnation, request.address))
-        return codec.joined_to(await self._office.join(instance, incarnation, dict(request.metric_kinds)))
+        async with _going_on(context):
+            if request.role == "ps":
+                return codec.joined_to(await self._office.seat(instance, incarnation, request.address))
+            return codec.joined_to(await self._office.join(instance, incarnation, dict(request.metric_kinds)))
 
     async def Exchange(self, request: pb.ExchangeRequest, context: Any) -> pb.ExchangeResponse:  # noqa: N802
         try:
@@ -41,7 +43,8 @@ class Service(MasterServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not an exchange: {error}")
             raise
         wait = min(request.wait_secs, LONGEST_WAIT)
-        return codec.answer_to(await self._office.exchange(asked, wait, Flag(request.known)))
+        async with _going_on(context):
+            return codec.answer_to(await self._office.exchange(asked, wait, Flag(request.known)))
 
     async def JobStatus(self, request: pb.JobStatusRequest, context: Any) -> pb.JobStatusResponse:  # noqa: N802
         return pb.JobStatusResponse(snapshot=self._snapshot())
@@ -56,6 +59,16 @@ class Service(MasterServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.workers} workers")
         self._scale(request.workers)
         return pb.ScaleResponse(workers=request.workers)
+
+
+@contextlib.asynccontextmanager
+async def _going_on(context: Any) -> AsyncIterator[None]:
+    """A master that lost its ledger is as good as away: who calls is to try again, and finds the next one."""
+    try:
+        yield
+    except ClusterError as error:
+        await context.abort(grpc.StatusCode.UNAVAILABLE, error.message)
+        raise
 
 
 class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types

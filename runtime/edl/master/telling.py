@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from edl import exit_codes
-from edl.cluster.events import EventLog
-from edl.cluster.folder import ClusterFolder
 from edl.cluster.snapshot import WAITING, Row, Snapshot
 from edl.errors import JobError
 from edl.master import figures
+from edl.master.backend import Backend, End
 from edl.master.crew import Crew
 from edl.master.curves import Curves
 from edl.master.leases import Leases
@@ -23,7 +22,6 @@ from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 from edl.tasks.ranges import STREAMED_ROWS, partition
 
-INTERVAL = 0.2  # seconds between two events of progress
 SNAPSHOT_SECS = 1.0
 _PHASES: dict[str, Phase] = {"train": "training", "evaluate": "evaluation", "predict": "prediction"}
 
@@ -34,18 +32,16 @@ class Teller:
     def __init__(
         self,
         spec: JobSpec,
-        folder: ClusterFolder,
         leases: Leases,
         crew: Crew,
-        events: EventLog,
+        backend: Backend,
         curves: Curves,
         servers: Servers | None = None,
     ) -> None:
         self._spec = spec
-        self._folder = folder
         self._leases = leases
         self._crew = crew
-        self._events = events
+        self._backend = backend
         self._curves = curves
         self._servers = servers
         self._loads = Loads(leases, servers)
@@ -56,36 +52,40 @@ class Teller:
         self._rate = 0.0
 
     def tell(self, now: float) -> None:
-        """Tell what is new; at most about five times a second."""
+        """Tell what is new, as often as the backend wants."""
         for news in self._take_news():
-            self._events.write(news)
+            self._backend.events.write(news)
             self._curves.epoch_end(news)
-        if now - self._told_at < INTERVAL:
+        if now - self._told_at < self._backend.interval:
             return
         self._told_at = now
         tally = self._count()
         if tally != self._tally:
             self._tally = tally
-            self._events.write(tally)
+            self._backend.events.write(tally)
         self._tell_progress(now)
         if now - self._written_at >= SNAPSHOT_SECS:
             self._written_at = now
             self._loads.look(now)
             self._write()
 
-    def end(self) -> int:
+    @property
+    def ended(self) -> End:
+        """How the job that is over did."""
+        kept = self._leases.kept
+        if kept.failed:
+            return kept.failed
+        if kept.cancelled:
+            return Failed(JobCancelledError.code, kept.cancelled)
+        return self._outcome()
+
+    def end(self, end: End) -> int:
         """Tell how the job ended; the master's exit code."""
         self._write()
         self._curves.close()
-        kept = self._leases.kept
-        if kept.failed:
-            self._events.write(kept.failed)
-            return exit_codes.JOB_FAILED
-        if kept.cancelled:
-            self._events.write(Failed(JobCancelledError.code, kept.cancelled))
-            return exit_codes.JOB_FAILED
-        self._events.write(self._outcome())
-        return exit_codes.OK
+        self._backend.events.write(end)
+        self._backend.show_end(end)
+        return exit_codes.OK if isinstance(end, Outcome) else exit_codes.JOB_FAILED
 
     def snapshot_bytes(self) -> bytes:
         return msgspec.msgpack.encode(self.snapshot())
@@ -113,7 +113,7 @@ class Teller:
 
     def _write(self) -> None:
         snapshot = self.snapshot()
-        snapshot.write(self._folder.snapshot)
+        self._backend.show(snapshot)
         self._curves.point(snapshot)
 
     # Parts --------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Teller:
         total = self._leases.plan.rows * (training.epochs if kind == "train" else 1)
         limit = training.max_steps * training.batch_size if kind == "train" and training.max_steps else total
         epochs = training.epochs if kind == "train" else 0
-        self._events.write(
+        self._backend.events.write(
             Progress(
                 _PHASES[kind],
                 rows,

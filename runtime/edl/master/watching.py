@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edl.cluster.environment import own_address, own_host
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.snapshot import Snapshot
 from edl.master.counters import CheckpointTimes
@@ -25,7 +26,7 @@ READ_SECS = 5.0  # that the event loop has to say how the job is
 
 
 class Watching:
-    """snapshot: the figures of the job. checkpoints: the folder that they are in."""
+    """snapshot: the figures of the job. checkpoints: the folder that they are in. port: 0: one that is free."""
 
     def __init__(
         self,
@@ -34,16 +35,18 @@ class Watching:
         snapshot: Callable[[], Snapshot],
         folder: ClusterFolder,
         checkpoints: Path,
+        port: int = 0,
     ) -> None:
         self._office = office
         self._servers = servers
         self._snapshot = snapshot
         self._folder = folder
+        self._port = port
         self._checkpoints = checkpoints
         self._times = CheckpointTimes(self._last_cut)
 
     async def serve(self) -> None:
-        """Begin to serve, on the port of the master before where that is free, and write down where."""
+        """Begin to serve, on a fixed port or that of the master before, where it is free, and write down where."""
         loop = asyncio.get_running_loop()
 
         def read() -> Reading | None:
@@ -56,7 +59,7 @@ class Watching:
 
         _, _, port = self._folder.metrics().rpartition(":")
         try:
-            address = await asyncio.to_thread(_serve, read, int(port or 0))
+            address = await asyncio.to_thread(_serve, read, self._port or int(port or 0))
             self._folder.write_metrics(address)
         except OSError as error:
             self._office.leases.note(f"no metrics are served: {error.strerror or error}")
@@ -111,9 +114,9 @@ def _serve(read: Callable[[], Reading | None], port: int) -> str:
     registry = CollectorRegistry()
     registry.register(JobCollector(read))
     try:
-        server, _ = start_http_server(port, "127.0.0.1", registry)
+        server, _ = start_http_server(port, own_host(), registry)
     except OSError:
         if not port:
             raise
-        server, _ = start_http_server(0, "127.0.0.1", registry)
-    return f"127.0.0.1:{server.server_port}"
+        server, _ = start_http_server(0, own_host(), registry)
+    return own_address(server.server_port)

@@ -5,15 +5,19 @@ That is a master on Kubernetes, or the next session with the data source of a de
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from edl.data.source import Source
 from edl.errors import SpecError
 from edl.models.records import ModelRecord
+from edl.models.registry import Registry, open_registry
 
 FILE = "intent.json"  # in a job folder
+MODEL_STORE = "EDL_MODEL_STORE"  # names the store in a pod, where models are not kept in the data source
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,3 +42,8 @@ def read_intent(job: Path) -> Intent | None:
         return None
     except msgspec.MsgspecError as error:
         raise SpecError(f"what is to become of job {job.name} cannot be read: {error}") from None
+
+
+def registry_in_pod(source: Source) -> Registry:
+    """Where a job in pods finds models and keeps its own."""
+    return open_registry(source, os.environ.get(MODEL_STORE, ""))

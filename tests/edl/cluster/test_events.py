@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edl.cluster.events import EventLog, EventReader, read_end
+from edl.cluster.events import EventLog, EventReader, EventStream, read_end
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
@@ -63,3 +63,14 @@ def test_the_first_end_counts(tmp_path: Path) -> None:
         log.write(Outcome("predict", 10, 1.0))
         log.write(EVENTS[3])
     assert read_end(path) == Outcome("predict", 10, 1.0)
+
+
+def test_events_in_a_stream_are_lines_among_others(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as stream:
+        events = EventStream(stream)
+        for event in EVENTS:
+            events.write(event)
+            stream.write(b"something else\n")
+    with EventReader(path) as reader:
+        assert list(reader.read()) == EVENTS

@@ -1,0 +1,210 @@
+"""Runs one job: workers in, reports heard, the end told.
+
+What it reads of the job is its JobSpec: how many rows, how many epochs, how many workers. Where it writes the ledger,
+the events that clients follow and the figures of the moment is the backend's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from edl import exit_codes
+from edl.cluster import Change, Instance, Room
+from edl.cluster.folder import ClusterFolder
+from edl.data.jobs import JobFolder
+from edl.errors import ClusterError
+from edl.master.backend import Backend
+from edl.master.crew import Crew
+from edl.master.curves import Curves
+from edl.master.cuts import Cuts
+from edl.master.following import follow
+from edl.master.kept import Kept
+from edl.master.leases import Leases
+from edl.master.office import Office
+from edl.master.orders import Orders
+from edl.master.parameters import InTrainer, NoParameters, OnServers
+from edl.master.ring_leases import InRing
+from edl.master.servers import Servers
+from edl.master.service import Service, serve
+from edl.master.serving import Serving
+from edl.master.telling import Teller
+from edl.master.watching import Watching
+from edl.ps.messages import Mode
+from edl.spec import Cluster as ClusterSpec
+from edl.spec import JobSpec
+from edl.tasks import encoding
+from edl.tasks.job import Plan
+
+LEAVE_SECS = 30.0  # that workers have to hear of the end
+
+
+def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
+    """Run the job to its end, from where the ledger says it is; the exit code.
+
+    ClusterError: this master cannot go on, and another one may. SQLFlowError: the job cannot.
+    """
+    data = backend.ledger.read()
+    kept = encoding.decode(data, Kept) if data is not None else None
+    leases = Leases(plan(spec), kept, _parameters(spec), lease_secs=lease_secs, note=_note)
+    return asyncio.run(Master(spec, folder, leases, backend).run())
+
+
+def plan(spec: JobSpec) -> Plan:
+    """What the job of the spec is to do."""
+    rows = spec.rows
+    if spec.kind == "train":
+        return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
+    return Plan(spec.kind, rows.total)
+
+
+def _parameters(spec: JobSpec) -> type[NoParameters]:
+    """Where they are, in a job that trains."""
+    if spec.cluster.parameter_servers:
+        return OnServers
+    return InRing if spec.cluster.strategy == "allreduce" else InTrainer
+
+
+class Master:
+    """One job, from the state that its leases have."""
+
+    def __init__(self, spec: JobSpec, folder: ClusterFolder, leases: Leases, backend: Backend) -> None:
+        self._folder = folder
+        self._leases = leases
+        self._backend = backend
+        self._cluster = backend.cluster
+        mode = mode_of(spec.cluster)
+        checkpoints = JobFolder(folder.job).checkpoints
+        served = isinstance(leases.parameters, OnServers)
+        self._servers = _servers(spec, leases, mode, checkpoints) if served else None
+        self._crew = Crew(leases, spec.cluster.workers, self._servers, log=folder.shown_log)
+        if self._cluster.room is not None:
+            self._crew.resized(self._cluster.room)
+        curves = Curves(spec, JobFolder(folder.job).tensorboard, leases)
+        self._teller = Teller(spec, leases, self._crew, backend, curves, self._servers)
+        self._office = Office(leases, backend.ledger, self._servers, on_tick=self._on_tick)
+        self._watching = Watching(
+            self._office, self._servers, self._teller.snapshot, folder, checkpoints, backend.metrics_port
+        )
+        self._serving = (
+            Serving(self._servers, self._office, mode, checkpoints, folder.token())
+            if self._servers is not None
+            else None
+        )
+        self._orders = Orders(self._cluster, self._refused)
+        self._leaving = asyncio.Event()
+
+    async def run(self) -> int:
+        """Serve until the job is over and everybody knows, or this master is to leave; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
+        await self._office.write()  # the epoch of this master, before anybody hears of it
+        service = Service(self._office, self._teller.snapshot_bytes, self._scale)
+        server, _ = await serve(service, self._backend.address, self._folder.token())
+        self._crew.found(await asyncio.to_thread(self._cluster.list), self._office.now())
+        threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
+        watched = asyncio.create_task(self._watching.serve())
+        if self._serving is not None:
+            await self._serving.start()
+        self._on_tick(self._office.now())
+        try:
+            code = await self._serve()
+        finally:
+            self._orders.close()
+            watched.cancel()
+        await server.stop(0.2)
+        return code
+
+    async def _serve(self) -> int:
+        going_on = asyncio.create_task(self._office.run())
+        leaving = asyncio.create_task(self._leaving.wait())
+        await asyncio.wait((going_on, leaving), return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not going_on.done():
+            going_on.cancel()
+            await self._office.write()
+            _note("told to leave: the next master goes on from here")
+            return exit_codes.PREEMPTED
+        await going_on
+        return await self._end()
+
+    async def _end(self) -> int:
+        """Let everybody go, store what was made, and tell of it."""
+        self._teller.tell(self._office.now())
+        if self._serving is not None:
+            await self._serving.close()
+        await self._let_go()
+        try:
+            await asyncio.to_thread(self._backend.end_instances)
+        except ClusterError as error:
+            _note(f"instances may be left: {error.message}")
+        return self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
+
+    def _on_tick(self, now: float) -> None:
+        for order in self._crew.orders(now):
+            self._orders.give(order)
+        if self._serving is not None:
+            self._serving.tick(now)
+        self._teller.tell(now)
+        self._watching.tick(now)
+
+    def _refused(self, instance: Instance, error: ClusterError) -> None:
+        self._crew.refused(instance, error, self._office.now())
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread of its own: hand changes to the loop."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            follow(
+                self._cluster,
+                changed=lambda change: loop.call_soon_threadsafe(self._changed, change),
+                found=lambda changes: loop.call_soon_threadsafe(self._found, changes),
+            )
+
+    def _found(self, changes: list[Change]) -> None:
+        self._crew.found(changes, self._office.now())
+        self._on_tick(self._office.now())
+        self._office.ring()
+
+    def _changed(self, change: Change | Room) -> None:
+        if isinstance(change, Room):
+            self._crew.resized(change)
+        else:
+            self._crew.changed(change, self._office.now())
+        self._on_tick(self._office.now())
+        self._office.ring()
+
+    def _scale(self, workers: int) -> None:
+        for order in self._crew.scale(workers):
+            self._orders.give(order)
+        self._on_tick(self._office.now())
+
+    def _cancel(self) -> None:
+        self._leases.cancel("the job was cancelled")
+        self._office.ring()
+
+    async def _let_go(self) -> None:
+        """Wait until the workers that run have heard that the job is over; what stays longer, the supervisor ends."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECS if not self._leases.kept.cancelled else 2.0):
+                while self._office.waits_for(self._crew.workers):
+                    await asyncio.sleep(0.02)
+
+
+def mode_of(cluster: ClusterSpec) -> Mode:
+    """How pushes become steps."""
+    return Mode("sync", cluster.grads_to_wait) if cluster.strategy == "sync" else Mode("async")
+
+
+def _servers(spec: JobSpec, leases: Leases, mode: Mode, checkpoints: Path) -> Servers:
+    local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
+    cuts = Cuts(leases, spec.checkpoints, spec.cluster.parameter_servers, steps_per_version=local_steps)
+    return Servers(leases, mode, spec.cluster.parameter_servers, cuts, checkpoints)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

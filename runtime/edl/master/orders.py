@@ -1,0 +1,65 @@
+"""Asks the cluster for what the crew orders: many names at the same time, and of each name one order after another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from edl.cluster import Cluster, Instance
+from edl.errors import ClusterError
+from edl.master.crew import Order
+
+AT_ONCE = 32
+
+
+class Orders:
+    """Call it in the event loop. refused: told of instances that the cluster did not start."""
+
+    def __init__(self, cluster: Cluster, refused: Callable[[Instance, ClusterError], None]) -> None:
+        self._cluster = cluster
+        self._refused = refused
+        self._threads = ThreadPoolExecutor(AT_ONCE, "edl-orders")
+        self._waiting: dict[str, deque[Order]] = {}  # by the names that an order is under way of
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def give(self, order: Order) -> None:
+        """Have it carried out after those of its name; returns at once."""
+        name = order.instance.name
+        if name in self._waiting:
+            self._waiting[name].append(order)
+            return
+        self._waiting[name] = deque([order])
+        task = asyncio.ensure_future(self._serve(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self) -> None:
+        """Wait until all that was ordered is carried out."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def close(self) -> None:
+        """Carry out no more; what is under way goes on."""
+        for task in self._tasks:
+            task.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, name: str) -> None:
+        waiting = self._waiting[name]
+        while waiting:
+            order = waiting.popleft()
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._threads, self._carry_out, order)
+            except ClusterError as error:
+                if not order.stop:
+                    self._refused(order.instance, error)
+        del self._waiting[name]
+
+    def _carry_out(self, order: Order) -> None:
+        instance = order.instance
+        if order.stop:
+            self._cluster.stop(instance.name, instance.incarnation, order.grace)
+        else:
+            self._cluster.start(instance)

@@ -1,0 +1,96 @@
+"""What a job made, put into its data source by the master: when everything is done, and before anybody is told.
+
+All of it may be repeated, so that it happens once though a master dies on the way: the next one finds in the ledger
+that the job is over, and begins this again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import msgspec
+
+from edl.data import Source, connect
+from edl.data.insisting import insisting
+from edl.data.jobs import JobFolder
+from edl.errors import SourceError, SQLFlowError
+from edl.master.backend import End
+from edl.models.intent import Intent, registry_in_pod
+from edl.tasks.failed import Failed, to_failed
+from edl.tasks.outcome import JobCancelledError, Outcome
+
+PAUSES = (
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+)  # seconds, while a source cannot be reached that holds a job's results
+
+
+class InSource:
+    """`Storing` of a job that no client waits for. What workers made lies in the source already: models are saved, and
+    results staged."""
+
+    def __init__(self, job: JobFolder, intent: Intent, pause: Callable[[float], object] = time.sleep) -> None:
+        self._job = job
+        self._intent = intent
+        self._pause = pause
+
+    def end(self, end: End) -> End:
+        if isinstance(end, Outcome):
+            try:
+                end = self._commit(end)
+            except SQLFlowError as error:
+                end = to_failed(error, "")
+        try:
+            with closing(self._connected(())) as source:
+                if isinstance(end, Failed):
+                    self._take_back(source, end)
+                self._unpin(source)
+        except SQLFlowError as error:  # the next session of a client does it
+            _say(f"what the job used in its data source stays there for now: {error.message}")
+        return end
+
+    def _commit(self, outcome: Outcome) -> Outcome:
+        """The outcome with what was stored; a model was, by the worker that made it."""
+        target = self._intent.name
+        if self._intent.kind == "train" or not target:
+            return outcome
+        with closing(self._connected(PAUSES)) as source:
+            rows = insisting(lambda _: source.commit(target, self._job.id, outcome.tasks))
+        return msgspec.structs.replace(outcome, stored=f"{target}: {rows:,} row{'' if rows == 1 else 's'}")
+
+    def _take_back(self, source: Source, failed: Failed) -> None:
+        """Drop what was staged; keep why a training failed."""
+        name, record = self._intent.name, self._intent.record
+        if record is None and name:
+            insisting(lambda _: source.abort(name, self._job.id))
+        elif record is not None and failed.code != JobCancelledError.code:
+            registry_in_pod(source).record_failure(name, record, failed.message, once=self._job.id)
+
+    def _unpin(self, source: Source) -> None:
+        from edl.data.pinned import read_pinned  # imports Arrow
+
+        for folder in (self._job.rows, self._job.held_out):
+            if folder.is_dir():
+                source.unpin(read_pinned(folder), folder)
+
+    def _connected(self, pauses: tuple[float, ...]) -> Source:
+        """An open source, after so many pauses at the most."""
+        for seconds in pauses:
+            try:
+                return connect(self._intent.source)
+            except SourceError as error:
+                _say(f"{error.message}; trying again in {seconds:g} s")
+                self._pause(seconds)
+        return connect(self._intent.source)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

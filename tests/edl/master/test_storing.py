@@ -1,0 +1,120 @@
+"""What a master puts into the data source when its job is over: all of it once, however often it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from edl.data import Source, connect
+from edl.data.jobs import JobFolder
+from edl.master.storing import PAUSES, InSource
+from edl.models.intent import Intent
+from edl.models.records import ModelRecord
+from edl.models.registry import open_registry
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import Outcome
+
+RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
+FAILED = Failed("error", "the loss became nan")
+CANCELLED = Failed("cancelled", "the job was cancelled")
+PREDICTED = Outcome("predict", 3, 1.0, tasks=2)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    place = f"sqlite:{tmp_path / 's.sqlite'}"
+    with connect(place, create=True) as source:
+        for task in range(2):
+            stage(source, task)
+    return place
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobFolder:
+    return JobFolder(tmp_path / "20260101-120000-000000-abcdef")
+
+
+def stage(source: Source, task: int) -> None:
+    rows = [pa.record_batch({"a": [task] * (task + 1)})]
+    source.stage("scores", "20260101-120000-000000-abcdef", task, 1, rows)
+
+
+def tables(url: str) -> list[str]:
+    with connect(url) as source:
+        return source.tables()
+
+
+def test_results_become_a_table_once_though_a_master_died_before_it_told(job: JobFolder, url: str) -> None:
+    for _ in range(2):
+        end = InSource(job, Intent("predict", url, "scores")).end(PREDICTED)
+        assert isinstance(end, Outcome)
+        assert end.stored == "scores: 3 rows"
+    assert "scores" in tables(url)
+
+
+def test_a_model_was_stored_by_its_worker(job: JobFolder, url: str) -> None:
+    trained = Outcome("train", 100, 1.0, stored="m@1")
+    assert InSource(job, Intent("train", url, "m", RECORD)).end(trained) == trained
+
+
+def test_figures_alone_are_stored_nowhere(job: JobFolder, url: str) -> None:
+    measured = Outcome("evaluate", 3, 1.0, figures={"loss": 0.5}, tasks=1)
+    assert InSource(job, Intent("evaluate", url, "")).end(measured) == measured
+
+
+def test_a_training_that_failed_is_a_version_with_its_reason(job: JobFolder, url: str) -> None:
+    for _ in range(2):
+        assert InSource(job, Intent("train", url, "m", RECORD)).end(FAILED) == FAILED
+    with connect(url) as source:
+        [version] = open_registry(source).list()
+    assert (version.state, version.reason) == ("failed", FAILED.message)
+
+
+def test_a_training_that_was_cancelled_is_none(job: JobFolder, url: str) -> None:
+    InSource(job, Intent("train", url, "m", RECORD)).end(CANCELLED)
+    with connect(url) as source:
+        assert not open_registry(source).list()
+
+
+@pytest.mark.parametrize("end", [FAILED, CANCELLED])
+def test_what_was_staged_is_dropped_when_the_job_did_not_get_there(
+    job: JobFolder, url: str, end: Failed
+) -> None:
+    before = tables(url)
+    InSource(job, Intent("predict", url, "scores")).end(end)
+    assert [name for name in before if name not in tables(url)] != []
+    assert "scores" not in tables(url)
+
+
+def test_a_table_that_cannot_be_made_is_how_the_job_ends(job: JobFolder, url: str) -> None:
+    with connect(url) as source:
+        source.execute("CREATE TABLE scores (mine INTEGER)")
+    end = InSource(job, Intent("predict", url, "scores")).end(PREDICTED)
+    assert isinstance(end, Failed)
+    assert "scores exists and was not made by sqlflow-edl" in end.message
+
+
+def test_a_source_that_is_away_for_a_while_is_waited_for(job: JobFolder, url: str, tmp_path: Path) -> None:
+    file, away = tmp_path / "s.sqlite", tmp_path / "away"
+    file.rename(away)
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            away.rename(file)
+
+    end = InSource(job, Intent("predict", url, "scores"), pause).end(PREDICTED)
+    assert isinstance(end, Outcome)
+    assert waited == [*PAUSES[:3]]
+
+
+def test_a_source_that_stays_away_fails_the_job_with_its_words(job: JobFolder, tmp_path: Path) -> None:
+    waited: list[float] = []
+    intent = Intent("predict", f"sqlite:{tmp_path / 'none.sqlite'}", "scores")
+    end = InSource(job, intent, waited.append).end(PREDICTED)
+    assert isinstance(end, Failed)
+    assert "there is no database file" in end.message
+    assert waited == [*PAUSES]
