@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.kubernetes.kinds import Object
 
@@ -19,34 +21,39 @@ IMAGE = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os
 IMAGE["PATH"] = f"{Path(sys.executable).parent}:{IMAGE['PATH']}"
 REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 CANNOT_RUN = 128
+LAST_WORDS = 4096
 
 
 class Process:
     """One that was started. `on_end` is called from a thread of its own."""
 
     def __init__(
-        self, container: Object, environment: dict[str, str], folder: Path, on_end: Callable[[], None]
+        self, container: Object, environment: dict[str, str], log: Path, on_end: Callable[[], None]
     ) -> None:
         self.identifier = "containerd://" + secrets.token_hex(32)
-        self.log = folder / f"{container['name']}.log"
+        self.log = log
         self._process: subprocess.Popen[bytes] | None = None
         self.error = ""
+        self._last_words = last_words(log)
+        self._falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         self.ran_out_of_memory = False
         self._ended = threading.Event()
+        self._probe = container.get("readinessProbe", {}).get("exec", {}).get("command", [])
+        self._surroundings: Any = {"cwd": container.get("workingDir") or log.parent}
+        self._surroundings["env"] = {**IMAGE, **environment}
         command = [expanded(word, environment) for word in _command(container)]
         try:
-            with self.log.open("ab") as log:
+            with log.open("ab") as output:
                 self._process = subprocess.Popen(
                     command,
-                    cwd=container.get("workingDir") or folder,
-                    env={**IMAGE, **environment},
                     stdin=subprocess.DEVNULL,
-                    stdout=log,
+                    stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    **self._surroundings,
                 )
         except OSError as error:
-            self.error = str(error)
+            self.error = _refusal(command[0], error)
             return
         threading.Thread(target=self._wait, args=(on_end,), daemon=True).start()
 
@@ -56,6 +63,10 @@ class Process:
             return CANNOT_RUN
         found = self._process.returncode
         return found if found is None or found >= 0 else 128 - found
+
+    @property
+    def has_ended(self) -> bool:
+        return self.code() is not None
 
     def wait(self, seconds: float) -> None:
         """For its end, at most so long."""
@@ -71,6 +82,28 @@ class Process:
         if self._process is not None and self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
 
+    def last_words(self) -> str:
+        """What it wrote to its file for that, or if it failed and says so, the end of its log."""
+        if self._last_words.is_file() and (words := self._last_words.read_text(errors="replace")):
+            return words[-LAST_WORDS:]
+        if self._falls_back and self.code() != 0:
+            return self.log.read_text(errors="replace")[-LAST_WORDS:]
+        return ""
+
+    def succeeds_beside(self, seconds: float) -> bool:
+        """Whether the command of its readiness probe does, within that time."""
+        try:
+            done = subprocess.run(
+                self._probe,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
+                **self._surroundings,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
     def run_out_of_memory(self) -> None:
         """As if it had used more than it may."""
         self.ran_out_of_memory = True
@@ -79,8 +112,15 @@ class Process:
     def _wait(self, on_end: Callable[[], None]) -> None:
         assert self._process is not None
         self._process.wait()
+        with contextlib.suppress(ProcessLookupError):  # what it leaves behind ends with it
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._ended.set()
         on_end()
+
+
+def last_words(log: Path) -> Path:
+    """The file at a container's terminationMessagePath."""
+    return log.with_suffix(".end")
 
 
 def expanded(text: str, environment: dict[str, str]) -> str:
@@ -98,12 +138,25 @@ def rewritten(container: Object, change: Callable[[str], str]) -> Object:
     found["env"] = [
         {**one, "value": change(one["value"])} if "value" in one else one for one in container.get("env", [])
     ]
+    if "exec" in container.get("readinessProbe", {}):
+        probe = container["readinessProbe"]["exec"]
+        found["readinessProbe"] = {"exec": {"command": [change(word) for word in probe["command"]]}}
     return found
 
 
 def _command(container: Object) -> list[str]:
     """An image of the double starts a shell when nothing is said."""
     return [*container.get("command", []), *container.get("args", [])] or ["sh"]
+
+
+def _refusal(program: str, error: OSError) -> str:
+    """Why it could not be started, as containerd says it."""
+    prefix = "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+    prefix += "runc create failed: unable to start container process: exec: "
+    if "/" not in program:
+        return f'{prefix}"{program}": executable file not found in $PATH: unknown'
+    why = (error.strerror or "").lower()
+    return f'{prefix}"{program}": stat {program}: {why}: unknown'
 
 
 def _handles(process: int, number: int) -> bool:

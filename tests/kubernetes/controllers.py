@@ -33,7 +33,13 @@ class Pace:
     remove: float = 0.0  # from that to its removal
     collect: float = 0.0  # until an owner goes whose dependents have gone
     count: float = 0.0  # until a Job's status says how its pods are
+    sync: float = 0.5  # between looks at what does not get on
+    back_off: float = 0.5  # after the first failure of a container
     moment: float = 0.0
+
+    def backed_off(self, failures: int) -> float:
+        """Seconds after so many failures in a row: twice as long each time, thirty times at most."""
+        return float(self.back_off * min(2 ** (failures - 1), 30))
 
 
 QUICK = Pace()
@@ -46,6 +52,8 @@ REAL = Pace(
     remove=0.2,
     collect=0.07,
     count=1.0,
+    sync=13.0,
+    back_off=10.0,
     moment=0.15,
 )
 

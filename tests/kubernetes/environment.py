@@ -12,8 +12,12 @@ from tests.kubernetes.kinds import CONFIG_MAP, SECRET, Key, Object
 from tests.kubernetes.store import Store
 
 
+class MissingError(Exception):
+    """A ConfigMap or a Secret, or a key of one, that a container needs is not there."""
+
+
 def of(store: Store, pod: Object, container: Object, address: str, given: dict[str, str]) -> dict[str, str]:
-    """Later variables may use earlier ones, and what is given."""
+    """Later variables may use earlier ones, and what is given. MissingError."""
     found: dict[str, str] = {"HOSTNAME": pod["metadata"]["name"], **given}
     for source in container.get("envFrom", []):
         found |= _all(store, pod, source)
@@ -42,11 +46,13 @@ def field(pod: Object, path: str, address: str) -> str:
     return str(value)
 
 
-def values(store: Store, source: Key) -> dict[str, bytes] | None:
-    """Of a ConfigMap or Secret; None if it is not there."""
+def values(store: Store, source: Key, reference: Object) -> dict[str, bytes]:
+    """Of a ConfigMap or Secret. MissingError: it is not there, and the reference does not say that it need not be."""
     found = store.get(source)
     if found is None:
-        return None
+        if reference.get("optional"):
+            return {}
+        raise MissingError(f'{source.kind.name.lower()} "{source.name}" not found')
     data, binary = found.get("data") or {}, found.get("binaryData") or {}
     if source.kind is SECRET:
         data, binary = {}, data
@@ -57,7 +63,7 @@ def values(store: Store, source: Key) -> dict[str, bytes] | None:
 
 def _all(store: Store, pod: Object, source: Object) -> dict[str, str]:
     kind, name = (CONFIG_MAP, "configMapRef") if "configMapRef" in source else (SECRET, "secretRef")
-    found = values(store, Key(kind, pod["metadata"]["namespace"], source[name]["name"])) or {}
+    found = values(store, Key(kind, pod["metadata"]["namespace"], source[name]["name"]), source[name])
     return {source.get("prefix", "") + key: value.decode() for key, value in found.items()}
 
 
@@ -68,8 +74,11 @@ def _value(store: Store, pod: Object, container: Object, source: Object, address
         return _resource(container, source["resourceFieldRef"])
     kind, name = (CONFIG_MAP, "configMapKeyRef") if "configMapKeyRef" in source else (SECRET, "secretKeyRef")
     reference = source[name]
-    found = values(store, Key(kind, pod["metadata"]["namespace"], reference["name"])) or {}
-    value = found.get(reference["key"])
+    key = Key(kind, pod["metadata"]["namespace"], reference["name"])
+    value = values(store, key, reference).get(reference["key"])
+    if value is None and not reference.get("optional"):
+        where = f"{key.kind.name} {key.namespace}/{key.name}"
+        raise MissingError(f"couldn't find key {reference['key']} in {where}")
     return None if value is None else value.decode()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from tests.kubernetes import errors
 from tests.kubernetes.api import Api, Target
+from tests.kubernetes.containers import Process
 from tests.kubernetes.kinds import Object
 from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.messages import Answer, Request
@@ -26,15 +26,15 @@ class Logs:
             if not pod["spec"].get("nodeName"):
                 return Answer(status=204)
             name = self._container(pod, request.options.get("container", ""))
-            path = self._kubelet.log(pod["metadata"]["uid"], name)
-        if path is None:
+            container = self._kubelet.container(pod["metadata"]["uid"], name)
+        if container is None or container.process is None:
             reason = _waits_for(pod, name)
             raise errors.bad_request(
                 f'container "{name}" in pod "{target.name}" is waiting to start: {reason}'
             )
         if request.options.get("follow") == "true":
-            return Answer(stream=self._followed(pod["metadata"]["uid"], name, path), headers=PLAIN)
-        return Answer(_last(path.read_bytes(), request.options), headers=PLAIN)
+            return Answer(stream=self._followed(container.process), headers=PLAIN)
+        return Answer(_last(container.process.log.read_bytes(), request.options), headers=PLAIN)
 
     def _container(self, pod: Object, asked: str) -> str:
         names = [one["name"] for one in pod["spec"]["containers"]]
@@ -42,12 +42,11 @@ class Logs:
             raise errors.bad_request(f"container {asked} is not valid for pod {pod['metadata']['name']}")
         return asked or str(names[0])
 
-    def _followed(self, uid: str, name: str, path: Path) -> Iterator[bytes]:
+    def _followed(self, process: Process) -> Iterator[bytes]:
         store, clock = self._api.store, self._api.clock
-        with path.open("rb") as log:
+        with process.log.open("rb") as log:
             while True:
-                with store.changed:
-                    is_over = not self._kubelet.is_running(uid, name)
+                is_over = process.has_ended
                 if piece := log.read():
                     yield piece
                 elif is_over:

@@ -21,6 +21,8 @@ class Moment(NamedTuple):
     phase: str
     conditions: Conditions
     containers: list[Object]
+    init: list[Object]
+    why: Object  # reason and message of the whole pod
 
 
 def written(old: Object, moment: Moment, stamp: str, addresses: Object) -> Object:
@@ -29,7 +31,9 @@ def written(old: Object, moment: Moment, stamp: str, addresses: Object) -> Objec
     status["conditions"] = conditions(old.get("conditions", []), moment.conditions, stamp)
     status |= {**addresses, "startTime": old.get("startTime", stamp)}
     kept = {name: old[name] for name in ("nominatedNodeName", "reason", "message") if name in old}
-    return {**status, **kept, "containerStatuses": moment.containers, "qosClass": old["qosClass"]}
+    init = {"initContainerStatuses": moment.init} if moment.init else {}
+    told = {**kept, **moment.why, **init, "containerStatuses": moment.containers}
+    return {**status, **told, "qosClass": old["qosClass"]}
 
 
 def conditions(old: list[Object], wanted: Conditions, stamp: str) -> list[Object]:
@@ -50,37 +54,30 @@ def _condition(name: str, wanted: tuple[str, str, str], before: Object | None, s
     return condition | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
 
 
-def creating(names: list[str]) -> Conditions:
-    why = ("False", "ContainersNotReady", f"containers with unready status: [{' '.join(names)}]")
+def conditions_of(
+    *, is_set_up: bool, uninitialized: list[str], unready: list[str], end: str = ""
+) -> Conditions:
+    """`is_set_up`: whether it has its address. `end`: PodCompleted or PodFailed, when no container will run again."""
+    initialized = ("True", "PodCompleted" if end == "PodCompleted" else "", "")
+    if uninitialized:
+        incomplete = f"containers with incomplete status: [{' '.join(uninitialized)}]"
+        initialized = ("False", "ContainersNotInitialized", incomplete)
+    ready = ("True", "", "")
+    if end:
+        ready = ("False", end, "")
+    elif unready:
+        ready = ("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
     return {
-        "PodReadyToStartContainers": ("False", "", ""),
-        "Initialized": ("True", "", ""),
-        "Ready": why,
-        "ContainersReady": why,
+        "PodReadyToStartContainers": ("True" if is_set_up else "False", "", ""),
+        "Initialized": initialized,
+        "Ready": ready,
+        "ContainersReady": ready,
     }
 
 
-def running() -> Conditions:
-    names = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
-    return dict.fromkeys(names, ("True", "", ""))
-
-
-def ended(*, succeeded: bool, is_last: bool) -> Conditions:
-    """`is_last`: nothing of the pod is left on its node."""
-    why = "PodCompleted" if succeeded else "PodFailed"
-    return {
-        "PodReadyToStartContainers": ("False" if is_last else "True", "", ""),
-        "Initialized": ("True", "PodCompleted" if succeeded else "", ""),
-        "Ready": ("False", why, ""),
-        "ContainersReady": ("False", why, ""),
-    }
-
-
-def container(spec: Object, state: Object, *, identifier: str = "") -> Object:
-    """Of one container; `identifier` when it has been started."""
-    is_running = "running" in state
-    found: Object = {"name": spec["name"], "state": state, "lastState": {}, "ready": is_running}
-    found |= {"restartCount": 0, "image": spec["image"], "imageID": IMAGE_ID if identifier else ""}
+def of_image(spec: Object, identifier: str, *, is_running: bool) -> Object:
+    """The part of a container's status about what it is; `identifier` when it has been started."""
+    found: Object = {"image": spec["image"], "imageID": IMAGE_ID if identifier else ""}
     if identifier:
         found["containerID"] = identifier
     found["started"] = is_running
@@ -95,9 +92,3 @@ def container(spec: Object, state: Object, *, identifier: str = "") -> Object:
 def _mount(mount: Object) -> Object:
     found: dict[str, Any] = {"name": mount["name"], "mountPath": mount["mountPath"]}
     return {**found, "readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else found
-
-
-def terminated(code: int, started: str, finished: str, identifier: str) -> Object:
-    reason = "Completed" if code == 0 else "Error"
-    times = {"startedAt": started, "finishedAt": finished}
-    return {"terminated": {"exitCode": code, "reason": reason, **times, "containerID": identifier}}

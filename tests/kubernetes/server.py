@@ -32,6 +32,7 @@ from tests.kubernetes.clock import Clock
 from tests.kubernetes.collector import Collector
 from tests.kubernetes.controllers import QUICK, REAL, Controllers
 from tests.kubernetes.errors import RefusedError, status, throttled
+from tests.kubernetes.events import Events
 from tests.kubernetes.eviction import Evictions
 from tests.kubernetes.faults import Fault, Faults
 from tests.kubernetes.jobs import Jobs
@@ -41,7 +42,7 @@ from tests.kubernetes.logs import Logs
 from tests.kubernetes.messages import Answer, Request
 from tests.kubernetes.network import Network
 from tests.kubernetes.registry import Registry
-from tests.kubernetes.scheduler import Scheduler, add_node
+from tests.kubernetes.scheduler import NODE_NAME, Scheduler, add_node
 from tests.kubernetes.services import Services
 from tests.kubernetes.store import Store
 
@@ -64,7 +65,10 @@ class Double:
             add_node(self.registry)
         pace = REAL if at_real_pace else QUICK
         services = Services(self.store, self.network.services)
-        self.kubelet = Kubelet(self.registry, self.access, services, self.network.pods, folder, url, pace)
+        events = Events(self.store, self.clock, NODE_NAME)
+        self.kubelet = Kubelet(
+            self.registry, self.access, services, events, self.network.pods, folder, url, pace
+        )
         Logs(self.api, self.kubelet)
         Evictions(self.api)
         parts = [

@@ -19,29 +19,35 @@ class File(NamedTuple):
     mode: int
 
 
+class MountError(Exception):
+    """As the node says it."""
+
+
 class Volumes:
-    """Of one pod, made when its containers start. `root`: of the node, where claims and pods have folders."""
+    """Of one pod, made before its containers start. `root`: of the node, where claims and pods have folders.
+
+    MountError: something that is to be mounted is not there.
+    """
 
     def __init__(self, store: Store, access: Access, pod: Object, root: Path, address: str) -> None:
         self._store, self._access, self._pod, self._address = store, access, pod, address
         self._folders: dict[str, Path] = {}
         for volume in pod["spec"].get("volumes", []):
             folder = self._folders[volume["name"]] = self._folder(volume, root)
-            for path, content, mode in self._files(volume):
+            for path, content, mode in self._read(volume):
                 file = folder / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
                 file.chmod(mode)
 
-    def place(self, container: Object, text: str) -> str:
+    def place(self, container: Object, last_words: Path, text: str) -> str:
         """With the paths of this machine instead of those at which the container mounts something."""
         folders = {
             one["mountPath"]: str(self._folders[one["name"]] / one.get("subPath", ""))
             for one in container.get("volumeMounts", [])
         }
+        folders[container["terminationMessagePath"]] = str(last_words)
         paths = "|".join(map(re.escape, sorted(folders, key=len, reverse=True)))
-        if not paths:
-            return text
         return re.sub(rf"(?<![\w./-])({paths})(?![\w.-])", lambda match: folders[match[1]], text)
 
     def _folder(self, volume: Object, root: Path) -> Path:
@@ -56,6 +62,12 @@ class Volumes:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
+    def _read(self, volume: Object) -> list[File]:
+        try:
+            return list(self._files(volume))
+        except environment.MissingError as missing:
+            raise MountError(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {missing}') from None
+
     def _files(self, volume: Object) -> Iterator[File]:
         for name in ("configMap", "secret", "downwardAPI"):
             if name in volume:
@@ -68,11 +80,12 @@ class Volumes:
         namespace = self._pod["metadata"]["namespace"]
         if "configMap" in source:
             key = Key(CONFIG_MAP, namespace, source["configMap"]["name"])
-            yield from _chosen(environment.values(self._store, key) or {}, source["configMap"], mode)
+            values = environment.values(self._store, key, source["configMap"])
+            yield from _chosen(values, source["configMap"], mode)
         if "secret" in source:
             secret = source["secret"]  # a projected one has a `name`
             key = Key(SECRET, namespace, secret.get("secretName") or secret["name"])
-            yield from _chosen(environment.values(self._store, key) or {}, secret, mode)
+            yield from _chosen(environment.values(self._store, key, secret), secret, mode)
         for item in source.get("downwardAPI", {}).get("items", []):
             if "fieldRef" in item:
                 value = environment.field(self._pod, item["fieldRef"]["fieldPath"], self._address)
@@ -88,3 +101,5 @@ def _chosen(values: dict[str, bytes], reference: Object, mode: int) -> Iterator[
     for item in reference.get("items", []):
         if item["key"] in values:
             yield File(item["path"], values[item["key"]], item.get("mode", mode))
+        elif not reference.get("optional"):
+            raise environment.MissingError(f"references non-existent config key: {item['key']}")
