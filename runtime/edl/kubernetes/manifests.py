@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from edl.cluster import Instance
-from edl.kubernetes import names
+from edl.kubernetes import names, quantities
 from edl.kubernetes.deployment import Deployment, Priorities
-from edl.kubernetes.memory import Memory, shown
+from edl.kubernetes.memory import Memory
 
 Manifest = dict[str, Any]
 
@@ -55,7 +55,7 @@ def owner(deployment: Deployment) -> Manifest:
 def _set_memory(resources: Manifest, memory: Memory) -> None:
     for kind, size in (("requests", memory.request), ("limits", memory.limit)):
         if size:
-            resources[kind] = {**resources.get(kind, {}), "memory": shown(size)}
+            resources[kind] = {**resources.get(kind, {}), "memory": quantities.memory(size)}
 
 
 def _priority(priorities: Priorities, instance: Instance, workers: int) -> str:

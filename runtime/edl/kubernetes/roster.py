@@ -13,8 +13,9 @@ from typing import get_args
 import msgspec
 
 from edl.cluster import Change, Instance, Role
+from edl.kubernetes import memory, quantities
 from edl.kubernetes.deployment import Deployment
-from edl.kubernetes.memory import Memory, of_container, of_manifest, shown
+from edl.kubernetes.memory import Growth, Memory
 from edl.kubernetes.pods import Pod
 from edl.kubernetes.policy import GivenUp, Waits
 from edl.kubernetes.reasons import gone, ran_out_of_memory, to_change
@@ -39,11 +40,10 @@ class Roster:
     """The pods of one job. Not for threads."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
         self._known: dict[Key, _Known] = {}
         self._stopped: set[Key] = set()
         self._waits = Waits(deployment.policy)
-        self._first = {role: of_manifest(deployment.manifest(role)) for role in get_args(Role)}
+        self._growth = {role: Growth(deployment.policy, deployment.manifest(role)) for role in get_args(Role)}
         self._memory: dict[str, tuple[int, Memory]] = {}  # of a name: since which incarnation it has how much
 
     # Versions of pods -----------------------------------------------------------------------------------------
@@ -139,33 +139,33 @@ class Roster:
         found = self._memory.get(name)
         return found[1] if found else None
 
-    def _inherit(self, instance: Instance, memory: Memory) -> None:
+    def _inherit(self, instance: Instance, has: Memory) -> None:
         """A pod that has more than its manifest says: an earlier one ran out of memory."""
-        first = self._first[instance.role]
-        if memory.limit > first.limit or memory.request > first.request:
-            self._remember(instance.name, instance.incarnation, memory)
+        first = self._growth[instance.role].first
+        if has.limit > first.limit or has.request > first.request:
+            self._remember(instance.name, instance.incarnation, has)
 
     def _grow(self, pod: Pod, change: Change) -> Change:
         """It ran out of memory: the next one of its name gets more."""
         instance = change.instance
         had = _memory(pod)
-        gets = had.grown(self._deployment.policy, self._first[instance.role])
+        gets = self._growth[instance.role].after(had)
         self._remember(instance.name, instance.incarnation + 1, gets)
         return msgspec.structs.replace(change, detail=_out_of_memory(had, gets))
 
-    def _remember(self, name: str, incarnation: int, memory: Memory) -> None:
-        if incarnation >= self._memory.get(name, (-1, memory))[0]:
-            self._memory[name] = (incarnation, memory)
+    def _remember(self, name: str, incarnation: int, gets: Memory) -> None:
+        if incarnation >= self._memory.get(name, (-1, gets))[0]:
+            self._memory[name] = (incarnation, gets)
 
 
 def _memory(pod: Pod) -> Memory:
-    return of_container(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
+    return memory.of(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
 
 
 def _out_of_memory(had: Memory, gets: Memory) -> str:
-    before, after = had.limit or had.request, gets.limit or gets.request
-    if not before:
+    if not had.size:
         return "out of memory, that of its node"
-    if after > before:
-        return f"out of memory at {shown(before)}; the next one gets {shown(after)}"
-    return f"out of memory at {shown(before)}, which is all that it may have"
+    before, after = quantities.memory(had.size), quantities.memory(gets.size)
+    if gets.size > had.size:
+        return f"out of memory at {before}; the next one gets {after}"
+    return f"out of memory at {before}, which is all that it may have"

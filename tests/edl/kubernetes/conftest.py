@@ -14,6 +14,7 @@ import pytest
 from kubernetes import client, watch
 
 from edl.cluster import Change, Instance, Room, State
+from edl.kubernetes import names
 from edl.kubernetes.cluster import KubernetesCluster
 from edl.kubernetes.deployment import Deployment
 from edl.master.following import follow
@@ -44,6 +45,16 @@ class Site:
             name, self.namespace, f"id-{name}", manifest, manifest, uid=made["metadata"]["uid"]
         )
         self._clusters: list[KubernetesCluster] = []
+        for kept in (names.ledger(name), names.status(name)):
+            body = {"metadata": {"name": kept, "labels": {"team": "a"}}}
+            double.ask("POST", f"/api/v1/namespaces/{self.namespace}/configmaps", body)
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """The ConfigMap of that name."""
+        found: dict[str, Any] = self.double.ask(
+            "GET", f"/api/v1/namespaces/{self.namespace}/configmaps/{name}"
+        )
+        return found
 
     @property
     def path(self) -> str:
