@@ -32,3 +32,8 @@ class Clock:
     def stamp(self, later: float = 0) -> str:
         moment = dt.datetime.fromtimestamp(self.now() + later, dt.UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(stamp: str) -> float:
+    """What a stamp says."""
+    return dt.datetime.fromisoformat(stamp).timestamp()

@@ -35,6 +35,7 @@ class Pace:
     count: float = 0.0  # until a Job's status says how its pods are
     sync: float = 0.5  # between looks at what does not get on
     back_off: float = 0.5  # after the first failure of a container
+    retry: float = 0.02  # from the first failure of a Job's pod to the next pod; longer after each
     moment: float = 0.0
 
     def backed_off(self, failures: int) -> float:
@@ -54,6 +55,7 @@ REAL = Pace(
     count=1.0,
     sync=13.0,
     back_off=10.0,
+    retry=10.0,
     moment=0.15,
 )
 

@@ -1,4 +1,4 @@
-"""Events: what the scheduler and the node say of a pod, for people who ask why it does not get on."""
+"""Events: what the cluster's parts say of a pod or a Job, for people who ask why it does not get on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import datetime as dt
 import uuid
 
 from tests.kubernetes.clock import Clock
-from tests.kubernetes.kinds import EVENT, POD, Key, Object
+from tests.kubernetes.kinds import EVENT, Key, Object
 from tests.kubernetes.store import Store
 
 SCHEDULER = "default-scheduler"
-Said = tuple[str, str, str, str]  # uid of the pod, container, reason, message
+JOBS = "job-controller"
+Said = tuple[str, str, str, str]  # uid, container, reason, message
 
 
 class Events:
@@ -37,11 +38,16 @@ class Events:
         reporter = {"reportingComponent": SCHEDULER, "reportingInstance": f"{SCHEDULER}-{self._node}"}
         self._put((pod["metadata"]["uid"], "", reason, message), told | {"action": action, **reporter})
 
-    def _told(self, pod: Object, reason: str, message: str, kind: str, of: str) -> Object:
-        metadata = pod["metadata"]
-        about = {"kind": POD.name, "apiVersion": POD.api_version}
-        about |= {name: metadata[name] for name in ("namespace", "name", "uid")}
-        about["resourceVersion"] = of or metadata["resourceVersion"]
+    def of_jobs(self, job: Object, reason: str, message: str, kind: str = "Normal") -> None:
+        told = self._told(job, reason, message, kind, "")
+        told |= {"source": {"component": JOBS}, "eventTime": None, "count": 1}
+        told |= {"firstTimestamp": self._clock.stamp(), "lastTimestamp": self._clock.stamp()}
+        told |= {"reportingComponent": JOBS, "reportingInstance": ""}
+        self._put((job["metadata"]["uid"], "", reason, message), told)
+
+    def _told(self, found: Object, reason: str, message: str, kind: str, of: str) -> Object:
+        about = _reference(found)
+        about["resourceVersion"] = of or about["resourceVersion"]
         return {"involvedObject": about, "reason": reason, "message": message, "type": kind}
 
     def _put(self, said: Said, told: Object) -> None:
@@ -62,6 +68,11 @@ class Events:
 
     def _moment(self) -> str:
         return dt.datetime.fromtimestamp(self._clock.now(), dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _reference(found: Object) -> Object:
+    named = {name: found["metadata"][name] for name in ("namespace", "name", "uid", "resourceVersion")}
+    return {"kind": found["kind"], "apiVersion": found["apiVersion"], **named}
 
 
 def _type(reason: str, message: str) -> str:

@@ -13,12 +13,13 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 IDENTIFIER = re.compile("JTI=" + UID.pattern)
 ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+(:\d+)?")
+EVENT = re.compile(r"[a-z0-9-]+\.[0-9a-f]{16}")  # the name of one ends in its time
 CONTAINER = re.compile(r"(containerd://|sha256:)[0-9a-f]{64}")
 GENERATED = re.compile(r"(.*-)([bcdfghjklmnpqrstvwxz2456789]{5})")
 TRIMMED = re.compile(r"(.*)\.\.\.<trimmed: (\d+) characters in all>", re.DOTALL)
 VERSIONS = ("resourceVersion",)
 SECRETS = ("continue", "token")
-OWN = (TIME, UID, IDENTIFIER, ADDRESS, CONTAINER)
+OWN = (TIME, UID, IDENTIFIER, ADDRESS, CONTAINER, EVENT)
 
 # What Go prints of its own structs is shortened on both sides: the double has none.
 GO_STRUCTS = (

@@ -34,6 +34,7 @@ from tests.kubernetes.controllers import QUICK, REAL, Controllers
 from tests.kubernetes.errors import RefusedError, status, throttled
 from tests.kubernetes.events import Events
 from tests.kubernetes.eviction import Evictions
+from tests.kubernetes.expiry import Expiry
 from tests.kubernetes.faults import Fault, Faults
 from tests.kubernetes.jobs import Jobs
 from tests.kubernetes.kinds import NAMESPACE
@@ -72,7 +73,8 @@ class Double:
         Logs(self.api, self.kubelet)
         Evictions(self.api)
         parts = [
-            Jobs(self.registry, pace),
+            Jobs(self.registry, events, pace),
+            Expiry(self.registry),
             Collector(self.registry, pace),
             services,
             Scheduler(self.registry, pace),

@@ -14,11 +14,13 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "01-job-owner-gc": {
         "watch-configmaps: ADDED kube-root-ca.crt.object": "the double has no certificates",
     },
+    "02-hand-made-pods-owned-by-job": {},
     "03-list-watch-selectors": {},
     "04-errors-and-writes": {},
     "07-rbac": {
         "version-allowed-to-all version: .body.gitCommit": "nobody built the double from a commit",
     },
+    "09-job-policies": {},
     "10-pod-spec-defaults": {
         "watch-pods: MODIFIED bare.object.status": "the double has every image",
         "watch-pods: MODIFIED root-refused.object.status": "the double runs as who runs the tests",
