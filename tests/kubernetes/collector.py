@@ -14,12 +14,20 @@ class Collector:
     def __init__(self, registry: Registry, pace: Pace) -> None:
         self._registry, self._pace, self._seen = registry, pace, 0
         self._due: dict[Key, float] = {}  # when finalizers go
+        self._new: dict[Key, float] = {}  # when owners of what was just made are looked for
 
     def step(self, now: float) -> float:
         """Looks at everything whenever anything was changed that could matter."""
         store = self._registry.store
         changes, self._seen = store.since(self._seen), store.revision
-        if any(_matters(change.object["metadata"]) or change.type == "DELETED" for change in changes):
+        for change in changes:
+            if change.type == "ADDED" and _references(change.object):
+                self._new[change.key] = now + self._pace.look
+        looked_for = [key for key, due in self._new.items() if due <= now]
+        for key in looked_for:
+            del self._new[key]
+        matters = any(_matters(change.object["metadata"]) or change.type == "DELETED" for change in changes)
+        if matters or looked_for:
             objects = store.everything()
             for _, found in objects:
                 if _is_held(found, ORPHAN):
@@ -31,7 +39,7 @@ class Collector:
             del self._due[key]
             if (left := store.get(key)) is not None:
                 self._release(key, left)
-        return min(self._due.values(), default=NEVER)
+        return min((*self._due.values(), *self._new.values()), default=NEVER)
 
     def _orphan(self, found: Object, objects: list[tuple[Key, Object]]) -> None:
         """Its dependents forget it."""
@@ -46,7 +54,9 @@ class Collector:
         objects = self._registry.store.everything()
         for key, found in objects:
             references = _references(found)
-            if references and not any(self._is_alive(key, one) for one in references):
+            if key in self._new or not references:
+                continue
+            if not any(self._is_alive(key, one) for one in references):
                 self._delete(key, found, self._is_awaited(key, references))
 
     def _released(self) -> list[Key]:

@@ -30,7 +30,9 @@ class Pace:
     start: float = 0.0  # until its processes run
     publish: float = 0.0  # until that is said
     finish: float = 0.0  # from its end to its last phase
+    grace: float = 0.0  # that a pod has at least to end
     remove: float = 0.0  # from that to its removal
+    look: float = 0.0  # until it is seen that the owner of something new is not there
     collect: float = 0.0  # until an owner goes whose dependents have gone
     count: float = 0.0  # until a Job's status says how its pods are
     sync: float = 0.5  # between looks at what does not get on
@@ -50,7 +52,9 @@ REAL = Pace(
     start=0.4,
     publish=0.4,
     finish=1.0,
+    grace=2.0,
     remove=0.2,
+    look=0.02,
     collect=0.07,
     count=1.0,
     sync=13.0,
@@ -76,8 +80,11 @@ class Controllers:
     def start(self) -> None:
         threading.Thread(target=self._work, daemon=True).start()
 
-    def pass_time(self, seconds: float) -> None:
-        """Move the clock, stopping wherever something is due, until nothing is left to do at its last time."""
+    def pass_time(self, seconds: float) -> dict[str, float | None]:
+        """Move the clock, stopping wherever something is due, until nothing is left to do at its last time.
+
+        That time, and when something is due next.
+        """
         with self._store.lock:
             self._clock.move(0)
             target = self._clock.now() + seconds
@@ -85,6 +92,7 @@ class Controllers:
             while self._clock.now() < target:
                 self._clock.move(min(self._due, target) - self._clock.now())
                 self._idle.wait_for(self._has_settled, PATIENCE)
+            return {"now": target, "due": None if self._due == NEVER else self._due}
 
     def _has_settled(self) -> bool:
         return self._settled == (self._store.revision, self._clock.now())

@@ -6,6 +6,7 @@ it is bound to what the double has in its place; from then on it must be the sam
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -33,12 +34,19 @@ GO_STRUCTS = (
 class Mapping:
     """From what was recorded to what the double has."""
 
-    def __init__(self, bound: dict[str, str] | None = None, versions: dict[str, str] | None = None) -> None:
-        self._bound = dict(bound or {})
-        self._versions = dict(versions or {})
+    def __init__(self) -> None:
+        self._bound: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+        self._passed_over: dict[str, str] = {}
 
     def copy(self) -> Mapping:
-        return Mapping(self._bound, self._versions)
+        copied = copy.copy(self)
+        copied._bound, copied._versions = dict(self._bound), dict(self._versions)
+        return copied
+
+    def pass_over(self, version: str, instead: str) -> None:
+        """An event that was not compared: where its version is named, that of the one before stands for it."""
+        self._passed_over[version] = self._passed_over.get(instead, instead)
 
     def knows(self, recorded: str) -> bool:
         return recorded in self._bound
@@ -68,8 +76,12 @@ class Mapping:
 
     def differences(self, recorded: Any, ours: Any, path: str = "") -> list[str]:
         if isinstance(recorded, dict) and isinstance(ours, dict):
+            if path == ".body.metadata" and "uid" not in recorded and self._is_newer(recorded, ours):
+                return []
             return self._of_objects(recorded, ours, path)
         if isinstance(recorded, list) and isinstance(ours, list):
+            if path == ".body.items":
+                ours = self._in_their_order(recorded, ours)
             if len(recorded) != len(ours):
                 return [f"{path}: {len(recorded)} items recorded, {len(ours)} here: {recorded} / {ours}"]
             pairs = enumerate(zip(recorded, ours, strict=True))
@@ -77,6 +89,16 @@ class Mapping:
         if isinstance(recorded, str) and isinstance(ours, str) and self._is_same(recorded, ours, path):
             return []
         return [] if recorded == ours else [f"{path}: {recorded!r} recorded, {ours!r} here"]
+
+    def _is_newer(self, recorded: dict[str, Any], ours: dict[str, Any]) -> bool:
+        """Of a list, which is as new as the last change of anything: here that may have been another one."""
+        version = self._versions.get(recorded.get("resourceVersion", ""))
+        return version is not None and int(version) < int(ours["resourceVersion"])
+
+    def _in_their_order(self, recorded: list[Any], ours: list[Any]) -> list[Any]:
+        """Lists are in the order of names, which for those that were made by a server is up to chance."""
+        places = {self.text(one["metadata"]["name"]): place for place, one in enumerate(recorded)}
+        return sorted(ours, key=lambda one: places.get(one["metadata"]["name"], len(places)))
 
     def _of_objects(self, recorded: dict[str, Any], ours: dict[str, Any], path: str) -> list[str]:
         missing = [f"{path}.{name}: recorded, not here" for name in recorded if name not in ours]
@@ -90,6 +112,7 @@ class Mapping:
     def _is_same(self, recorded: str, ours: str, path: str) -> bool:
         name = path.rpartition(".")[2]
         if name in VERSIONS:
+            recorded, ours = self._passed_over.get(recorded, recorded), self._passed_over.get(ours, ours)
             return self._versions.setdefault(recorded, ours) == ours
         if name in SECRETS:
             self._bound[recorded] = ours

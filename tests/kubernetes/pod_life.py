@@ -125,9 +125,11 @@ class PodLife:
         self._fresh.clear()
         self._notice(now)
         if self._is_over():
-            if not self._is_told_to_end:  # who is told to, ends in one go
+            if self._is_told_to_end:  # it ends in one go
+                self._next(Stage.ENDED, now + self._kubelet.pace.remove)
+            else:
                 self._say(pod)
-            self._next(Stage.ENDED, now + self._kubelet.pace.finish)
+                self._next(Stage.ENDED, now + self._kubelet.pace.finish)
             return
         self._say(pod)
         if not self._is_told_to_end:
@@ -217,7 +219,8 @@ class PodLife:
             self._end(pod, now, pod["spec"]["terminationGracePeriodSeconds"])
 
     def _end(self, pod: Object, now: float, grace: float) -> None:
-        self._is_told_to_end, self._kill_at, self._deadline = True, now + grace, NEVER
+        self._is_told_to_end, self._deadline = True, NEVER
+        self._kill_at = now + max(grace, self._kubelet.pace.grace)
         if self._stage is not Stage.ACTIVE:
             self._due = min(self._due, now)
         elif any(one.process for one in self._all()):

@@ -63,9 +63,14 @@ class Cluster:
         """From now on; what was to go wrong before is forgotten."""
         self.ask("POST", "/double/faults", msgspec.to_builtins(faults))
 
-    def pass_time(self, seconds: float) -> None:
-        """The double's clock goes on at once, and from now on only so."""
-        self.ask("POST", "/double/clock", seconds)
+    def pass_time(self, seconds: float) -> float:
+        """The double's clock goes on at once, and from now on only so. Its time then."""
+        return float(self.ask("POST", "/double/clock", seconds)["now"])
+
+    def due(self) -> float:
+        """In how many seconds of its clock it has something to do, when it has settled; infinity where it has not."""
+        told = self.ask("POST", "/double/clock", 0)
+        return float("inf") if told["due"] is None else float(told["due"] - told["now"])
 
     def run_out_of_memory(self, namespace: str, pod: str) -> None:
         """The pod's first container is killed for it."""

@@ -96,7 +96,7 @@ class Registry:
         if dry_run:
             return found
         if _is_released(found):
-            self.store.remove(key, found)
+            self.store.remove(key, old)  # which is what its watchers see
             return found
         return self.store.put(key, found)
 

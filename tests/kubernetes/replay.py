@@ -12,69 +12,31 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from tests.kubernetes.normal import Mapping
 from tests.kubernetes.process import Cluster
+from tests.kubernetes.recording import Glances, Known, Record, records, second_at_start
 
-Record = dict[str, Any]
-TRACES = Path(__file__).parent / "traces"
 PATIENCE = 6.0  # seconds for what the double does of its own accord
 ADMINISTRATOR = None
-LATE = 3.0  # seconds of the double's clock
 MOMENT = 0.1
 ROUNDING = 0.001
 SLOW = 1.0  # seconds: a request that waits for the clock
 
 
-def records(name: str) -> list[Record]:
-    """In the order of their times. A call's record stands where its answer was complete, after what it caused."""
-    found = [json.loads(line) for line in (TRACES / f"{name}.jsonl").read_text().splitlines()]
-    offset, last = 0.0, 0.0
-    for record in found:
-        if record["t"] + offset < last - 100:  # another recording begins
-            offset = last + 1
-        record["t"] += offset
-        last = max(last, record["t"])
-    _repeat_specs(found)
-    return _linearised(sorted(found, key=lambda record: record["t"]))
-
-
-def _repeat_specs(found: list[Record]) -> None:
-    """The recording leaves out a spec that is the same as in the previous event of an object."""
-    specs: dict[tuple[str, str], Any] = {}
-    for record in found:
-        if "event" in record and "spec" in (recorded := record["event"]["object"]):
-            key = record["step"], recorded["metadata"].get("uid", "")
-            if isinstance(recorded["spec"], str):
-                recorded["spec"] = specs[key]
-            specs[key] = recorded["spec"]
-
-
-def _linearised(found: list[Record]) -> list[Record]:
-    """Calls that raced, in the order in which the server did them, which the versions in their answers tell."""
-    racing = [record for record in found if record["step"].startswith("race-")]
-
-    def place(record: Record) -> tuple[int, int]:
-        asked, answer = record["request"], record["response"]
-        if answer["status"] == 409:  # some write came before
-            return int(asked["body"]["metadata"]["resourceVersion"]) + 1, 1
-        return int(answer["body"]["metadata"]["resourceVersion"]), 0 if asked["method"] == "PUT" else 1
-
-    times = sorted(record["t"] for record in racing)
-    ordered = [
-        {**record, "t": moment} for record, moment in zip(sorted(racing, key=place), times, strict=True)
-    ]
-    return sorted([record for record in found if record not in racing] + ordered, key=lambda one: one["t"])
-
-
 class Stream:
-    """A watch that is open. Events are taken in the order of each object, as they are told."""
+    """A watch that is open. Events are taken in the order of each object, as they are told; glances are dropped."""
 
-    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        response: http.client.HTTPResponse,
+        glances: Glances | None,
+    ) -> None:
         self._connection, self._response, self._socket = connection, response, connection.sock
+        self._glances = glances
         self._lines: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._early: deque[Any] = deque()
         self._reader = threading.Thread(target=self._read)
@@ -82,8 +44,9 @@ class Stream:
 
     def _read(self) -> None:
         try:
-            for line in self._response:
-                self._lines.put(json.loads(line))
+            for event in map(json.loads, self._response):
+                if self._glances is None or not self._glances.is_one(event):
+                    self._lines.put(event)
         except (OSError, http.client.HTTPException, ValueError):
             pass  # closed by us
         self._lines.put(None)
@@ -118,32 +81,31 @@ class Stream:
 
 @dataclass
 class Replay:
-    """`exceptions`: differences that are known, by what their text begins with.
-
-    `unrecorded`: pods that were made beside the recording; they are made when their first event is due.
-    """
+    """`known`: what the double does otherwise. What of it was met is in `met`, all else in `differences`."""
 
     cluster: Cluster
     name: str
-    exceptions: dict[str, str]
-    unrecorded: set[str] = field(default_factory=set)
+    known: Known
     mapping: Mapping = field(default_factory=Mapping)
     differences: list[str] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
+    met: set[str] = field(default_factory=set)
     _streams: dict[str, Stream] = field(default_factory=dict)
+    _glances: dict[str, Glances] = field(default_factory=dict)
     _ends: dict[str, float] = field(default_factory=dict)
     _now: float = 0.0
 
     def run(self) -> None:
-        self.cluster.pass_time(0)
+        found = records(self.name)
+        began = self.cluster.pass_time(0)
+        self.cluster.pass_time((second_at_start(found) - began) % 1)
         try:
-            self._replay()
+            self._replay(found)
         finally:
             for stream in self._streams.values():
                 stream.close()
 
-    def _replay(self) -> None:
-        for record in records(self.name):
+    def _replay(self, found: list[Record]) -> None:
+        for record in found:
             self._go_on_to(record["t"])
             if "request" in record:
                 self._request(record)
@@ -163,10 +125,12 @@ class Replay:
             if known is None:
                 self.differences.append(f"{step}: {one}")
             else:
-                self.used.add(known)
+                self.met.add(known)
 
     def _known(self, step: str, difference: str) -> str | None:
-        return next((start for start in self.exceptions if f"{step}: {difference}".startswith(start)), None)
+        return next(
+            (start for start in self.known.exceptions if f"{step}: {difference}".startswith(start)), None
+        )
 
     def _request(self, record: Record) -> None:
         label = f"{record['step']} {record['request']['path'].rpartition('/')[2]}"
@@ -235,7 +199,7 @@ class Replay:
     def _watch(self, record: Record) -> None:
         step = record["step"]
         if "opened" in record:
-            self._streams[step] = self._opened(record)
+            self._streams[step], self._glances[step] = self._opened(record), self._new_glances()
             self._ends[step] = self._now + float(record["watch"]["query"].get("timeoutSeconds", "inf"))
         elif "event" in record:
             self._event(step, record["event"])
@@ -259,24 +223,38 @@ class Replay:
         connection.sock.settimeout(None)
         if response.status != record["opened"]["status"]:
             self._note(record["step"], [f"opened with {response.status}"])
-        return Stream(connection, response)
+        return Stream(connection, response, self._new_glances() if self.known.was_busy else None)
+
+    def _new_glances(self) -> Glances:
+        return Glances(lambda version, before: self.mapping.pass_over(version, before))
 
     def _awaited(self, stream: Stream, wanted: Callable[[Any], bool]) -> Any:
-        """It may take the double a little longer, by its clock, and processes as long as they run."""
-        until, latest = time.monotonic() + PATIENCE, self._now + LATE
+        """It may take the double a little longer, by its clock, and processes as long as they run.
+
+        So its clock goes on meanwhile, but no faster than the time of the processes.
+        """
+        began, asked = time.monotonic(), self._now
         while True:
             try:
                 return stream.take(wanted, MOMENT)
             except queue.Empty:
-                if time.monotonic() > until:
+                waited = time.monotonic() - began
+                if waited > PATIENCE:
                     return None
-                if self._now < latest:
-                    self._go_on_to(self._now + MOMENT)
+                if (due := self._now + self.cluster.due()) < asked + waited:
+                    self._go_on_to(due + ROUNDING)
 
     def _event(self, step: str, recorded: Any) -> None:
-        name = self.mapping.text(recorded["object"]["metadata"].get("name", ""))
-        if recorded["type"] == "ADDED" and name in self.unrecorded:
-            self.unrecorded.remove(name)
+        recorded_name = recorded["object"]["metadata"].get("name", "")
+        if self.known.was_busy and self._glances[step].is_one(recorded):
+            return
+        said = f"{step} {recorded['object']['metadata'].get('resourceVersion')}"
+        if said in self.known.races:
+            self.met.add(said)
+            return
+        name = self.mapping.text(recorded_name)
+        if recorded["type"] == "ADDED" and name in self.known.unrecorded and name not in self.met:
+            self.met.add(name)
             metadata = {"name": name, "labels": recorded["object"]["metadata"].get("labels", {})}
             namespace = recorded["object"]["metadata"]["namespace"]
             pod = {"metadata": metadata, "spec": recorded["object"]["spec"]}
@@ -287,9 +265,11 @@ class Replay:
         event = self._awaited(self._streams[step], wanted)
         if event is None:
             metadata = recorded["object"]["metadata"]
-            self._note(step, [f"never came: {recorded['type']} {name} {metadata.get('resourceVersion')}"])
+            self._note(
+                step, [f"never came: {recorded['type']} {recorded_name} {metadata.get('resourceVersion')}"]
+            )
         else:
-            self._note(step, self.mapping.differences(recorded, event, f"{recorded['type']} {name}"))
+            self._note(step, self.mapping.differences(recorded, event, f"{recorded['type']} {recorded_name}"))
 
 
 def _wanted(recorded: Any, name: str, *, is_bound: bool) -> Callable[[Any], bool]:

@@ -99,7 +99,7 @@ class Double:
             case "faults":
                 self.faults.replace(msgspec.convert(asked, list[Fault]))
             case "clock":
-                self.controllers.pass_time(asked)
+                return messages.told(self.controllers.pass_time(asked))
             case "compact":
                 self.store.compact(asked or self.store.revision)
             case "cut":
