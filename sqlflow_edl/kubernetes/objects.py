@@ -49,6 +49,7 @@ class Objects:
         self._settings = settings = submission.settings
         self._identity = Identity.of(submission.job, submission.spec, settings, submission.namespace)
         self.name = self._identity.name
+        self.namespace = submission.namespace
         how = Spec(submission.spec.framework, threads=threads(settings), detached=True)
         packed = pack({**submission.files, "cluster/spec.json": msgspec.json.encode(how)})
         # The first one is for the deployment, which names all others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,17 @@ def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:
     configuration.connection_pool_maxsize = POOL
     configuration.retries = False  # who calls decides what may be repeated
     return client.ApiClient(configuration)
+
+
+def default_namespace(context: str = "") -> str:
+    """That of the context, the current one by default; `default` where it names none, or there is none."""
+    from kubernetes import config
+
+    with contextlib.suppress(config.ConfigException):
+        contexts, current = config.list_kube_config_contexts()  # type: ignore[no-untyped-call]
+        found = next((each for each in contexts if each["name"] == context), current)
+        return str(found["context"].get("namespace") or "default")
+    return "default"
 
 
 def _hint(context: str) -> str:
