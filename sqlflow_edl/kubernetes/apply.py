@@ -151,7 +151,9 @@ class _Application:
         job = self._objects.job()
         path = f"{self._path(job)}/{self._objects.name}"
         try:
-            found = msgspec.json.decode(self._calls.ask("GET", path, patience=PARTING), type=_Existing).metadata
+            found = msgspec.json.decode(
+                self._calls.ask("GET", path, patience=PARTING), type=_Existing
+            ).metadata
             if found.labels.get(names.JOB_ID) == self._job.id:
                 options = {"propagationPolicy": "Background", "preconditions": {"uid": found.uid}}
                 self._calls.ask("DELETE", path, options, patience=PARTING)
@@ -159,7 +161,9 @@ class _Application:
             gone = isinstance(failed, RefusedError) and failed.status == 404
             if isinstance(error, ClusterError) and not gone:
                 namespace = self._objects.namespace
-                error.hint = f"kubectl delete job {self._objects.name} --namespace {namespace} removes what is left"
+                error.hint = (
+                    f"kubectl delete job {self._objects.name} --namespace {namespace} removes what is left"
+                )
 
     def _explained(self, refused: RefusedError, right: Right) -> ClusterError:
         return rights.explained(refused, right, self._objects.namespace)

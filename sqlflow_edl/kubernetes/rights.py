@@ -44,7 +44,7 @@ WITHOUT_ACCOUNT = (
 )  # more of them, where no service account is given: one is made for the job
 
 
-class _Decision(msgspec.Struct):
+class _Decision(msgspec.Struct, frozen=True):
     allowed: bool = False
 
 

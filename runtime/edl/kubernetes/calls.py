@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 CONNECT_SECS, ANSWER_SECS = 5.0, 20.0
 LONGEST_PAUSE = 5.0
+_JSON = "application/json"
+_TYPES = {"PATCH": "application/merge-patch+json"}  # of bodies
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -105,7 +107,7 @@ class Calls:
             method,
             path,
             query_params=[*(query or {}).items()],
-            header_params={"Accept": "application/json"},
+            header_params={"Accept": _JSON, "Content-Type": _TYPES.get(method, _JSON)},
             body=body,
             auth_settings=["BearerToken"],
         )
