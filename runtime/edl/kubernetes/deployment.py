@@ -16,8 +16,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the master does about pods that do not get on.
 
     pending_secs: that a parameter server may wait for a node until a worker stands in for it. image_secs: that an
-    image may be out of reach until the instance counts as failed. memory_factor: by which a pod's memory grows after
-    it ran out of it. memory_limit: up to which, as a quantity; empty: four times what it had first.
+    image, or what else a container needs to start, may be out of reach until the instance counts as failed.
+    memory_factor: by which a pod's memory grows after it ran out of it. memory_limit: up to which, as a quantity;
+    empty: four times what it had first.
     """
 
     pending_secs: float = 300.0

@@ -9,7 +9,7 @@ import msgspec
 from edl.cluster import Instance, Reason
 from edl.kubernetes.deployment import Policy
 from edl.kubernetes.pods import Pod
-from edl.kubernetes.reasons import image_error, pending, unscheduled
+from edl.kubernetes.reasons import obstacle, pending, unscheduled
 
 OVERDUE_SECS = 10.0  # after its grace, that a pod has to be gone; else its node is not there to say so
 
@@ -34,7 +34,7 @@ class Waits:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._waits: dict[str, _Wait] = {}  # by name of the pod
-        self._out_of_reach: set[str] = set()  # images that no node got for as long as they may take
+        self._given_up: set[str] = set()  # images that no pod has run with since one waited too long
 
     def look(self, pod: Pod, instance: Instance, now: float) -> GivenUp | None:
         """None: it gets on, or may wait longer."""
@@ -45,27 +45,25 @@ class Waits:
         match what:
             case "node" if instance.role == "ps" and now - wait.since > self._policy.pending_secs:
                 return GivenUp("no room", pending(pod))
-            case "image":
-                return self._without_image(pod, now - wait.since)
+            case "obstacle":
+                return self._obstructed(pod, now - wait.since)
             case "end" if now - wait.since > (pod.metadata.deletion_grace_period_seconds or 0) + OVERDUE_SECS:
                 return GivenUp("lost", "its node does not say that it has ended", withdraw=False)
             case "":
-                self._out_of_reach -= {status.image for status in pod.statuses}
+                self._given_up -= {status.image for status in pod.statuses}
         return None
 
     def forget(self, pod: str) -> None:
         self._waits.pop(pod, None)
 
-    def _without_image(self, pod: Pod, secs: float) -> GivenUp | None:
-        """Where no pod ran with an image since it was given up, all that need it are given up at once."""
-        error = image_error(pod)
-        if error is None:
+    def _obstructed(self, pod: Pod, secs: float) -> GivenUp | None:
+        """Where no pod ran with an image since one was given up, all that meet an obstacle are given up at once."""
+        found = obstacle(pod)
+        if found is None:
             return None
-        if secs > self._policy.image_secs or error.final:
-            self._out_of_reach.add(error.image)
-        if error.image not in self._out_of_reach:
-            return None
-        return GivenUp("failed", f"there is no image {error.image}: {error.words}")
+        if secs > self._policy.image_secs or found.final:
+            self._given_up.add(found.image)
+        return GivenUp("failed", found.words) if found.image in self._given_up else None
 
 
 def _waits_for(pod: Pod) -> str:
@@ -74,6 +72,6 @@ def _waits_for(pod: Pod) -> str:
         return "end"
     if pod.status.phase == "Running":
         return ""
-    if image_error(pod) is not None:
-        return "image"
+    if obstacle(pod) is not None:
+        return "obstacle"
     return "node" if unscheduled(pod) else "start"

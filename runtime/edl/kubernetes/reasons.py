@@ -9,7 +9,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Change, Instance, Reason
 from edl.cluster.endings import Exit, why
-from edl.kubernetes.pods import Pod, Terminated
+from edl.kubernetes.pods import Pod
 
 LONGEST = 300  # characters of the server's words
 
@@ -23,7 +23,6 @@ _DISRUPTIONS: dict[str, _Why] = {
     "DeletionByTaintManager": ("lost", "its node is not to be reached, or to be left"),
     "DeletionByPodGC": ("lost", "its node is gone"),
 }
-_UNKNOWN: _Why = ("preempted", "it had to leave")
 # The same, as `status.reason` of pods. What a node does not admit counts as failed: it may go on for ever.
 _ENDS: dict[str, _Why] = {
     "Evicted": ("preempted", "its node evicted it"),
@@ -34,20 +33,25 @@ _ENDS: dict[str, _Why] = {
     "NodeLost": ("lost", "its node is gone"),
     "DeadlineExceeded": ("failed", "it ran longer than its pod may"),
 }
-_IMAGE_ERRORS = frozenset(
+# Why a container does not start, though its pod has a node; the last two are for good.
+_OBSTACLES = frozenset(
     {
         "ErrImagePull",
         "ImagePullBackOff",
         "RegistryUnavailable",
         "ImageInspectError",
         "SignatureValidationFailed",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "InvalidImageName",
     }
 )
-_NO_IMAGE = frozenset({"InvalidImageName", "ErrImageNeverPull"})  # waiting does not help
+_FINAL = frozenset({"ErrImageNeverPull", "InvalidImageName"})
 
 
-class ImageError(msgspec.Struct, frozen=True):
-    """An image that a node does not get. final: nor will it."""
+class Obstacle(msgspec.Struct, frozen=True):
+    """What keeps a container from starting: of which image, and whether it will for ever."""
 
     image: str
     words: str
@@ -92,12 +96,13 @@ def unscheduled(pod: Pod) -> bool:
     return scheduled is not None and scheduled.status == "False"
 
 
-def image_error(pod: Pod) -> ImageError | None:
-    """None: the node has all of its images, or is getting them."""
+def obstacle(pod: Pod) -> Obstacle | None:
+    """None: the node has all that the pod needs, or is getting it."""
     for status in pod.statuses:
         waiting = status.state.waiting
-        if waiting is not None and waiting.reason in _IMAGE_ERRORS | _NO_IMAGE:
-            return ImageError(status.image, _cut(waiting.message), waiting.reason in _NO_IMAGE)
+        if waiting is not None and waiting.reason in _OBSTACLES:
+            words = _cut(f"{waiting.reason}: {waiting.message}")
+            return Obstacle(status.image, words, waiting.reason in _FINAL)
     return None
 
 
@@ -106,8 +111,7 @@ def ran_out_of_memory(pod: Pod) -> bool:
 
 
 def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
-    end = pod.end
-    how = _exit(end, starved=ran_out_of_memory(pod)) if end is not None else None
+    how = _exit(pod)
     reason, detail = _why(pod, how, stopped)
     return Change(instance, "ended", pod.place, reason, how.code if how else None, detail)
 
@@ -115,34 +119,31 @@ def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
 def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
     if how is not None and how.starved:
         return "out of memory", str(how)
-    found = _disruption(pod)
     if stopped:
         return "stopped", str(how or "")
-    if found is not None:
+    if (found := _disruption(pod)) is not None:
         gave_back = how is not None and how.code == exit_codes.PREEMPTED
         return ("preempted" if gave_back else found[0]), found[1]
-    if how is None or pod.end is None:
-        return "failed", _without_end(pod)
-    if pod.end.reason == "ContainerStatusUnknown":
-        return "lost", _cut(pod.end.message)
-    last = _cut(pod.end.message.strip().rpartition("\n")[2])
-    return why(how, asked=False), f"{how}: {last}" if last else str(how)
+    if how is not None and pod.end is not None:
+        last = _cut(pod.end.message.strip().rpartition("\n")[2])
+        return why(how, asked=False), f"{how}: {last}" if last else str(how)
+    return ("failed", _without_end(pod)) if pod.end is None else ("lost", _cut(pod.end.message))
 
 
 def _disruption(pod: Pod) -> _Why | None:
     """Who ended it, where that was neither it nor we."""
     status, target = pod.status, pod.condition("DisruptionTarget")
-    told = status.message
     if target is not None and target.status == "True":
-        reason, words = _DISRUPTIONS.get(target.reason or "", _UNKNOWN)
-        told = told or target.message or ""
+        reason, words = _DISRUPTIONS.get(
+            target.reason or "", ("preempted", target.message or "it had to leave")
+        )
     elif status.reason:
         reason, words = _ENDS.get(status.reason, ("failed", status.reason))
     else:
         return None
-    if "exceed" in told and "limit" in told:  # of its disk: it did that itself, and would again
+    if "exceed" in status.message and "limit" in status.message:  # of its disk: it would do so again
         reason = "failed"
-    return reason, _cut(f"{words}: {told}" if told else words)
+    return reason, _cut(f"{words}: {status.message}" if status.message else words)
 
 
 def _without_end(pod: Pod) -> str:
@@ -154,10 +155,13 @@ def _without_end(pod: Pod) -> str:
     return _cut(pod.status.message) or "its pod failed before it ran"
 
 
-def _exit(end: Terminated, *, starved: bool) -> Exit:
-    """Above 128 stands a signal, as in a shell; 128 itself is a command that cannot be run."""
+def _exit(pod: Pod) -> Exit | None:
+    """Above 128 stands a signal, as in a shell; 128 itself is a command that cannot be run. None: nobody knows."""
+    end = pod.end
+    if end is None or end.reason == "ContainerStatusUnknown":
+        return None
     by_signal = 128 < end.exit_code <= 128 + signal.NSIG
-    return Exit(128 - end.exit_code if by_signal else end.exit_code, starved)
+    return Exit(128 - end.exit_code if by_signal else end.exit_code, ran_out_of_memory(pod))
 
 
 def _cut(text: str) -> str:
