@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from edl.data import jobs
 from edl.data.jobs import JobFolder
 from edl.errors import SpecError
@@ -18,13 +16,39 @@ def find(job_id: str) -> JobHandle:
 
 def handle(folder: JobFolder) -> JobHandle:
     """SpecError: the job's folder is damaged."""
+    if folder.status().place:
+        from sqlflow_edl.kubernetes.handle import OnKubernetes
+
+        return OnKubernetes(folder)
     return Here(folder)
 
 
-def listed() -> Iterator[Listed]:
-    """All jobs, the oldest first."""
-    for folder in jobs.jobs():
-        try:
-            yield Here(folder).listed()
-        except SpecError:
-            yield Listed(folder.id, None)
+def listed() -> list[Listed]:
+    """All jobs, the oldest first. Those elsewhere are asked for there."""
+    folders = jobs.jobs()
+    remarks = _refreshed([folder for folder in folders if _runs_elsewhere(folder)])
+    return [_listed(folder, remarks.get(folder.id, "")) for folder in folders]
+
+
+def _listed(folder: JobFolder, remark: str) -> Listed:
+    try:
+        return Listed(folder.id, folder.status(), remark=remark) if remark else Here(folder).listed()
+    except SpecError:
+        return Listed(folder.id, None)
+
+
+def _runs_elsewhere(folder: JobFolder) -> bool:
+    try:
+        status = folder.status()
+    except SpecError:
+        return False
+    return bool(status.place) and status.alive
+
+
+def _refreshed(folders: list[JobFolder]) -> dict[str, str]:
+    """Why we do not know how they are now, by the id of the job."""
+    if not folders:
+        return {}
+    from sqlflow_edl.kubernetes.listing import refresh
+
+    return refresh(folders)

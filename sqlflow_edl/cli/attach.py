@@ -34,6 +34,8 @@ def attach(options: argparse.Namespace) -> int:
 def _ending(job: JobFolder, outcome: Outcome) -> str:
     measured = f"; {figures(outcome.figures)}" if outcome.figures else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
+    if outcome.stored:
+        text += f"; stored {outcome.stored}"
     if job.status().unclaimed:
         text += "\nwhat it made is stored by the next sqlflow that opens its data source"
     return text

@@ -23,6 +23,14 @@ Event = Progress | EpochEnd | Tally | Outcome | Failed
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
+def decode_event(line: bytes | str) -> Event | None:
+    """None: the line is no event."""
+    try:
+        return _decoder.decode(line)
+    except msgspec.MsgspecError:
+        return None
+
+
 class EventLog:
     """Appends events to the file; each is in it when `write` returns."""
 
@@ -74,11 +82,7 @@ class EventReader:
                 return
         while piece := os.read(self._file, 1 << 16):
             *lines, self._rest = (self._rest + piece).split(b"\n")
-            for line in lines:
-                try:
-                    yield _decoder.decode(line)
-                except msgspec.MsgspecError:
-                    continue
+            yield from filter(None, map(decode_event, lines))
 
     def close(self) -> None:
         if self._file is not None:

@@ -31,7 +31,9 @@ def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:
             config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             config.load_kube_config(  # type: ignore[no-untyped-call]
-                context=context or None, client_configuration=configuration
+                os.environ.get("KUBECONFIG"),  # the library reads that when it is imported, and not again
+                context=context or None,
+                client_configuration=configuration,
             )
     except config.ConfigException as error:
         raise ClusterError(f"no Kubernetes cluster can be reached: {error}", hint=_hint(context)) from None

@@ -16,6 +16,7 @@ class Metadata(msgspec.Struct, rename="camel"):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+    creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
     owner_references: list[Owner] | None = None
     deletion_timestamp: str | None = None

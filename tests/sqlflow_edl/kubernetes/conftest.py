@@ -1,8 +1,8 @@
-"""A namespace of the double as a user finds it: through a kubeconfig."""
+"""A namespace of the double as a user finds it, through a kubeconfig; and a play in it, for tests that ask for one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.process import Cluster
+from tests.sqlflow_edl.kubernetes.play import Play, Told
 
 
 @pytest.fixture
@@ -46,3 +47,19 @@ def namespace(kubernetes: Cluster, kubeconfig: Callable[..., Path]) -> str:
     name = kubernetes.new_namespace()
     kubeconfig(kubernetes.url, kubernetes.administrator, name)
     return name
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def play(kubernetes: Cluster, namespace: str, tmp_path: Path) -> Iterator[Play]:
+    made = Play(kubernetes, namespace, tmp_path / "pipe")
+    yield made
+    kubernetes.go_wrong()
+    made.close()
+    kubernetes.ask(
+        "DELETE", f"/apis/batch/v1/namespaces/{namespace}/jobs", {"propagationPolicy": "Background"}
+    )

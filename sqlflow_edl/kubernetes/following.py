@@ -1,0 +1,130 @@
+"""Follows a job on Kubernetes: what its master prints is heard as it comes, and its objects are looked at besides.
+
+The end is what the master says in its log; else what it wrote into the ConfigMap of its status; else what the Job's
+conditions say. Whatever breaks in between is taken up again: the stream of a log, the master's pod, the connection.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from edl.cluster.events import decode_event
+from edl.kubernetes.board import read_end
+from edl.kubernetes.calls import RefusedError, UnreachableError
+from edl.kubernetes.pods import Pod
+from edl.tasks.failed import Failed, to_error
+from edl.tasks.outcome import JobCancelledError, Outcome
+from sqlflow_edl.handles import Follower
+from sqlflow_edl.kubernetes import words
+from sqlflow_edl.kubernetes.master_logs import DRAIN, MasterLogs
+from sqlflow_edl.kubernetes.observed import Job, JobObjects
+
+LOOK = 2.0  # seconds between two looks at the objects
+START_LOOK = 0.5  # the same until there is a master
+
+End = Outcome | Failed
+
+
+class Following:
+    """One client that follows one job."""
+
+    def __init__(
+        self,
+        objects: JobObjects,
+        job_id: str,
+        follower: Follower,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._objects = objects
+        self._job_id = job_id
+        self._follower = follower
+        self._clock = clock
+        self._logs = MasterLogs(objects, clock)
+        self._said: set[str] = set()
+        self._over_at: float | None = None  # when we saw that the job was over
+        self._has_looked = False
+        self._has_started = False
+
+    def until_end(self) -> Outcome:
+        """What the job came to. An error of the job is raised as it was there. UnreachableError: from the start."""
+        try:
+            end = self._look()
+            while end is None:
+                end = self._hear() or self._look()
+        finally:
+            self._logs.close()
+        if isinstance(end, Failed):
+            raise to_error(end)
+        return end
+
+    def until_start(self) -> None:
+        """Until a pod of the master runs, or has run."""
+        try:
+            end = self._look()
+            while end is None and not self._has_started:
+                time.sleep(START_LOOK)
+                end = self._look()
+        finally:
+            self._logs.close()
+        if isinstance(end, Failed):
+            raise to_error(end)
+
+    def _hear(self) -> End | None:
+        """What the master prints until it is time to look; the end of the job, when it is among it."""
+        until = self._clock() + LOOK
+        while (wait := until - self._clock()) > 0:
+            try:
+                line = self._logs.next(wait)
+            except RefusedError as error:
+                self._say(f"the master's log cannot be read: {error.message}")
+                continue
+            if line is None:
+                return None
+            event = decode_event(line)
+            if isinstance(event, Outcome | Failed):
+                return event
+            if event is not None:
+                self._follower.progress(event)
+            elif line.strip():
+                self._follower.note(f"master: {line.rstrip()}")
+        return None
+
+    def _look(self) -> End | None:
+        """The end of the job, when its objects say so."""
+        try:
+            job = self._objects.job()
+            pods = self._objects.pods() if job is not None else []
+            self._has_looked = True
+            for pod in pods:
+                if pod.instance is None and (pod.has_ended or pod.status.phase == "Running"):
+                    self._has_started = True
+                    self._logs.read(pod)
+            if job is None or job.is_over:
+                return self._end(job, pods)
+            for name, why in words.waiting(self._objects, job, pods):
+                self._say(f"{name} waits: {why}")
+        except UnreachableError as error:
+            if not self._has_looked:
+                raise
+            self._say(f"{error.message}; it is asked again, and the job goes on")
+        return None
+
+    def _end(self, job: Job | None, pods: list[Pod]) -> End | None:
+        """What the objects of a job that is over say, when its log has told nothing more."""
+        now = self._clock()
+        self._over_at = now if self._over_at is None else self._over_at
+        if not self._logs.last and now < self._over_at + DRAIN:
+            return None
+        if job is None:
+            raise JobCancelledError("the job was deleted from the cluster")
+        end = read_end(self._objects.status())
+        if end is None:
+            raise words.failure(job, pods, self._job_id)
+        return end
+
+    def _say(self, text: str) -> None:
+        """Each thing once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._follower.note(text)

@@ -1,0 +1,153 @@
+"""A job on Kubernetes, as commands ask for it. How it is deployed, its folder says."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from functools import cached_property
+
+import msgspec
+
+from edl.cluster.snapshot import Row, Snapshot
+from edl.data.jobs import JobFolder, State, Status
+from edl.errors import ClusterError, SQLFlowError
+from edl.kubernetes import reasons
+from edl.kubernetes.board import read_end, read_snapshot
+from edl.kubernetes.calls import Calls, RefusedError, UnreachableError
+from edl.kubernetes.connect import connect
+from edl.kubernetes.deployment import read_deployment
+from edl.kubernetes.pods import Pod
+from edl.tasks.failed import Failed
+from edl.tasks.outcome import JobCancelledError, Outcome
+from sqlflow_edl.handles import Follower, Look
+from sqlflow_edl.kubernetes import words
+from sqlflow_edl.kubernetes.following import Following
+from sqlflow_edl.kubernetes.observed import Job, JobObjects, instance_name
+from sqlflow_edl.kubernetes.pod_logs import PodLogs
+
+PATIENCE = 10.0  # seconds for an API server that does not answer
+END_SECONDS = 90.0  # that the pods of a job have to end
+POLL = 0.2  # seconds between two looks at them
+GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
+
+
+class OnKubernetes:
+    """One job there. ClusterError: the cluster cannot be reached, or refuses."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self.folder = folder
+
+    def look(self) -> Look:
+        status = self.folder.status()
+        if read_deployment(self.folder.path) is None:  # it was cancelled, or is not there yet
+            return Look(status)
+        try:
+            return self._look(status)
+        except UnreachableError as error:
+            return Look(status, notes=(error.message,))
+
+    def follow(self, follower: Follower) -> Outcome:
+        status = self.folder.status()
+        if status.state == "cancelled":
+            raise JobCancelledError
+        try:
+            outcome = Following(self._objects, self.folder.id, follower).until_end()
+        except (RefusedError, UnreachableError):  # of us, and not of the job
+            raise
+        except JobCancelledError:
+            self._ended("cancelled")
+            raise
+        except SQLFlowError as error:
+            self._ended("failed", error.message)
+            raise
+        self._ended("done")
+        return outcome
+
+    def wait_for_start(self, follower: Follower) -> None:
+        """Until its master runs. An error of the job is raised when it ends before."""
+        Following(self._objects, self.folder.id, follower).until_start()
+
+    def cancel(self) -> None:
+        objects = self._objects
+        objects.delete()
+        self._ended("cancelled")
+        deadline = time.monotonic() + END_SECONDS
+        while left := [pod.metadata.name for pod in objects.pods()]:
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"job {self.folder.id} is cancelled, and pods of it are still there: {', '.join(left)}",
+                    hint="their node may be out of reach; kubectl describe pod tells more",
+                )
+            time.sleep(POLL)
+
+    def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
+        return PodLogs(self._objects, instance, follow=follow)
+
+    def settle(self, job: Job | None) -> Status:
+        """Note how the job has ended, if it has; its status. job: None: it is not in the cluster any more."""
+        if job is None:
+            return self._ended("died", GONE)
+        if not job.is_over:
+            return self.folder.status()
+        end = read_end(self._objects.status())
+        if isinstance(end, Failed):
+            if end.code == JobCancelledError.code:
+                return self._ended("cancelled")
+            return self._ended("failed", end.message)
+        if job.condition("Failed") is not None:
+            return self._ended("failed", words.failure(job, self._objects.pods(), self.folder.id).message)
+        return self._ended("done")
+
+    def _look(self, status: Status) -> Look:
+        job = self._objects.job()
+        if status.alive:
+            status = self.settle(job)
+        if job is None:
+            return Look(status)
+        pods = self._objects.pods()
+        snapshot = read_snapshot(self._objects.status())
+        logs = tuple(dict.fromkeys(map(instance_name, pods)))
+        waiting = words.waiting(self._objects, job, pods) if status.alive else ()
+        notes = tuple(f"{name} waits: {why}" for name, why in waiting)
+        return Look(status, snapshot, instances(snapshot, pods), logs, notes)
+
+    def _ended(self, state: State, error: str = "") -> Status:
+        """Note it, unless it is known how the job has ended."""
+        status = self.folder.status()
+        return self.folder.end(state, error) if status.alive else status
+
+    @cached_property
+    def _objects(self) -> JobObjects:
+        deployment = read_deployment(self.folder.path)
+        if deployment is None:
+            raise ClusterError(f"nothing says where on Kubernetes job {self.folder.id} is")
+        return JobObjects(Calls(connect(deployment.context), PATIENCE), deployment)
+
+
+def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
+    """What the master says of them, and where their newest pods are, which is known though it is away."""
+    told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
+    newest = {instance_name(pod): pod for pod in pods}
+    masters = sum(pod.instance is None for pod in pods)
+    rows = [_row(pod, told.get(name), masters - 1) for name, pod in newest.items()]
+    return (*rows, *(row for name, row in told.items() if name not in newest))
+
+
+def _row(pod: Pod, told: Row | None, relaunches: int) -> Row:
+    """relaunches: of the master."""
+    instance = pod.instance
+    if instance is not None:
+        relaunches = instance.incarnation
+    if told is not None and told.incarnation > relaunches:  # its next pod is not there yet
+        return told
+    role = instance.role if instance is not None else "master"
+    row = told or Row(instance_name(pod), role, relaunches, "")
+    state = "ended" if pod.has_ended else "running" if pod.status.phase == "Running" else "pending"
+    return msgspec.structs.replace(
+        row,
+        incarnation=relaunches,
+        relaunches=relaunches,
+        state=state,
+        place=pod.place or f"pod {pod.metadata.name}",
+        note=reasons.pending(pod) if state == "pending" else row.note,
+    )

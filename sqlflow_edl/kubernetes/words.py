@@ -1,0 +1,76 @@
+"""Why pods of a job wait, and how a job ended, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from edl.cluster import Instance
+from edl.errors import ClusterError
+from edl.kubernetes import reasons
+from edl.kubernetes.pods import Pod
+from sqlflow_edl.kubernetes.observed import Event, Job, JobObjects, instance_name
+
+MOST_ASKED = 5  # pods whose events are asked for at once
+
+# What goes wrong before a container begins, and does not stand in the pod itself.
+_TELLING = frozenset(
+    {
+        "FailedCreate",
+        "FailedMount",
+        "FailedAttachVolume",
+        "FailedCreatePodSandBox",
+        "FailedCreatePodContainer",
+    }
+)
+
+
+def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[str, str]]:
+    """The instances that wait, and why; the API server is asked where the pods themselves do not say it."""
+    if not any(pod.instance is None and not pod.has_ended for pod in pods):
+        yield from (("the master", text) for text in _told(objects.warnings("Job", job.metadata.name)))
+    asked = 0
+    for pod in pods:
+        if pod.status.phase != "Pending" or pod.has_ended:
+            continue
+        name = instance_name(pod)
+        if text := reasons.pending(pod):
+            yield name, text.partition(" preemption: ")[0]  # what follows says the same of preemption
+        elif asked < MOST_ASKED:
+            asked += 1
+            yield from ((name, text) for text in _told(objects.warnings("Pod", pod.metadata.name)))
+
+
+def _told(events: list[Event]) -> list[str]:
+    return [event.message for event in events if event.reason in _TELLING and event.message]
+
+
+def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
+    """Why a job has failed whose master does not say it."""
+    condition = job.condition("Failed")
+    reason = (condition.reason or "") if condition is not None else ""
+    hint = f"sqlflow logs {job_id} master tells more"
+    match reason:
+        case "BackoffLimitExceeded":
+            times = f"{job.status.failed} times" if job.status.failed > 1 else "once"
+            message = f"the master ended {times}, and the job was given up"
+        case "DeadlineExceeded":
+            message = "the job took longer than it may"
+        case "PodFailurePolicy":
+            message = "the master ended for good, and does not say why"
+        case _:
+            told = (condition.message or reason) if condition is not None else ""
+            message = f"the job failed: {told}" if told else "nothing says how the job ended"
+    if last := _last_of_master(pods):
+        message += f"; the last time: {last}"
+    return ClusterError(message, hint=hint)
+
+
+def _last_of_master(pods: list[Pod]) -> str:
+    """How the last master ended."""
+    ended = [pod for pod in pods if pod.instance is None and pod.has_ended]
+    if not ended:
+        return ""
+    change = reasons.to_change(
+        ended[-1], Instance("master", "worker")
+    )  # the words are the same for all roles
+    return change.detail or str(change.reason)
