@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["connect", "parse"]
 
 
-def connect(url: str, *, dialect: str | None = None, create: bool = False) -> Session:
-    """Open the data source. create: make a database file that is not there. SourceError: it cannot be reached."""
+def connect(url: str, *, dialect: str | None = None, create: bool = False, model_store: str = "") -> Session:
+    """Open the data source. create: make a database file that is not there. model_store: a folder, or the URL of an
+    object store, that keeps models instead of the source. SourceError: it cannot be reached."""
     from sqlflow_edl.session import Session
 
-    return Session(url, dialect=dialect, create=create)
+    return Session(url, dialect=dialect, create=create, model_store=model_store)
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:

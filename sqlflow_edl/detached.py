@@ -15,16 +15,15 @@ from edl.cluster.folder import ClusterFolder
 from edl.data import Source, jobs
 from edl.data.results import ResultFolder
 from edl.errors import SpecError, SQLFlowError
-from edl.models.intent import FILE, Intent, read_intent
-from edl.models.registry import Registry
+from edl.models.intent import FILE, Intent, read_intent, registry_of
 from edl.tasks.outcome import Outcome
 
 _TOLD = "intent.told.json"  # the same of a job that failed, when somebody has heard of it
 
 
-def take_home(source: Source, registry: Registry) -> Iterator[str]:
+def take_home(source: Source) -> Iterator[str]:
     """Store what jobs of this source made when nobody was there, and list those that failed; a sentence for each."""
-    yield from _list_failures(source, registry)
+    yield from _list_failures(source)
     for job in jobs.unclaimed():
         try:
             intent = read_intent(job.path)
@@ -39,10 +38,10 @@ def take_home(source: Source, registry: Registry) -> Iterator[str]:
             if intent is None:
                 job.end("died", "its client was gone before it could store what the job made")
             else:
-                yield _store(job, intent, source, registry)
+                yield _store(job, intent, source)
 
 
-def _list_failures(source: Source, registry: Registry) -> Iterator[str]:
+def _list_failures(source: Source) -> Iterator[str]:
     """Keep the reasons of trainings that failed when nobody was there, each once."""
     for job in jobs.jobs():
         try:
@@ -56,11 +55,11 @@ def _list_failures(source: Source, registry: Registry) -> Iterator[str]:
         except FileNotFoundError:  # another session was quicker
             continue
         if intent.record is not None:
-            registry.record_failure(intent.name, intent.record, status.error)
+            registry_of(intent, source).record_failure(intent.name, intent.record, status.error)
         yield f"job {job.id} {'had failed' if status.state == 'failed' else 'had died'}: {status.error}"
 
 
-def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Registry) -> str:
+def _store(job: jobs.JobFolder, intent: Intent, source: Source) -> str:
     end = read_end(ClusterFolder(job.path).events)
     if not isinstance(end, Outcome):
         job.end("failed", "nothing says how it ended")
@@ -68,7 +67,9 @@ def _store(job: jobs.JobFolder, intent: Intent, source: Source, registry: Regist
     try:
         if intent.record is not None:
             record = msgspec.structs.replace(intent.record, metrics=end.figures)
-            version = registry.save(intent.name, job.path / end.archive, record, once=job.id)
+            version = registry_of(intent, source).save(
+                intent.name, job.path / end.archive, record, once=job.id
+            )
             done = f"stored the model {intent.name}@{version}"
         else:
             rows = ResultFolder(job.results).read(end.tasks)

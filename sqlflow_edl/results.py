@@ -30,7 +30,7 @@ class Result:
     figures: Mapping[str, float | None] | None = None
     measured_on: str = ""  # a training's figures: which rows
     model: str = ""  # name@version of what was trained
-    stored_in: str = ""  # URL of the data source that keeps the model
+    stored_in: str = ""  # URL of what keeps the model
     rows: int = 0  # written to a table
     reader: pa.RecordBatchReader | None = None
 

@@ -67,7 +67,8 @@ class Session:
     url: of the data source. dialect: of the SQL, by default the source's own. create: make a database file that is
     not there. observer: is told of notes and progress. workers: of every job, whatever its statement says; None
     leaves it to the statement. quota: the folder of slots that jobs with workers share with others, by default what
-    the variable EDL_QUOTA names. priority: of every job there, whatever its statement says.
+    the variable EDL_QUOTA names. priority: of every job there, whatever its statement says. model_store: a folder, or
+    the URL of an object store, that keeps models instead of the source.
     """
 
     def __init__(
@@ -80,17 +81,19 @@ class Session:
         workers: int | None = None,
         quota: Path | None = None,
         priority: int | None = None,
+        model_store: str = "",
     ) -> None:
         self.source = data.connect(url, create=create)
         self.dialect = dialect or self.source.dialect
-        self.registry = open_registry(self.source)
+        self.registry = open_registry(self.source, model_store)
+        self._store = self.registry.url if model_store else ""
         self.observer: Observer = observer or Silent()
         self._submitter = Submitter(quota)
         self._workers = workers
         self._priority = priority
         self._leaving = False
         jobs.sweep()
-        self._tell(detached.take_home(self.source, self.registry))
+        self._tell(detached.take_home(self.source))
         self.source.unpin_abandoned()
         with contextlib.suppress(
             SQLFlowError
@@ -180,7 +183,7 @@ class Session:
             if start:
                 self.registry.load(fitted.trained_model, start)
             if self._leaving:
-                intent = Intent("train", self.source.url, name, _record(fitted, {}))
+                intent = Intent("train", self.source.url, name, _record(fitted, {}), self._store)
                 return self._left(statement, job, fitted, pinned, intent)
             try:
                 outcome = self._run(job, fitted, pinned, start)
@@ -203,7 +206,7 @@ class Session:
             figures=outcome.figures,
             measured_on=measured,
             model=f"{name}@{version}",
-            stored_in=self.source.url,
+            stored_in=self.registry.url,
         )
 
     def _predict(self, statement: Statement) -> Result:
@@ -237,7 +240,7 @@ class Session:
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(planned, rows=rows)
             if self._leaving:
-                intent = Intent(kind, self.source.url, target)
+                intent = Intent(kind, self.source.url, target, store=self._store)
                 return self._left(statement, job, planned, pinned, intent)
             outcome = self._run(job, planned, pinned, archive)
             if not target:

@@ -26,7 +26,9 @@ def compile_(options: argparse.Namespace) -> int:
         if not options.source:
             print("sqlflow compile: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
             return exit_codes.USAGE
-        with Session(options.source, dialect=options.dialect, observer=narrator) as session:
+        with Session(
+            options.source, dialect=options.dialect, observer=narrator, model_store=options.model_store
+        ) as session:
             written = 0
             for each in texts(options.files, []):
                 name, text = each.name, each.text

@@ -26,7 +26,7 @@ def export(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         archive, program = Path(folder) / "model.zip", Path(folder) / "program"
         with connect(options.source) as source:
-            open_registry(source).load(options.model, archive)
+            open_registry(source, options.model_store).load(options.model, archive)
         generate(read_archive(archive).spec).write(program)
         return _in_a_process_of_its_own(program, archive, options.output)
 

@@ -129,6 +129,8 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="FILE.keras or a folder for TensorFlow (a Keras model), FILE.pt2 or FILE.onnx (a PyTorch model)",
     )
+    for command in (run, compile_, export):
+        _model_store(command)
     _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
     _variables(compile_)
     _add_job_commands(commands)
@@ -185,6 +187,16 @@ def _variables(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="read the programs as Jinja templates, with {{ NAME }} standing for the value",
+    )
+
+
+def _model_store(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--model-store",
+        metavar="URL",
+        default=os.environ.get("SQLFLOW_MODEL_STORE", ""),
+        help="a folder, or the URL of an object store such as s3://bucket/models, that keeps models instead of the "
+        "data source; by default what SQLFLOW_MODEL_STORE names",
     )
 
 

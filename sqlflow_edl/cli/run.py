@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             quota=options.quota,
             priority=options.priority,
+            model_store=options.model_store,
         ) as session:
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):

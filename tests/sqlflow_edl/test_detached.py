@@ -33,10 +33,10 @@ def url(tmp_path: Path) -> str:
     return f"duckdb:///{tmp_path}/db.duckdb"
 
 
-def left(url: str, *, archive: bool = True) -> jobs.JobFolder:
+def left(url: str, *, archive: bool = True, store: str = "") -> jobs.JobFolder:
     """A job that has trained a model, and whose client and supervisor are gone."""
     job = jobs.create("train")
-    write_intent(job.path, Intent("train", url, "m", RECORD))
+    write_intent(job.path, Intent("train", url, "m", RECORD, store))
     with EventLog(ClusterFolder(job.path).events) as events:
         events.write(Outcome("train", 100, 1.0, archive=job.archive.name))
     if archive:
@@ -71,6 +71,15 @@ def test_a_model_is_stored_once_though_the_session_dies_before_it_says_so(
     assert notes(url) == [f"job {job.id} had finished: stored the model m@1"]
     assert versions(url) == ["m@1"]
     assert notes(url) == []
+
+
+def test_a_model_is_stored_where_its_own_session_kept_models(url: str, tmp_path: Path) -> None:
+    store = f"file://{tmp_path}/store"
+    job = left(url, store=store)
+    assert notes(url) == [f"job {job.id} had finished: stored the model m@1"]
+    assert versions(url) == []
+    with Session(url, model_store=store) as session:
+        assert [found.reference for found in session.registry.list()] == ["m@1"]
 
 
 def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:

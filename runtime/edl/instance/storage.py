@@ -19,7 +19,7 @@ from edl.data.results import ResultFolder, ResultSink, ResultTable
 from edl.errors import SpecError
 from edl.instance import given
 from edl.kubernetes.deployment import read_deployment
-from edl.models.intent import Intent, read_intent, registry_in_pod
+from edl.models.intent import Intent, read_intent, registry_of
 from edl.models.registry import Registry
 from edl.spec import JobSpec
 from edl.tasks.outcome import Outcome
@@ -90,7 +90,7 @@ class InSource:
 
     @cached_property
     def _registry(self) -> Registry:
-        return registry_in_pod(self._source)
+        return registry_of(self._intent, self._source)
 
 
 def storage_of(job: JobFolder, spec: JobSpec) -> Storage:

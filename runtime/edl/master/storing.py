@@ -18,7 +18,7 @@ from edl.data.insisting import insisting
 from edl.data.jobs import JobFolder
 from edl.errors import SourceError, SQLFlowError
 from edl.master.backend import End
-from edl.models.intent import Intent, registry_in_pod
+from edl.models.intent import Intent, registry_of
 from edl.tasks.failed import Failed, to_failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 
@@ -72,7 +72,7 @@ class InSource:
         if record is None and name:
             insisting(lambda _: source.abort(name, self._job.id))
         elif record is not None and failed.code != JobCancelledError.code:
-            registry_in_pod(source).record_failure(name, record, failed.message, once=self._job.id)
+            registry_of(self._intent, source).record_failure(name, record, failed.message, once=self._job.id)
 
     def _unpin(self, source: Source) -> None:
         from edl.data.pinned import read_pinned  # imports Arrow

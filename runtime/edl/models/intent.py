@@ -5,7 +5,6 @@ That is a master on Kubernetes, or the next session with the data source of a de
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -17,16 +16,19 @@ from edl.models.records import ModelRecord
 from edl.models.registry import Registry, open_registry
 
 FILE = "intent.json"  # in a job folder
-MODEL_STORE = "EDL_MODEL_STORE"  # names the store in a pod, where models are not kept in the data source
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """source: the URL of where it goes. name: of a model, or of a table; empty: nothing is stored."""
+    """source: the URL of where it goes. name: of a model, or of a table; empty: nothing is stored.
+
+    store: the URL of where models are found and kept; empty: in the source.
+    """
 
     kind: Literal["train", "predict", "evaluate"]
     source: str
     name: str
     record: ModelRecord | None = None  # of a model
+    store: str = ""
 
 
 def write_intent(job: Path, intent: Intent) -> None:
@@ -44,6 +46,6 @@ def read_intent(job: Path) -> Intent | None:
         raise SpecError(f"what is to become of job {job.name} cannot be read: {error}") from None
 
 
-def registry_in_pod(source: Source) -> Registry:
-    """Where a job in pods finds models and keeps its own."""
-    return open_registry(source, os.environ.get(MODEL_STORE, ""))
+def registry_of(intent: Intent, source: Source) -> Registry:
+    """Where the job finds models and keeps its own. source: the intent's. SourceError: it cannot be opened."""
+    return open_registry(source, intent.store)

@@ -24,7 +24,6 @@ from edl.models.records import ModelRecord, ModelVersion, State, check_name, spl
 Versions = list[ModelVersion]  # named here, because inside Registry `list` is its method
 
 APPENDED = ("maxcompute",)  # dialects of sources whose rows are never changed: see `edl.models.appended`
-VARIABLE = "SQLFLOW_MODEL_STORE"  # names the store where a command's user does not
 
 _STALE = timedelta(days=1)  # an upload that took longer was given up
 

@@ -88,6 +88,18 @@ def test_the_model_that_is_used_comes_from_the_registry(job: JobFolder, url: str
     assert job.model.read_bytes() == b"weights"
 
 
+def test_a_model_goes_to_the_store_that_the_job_names_and_is_found_there(
+    job: JobFolder, url: str, tmp_path: Path
+) -> None:
+    store = str(tmp_path / "models")
+    assert storage(job, Intent("train", url, "a.m", RECORD, store)).keep(OUTCOME).stored == "a.m@1"
+    using = msgspec.structs.replace(SPEC, kind="predict", trained_model="a.m@1")
+    assert storage(job, Intent("predict", url, "t", store=store), using).model() == job.model
+    with connect(url) as source:
+        assert open_registry(source).list() == []
+        assert open_registry(source, store).has("a.m@1")
+
+
 def test_a_training_that_starts_from_new_weights_has_no_model(job: JobFolder, url: str) -> None:
     assert storage(job, Intent("train", url, "a.m", RECORD)).model() is None
 
