@@ -86,7 +86,8 @@ def fill_pod_spec(spec: Object) -> None:
 def _fill_container(container: Object) -> None:
     image = container.get("image", "")
     tagged = ":" in image.rpartition("/")[2]
-    latest = image.endswith(":latest") or not tagged
+    is_name = image == image.lower()
+    latest = is_name and (image.endswith(":latest") or not tagged)
     container.setdefault("resources", {})
     for amounts in container["resources"].values():
         if isinstance(amounts, dict):

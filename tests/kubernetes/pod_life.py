@@ -118,7 +118,7 @@ class PodLife:
         if now >= self._kill_at:
             self._kill(now)
         if now < self._look_at:
-            self._wait()
+            self._due = min(self._look_at, self._kill_at)
             return
         for process in self._fresh:
             process.wait(self._kubelet.pace.moment)

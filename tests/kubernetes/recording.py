@@ -18,12 +18,17 @@ class Known:
     """What of a trace the double does not do as the real cluster did.
 
     `exceptions`: differences, by what their text begins with, and why. `races`: recorded events (`STEP VERSION`) that
-    came of how busy the recorded machine was, and are passed over. `was_busy`: its Job controller missed how pods were
+    came of how busy the recorded machine was, and are passed over. `merged`: recorded events before which the double
+    may tell something in between. `hurry`: the part of the recorded time that pods sleep, since no test waits so long.
+    `words`: texts that are others here. `was_busy`: its Job controller missed how pods were
     in between. `unrecorded`: pods that were made beside the recording; they are made when their first event is due.
     """
 
     exceptions: dict[str, str] = field(default_factory=dict)
     races: dict[str, str] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)
+    hurry: float = 1.0
+    words: dict[str, str] = field(default_factory=dict)
     was_busy: bool = False
     unrecorded: frozenset[str] = frozenset()
 

@@ -86,13 +86,16 @@ class Replay:
     cluster: Cluster
     name: str
     known: Known
-    mapping: Mapping = field(default_factory=Mapping)
+    mapping: Mapping = field(init=False)
     differences: list[str] = field(default_factory=list)
     met: set[str] = field(default_factory=set)
     _streams: dict[str, Stream] = field(default_factory=dict)
     _glances: dict[str, Glances] = field(default_factory=dict)
     _ends: dict[str, float] = field(default_factory=dict)
     _now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.mapping = Mapping(self.known.words, self.known.hurry)
 
     def run(self) -> None:
         found = records(self.name)
@@ -263,6 +266,8 @@ class Replay:
             recorded, name, is_bound=self.mapping.knows(recorded["object"]["metadata"].get("name", ""))
         )
         event = self._awaited(self._streams[step], wanted)
+        if said in self.known.merged and self.mapping.copy().differences(recorded, event):
+            event = self._awaited(self._streams[step], wanted)
         if event is None:
             metadata = recorded["object"]["metadata"]
             self._note(

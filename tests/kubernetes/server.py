@@ -77,7 +77,7 @@ class Double:
             Expiry(self.registry),
             Collector(self.registry, pace),
             services,
-            Scheduler(self.registry, pace),
+            Scheduler(self.registry, events, pace),
             self.kubelet,
         ]
         self.controllers = Controllers(self.store, self.clock, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from tests.kubernetes.recording import Known
 from tests.kubernetes.replay import Replay
 
 TORN_DOWN = "the node told of the pod's end before it had taken all of it down"
+INIT = "the first process of a container cannot kill itself, a process of the double can"
+TRIES = "how often it is tried to start or to place a pod is up to how busy all are"
+NO_LIMITS = "the double's pods run out of memory when a test says so"
 # Each difference must still be met, else it is stale.
 TRACES: dict[str, Known] = {
     "01-job-owner-gc": Known(
@@ -19,6 +23,19 @@ TRACES: dict[str, Known] = {
     "02-hand-made-pods-owned-by-job": Known(races={"watch-pods 2035": TORN_DOWN}),
     "03-list-watch-selectors": Known(),
     "04-errors-and-writes": Known(),
+    "05-pod-phases": Known(
+        {
+            "watch-pods: MODIFIED killed.object.status.containerStatuses[0].state.terminated.exitCode": INIT,
+            "final-list pods: .body.items[10].status.containerStatuses[0].state.terminated.exitCode": INIT,
+            "watch-pods: MODIFIED oom.object.status": NO_LIMITS,
+            "final-list pods: .body.items[14].status": NO_LIMITS,
+            "events events: .body.items: 2 items recorded, 1 here": TRIES,
+            **{f"events events: .body.items[{number}].count": TRIES for number in range(1, 5)},
+        },
+        merged={"watch-pods 3118": "the node was so busy that one container had ended before it told of any"},
+        hurry=0.5,
+        words={"python3": "true"},
+    ),
     "07-rbac": Known(
         {"version-allowed-to-all version: .body.gitCommit": "nobody built the double from a commit"},
         unrecorded=frozenset({"after-removal"}),  # its watches see it
@@ -49,7 +66,9 @@ def test_the_double_does_as_a_real_api_server_did(name: str, tmp_path: Path) -> 
     with api_server(tmp_path, pace="real") as cluster:
         for made in (namespace, f"{namespace}-other"):
             cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": made}})
-        replay = Replay(cluster, name, TRACES[name])
+        words = {"/tmp/ok": str(tmp_path / "ok")}  # noqa: S108 - in a pod
+        known = replace(TRACES[name], words=words | TRACES[name].words)
+        replay = Replay(cluster, name, known)
         replay.run()
     assert replay.differences == []
     assert replay.met == TRACES[name].all()
