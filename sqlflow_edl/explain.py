@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from edl.errors import SemanticError
 from edl.models.archive import read_archive
 from edl.models.records import split_reference
+from edl.spec import JobSpec
 from sqlflow_edl.analysis import use
 from sqlflow_edl.analysis.outline import title
 from sqlflow_edl.places import at, placed
@@ -47,7 +48,8 @@ def _train(session: Session, statement: Statement) -> list[plan.Row]:
     return plan.training(session.planned(statement)) + _kept(session)
 
 
-def _use(session: Session, statement: Statement) -> list[plan.Row]:
+def planned_use(session: Session, statement: Statement) -> JobSpec:
+    """A PREDICT or EVALUATE statement as far as it goes without fixing its rows."""
     check, specify = use.USES[statement.kind]
     name, _ = check(statement)
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
@@ -59,7 +61,11 @@ def _use(session: Session, statement: Statement) -> list[plan.Row]:
     planned = specify(statement, trained, model.reference, query, schema)
     if planned.output.name:
         session.source.check_target(planned.output.name)
-    return plan.use(session.with_workers(planned), session.source.url) + _kept(session)
+    return session.with_workers(planned)
+
+
+def _use(session: Session, statement: Statement) -> list[plan.Row]:
+    return plan.use(planned_use(session, statement), session.source.url) + _kept(session)
 
 
 def _kept(session: Session) -> list[plan.Row]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli import exit_codes, place
 from sqlflow_edl.cli.variables import assignment
 
 MOST_WORKERS = 1000
@@ -91,7 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     _variables(run)
     run.add_argument(
-        "--dry-run", action="store_true", help="the plan of each statement; nothing is trained or written"
+        "--dry-run",
+        action="store_true",
+        help="the plan of each statement, or with --on the objects of its job; nothing is trained or written",
     )
     run.add_argument(
         "--workers",
@@ -116,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
     )
+    place.add_options(run)
     run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
     compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")

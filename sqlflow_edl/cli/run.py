@@ -7,11 +7,12 @@ import sys
 import time
 import traceback
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
-from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli import exit_codes, place
 from sqlflow_edl.cli.interrupts import interrupting
 from sqlflow_edl.cli.narrator import Narrator, Step
 from sqlflow_edl.cli.output import FORMATS
@@ -22,16 +23,23 @@ from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 from sqlflow_edl.syntax import Statement
 
+if TYPE_CHECKING:
+    from sqlflow_edl.kubernetes.settings import Configuration
+
 
 def run(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     if not options.source:
         print("sqlflow run: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
         return exit_codes.USAGE
+    if wrong := place.complaint(options):
+        print(f"sqlflow run: {wrong}", file=sys.stderr)
+        return exit_codes.USAGE
     narrator = Narrator(sys.stderr, quiet=options.quiet)
     program = Text("", "")
     try:
         create = options.create and not options.dry_run
+        where = place.configuration(options)
         with Session(
             options.source,
             dialect=options.dialect,
@@ -48,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
                 program = Text(program.name, text)
                 written += ((statement, program) for statement in session.parse(text))
             with interrupting(session.source.interrupt):
-                return Run(session, narrator, options).all(written)
+                return Run(session, narrator, options, where).all(written)
     except SQLFlowError as error:
         if options.debug:
             traceback.print_exc()
@@ -67,8 +75,15 @@ class Missing:
 class Run:
     """Runs statements and remembers what failed, was skipped, and is therefore not there."""
 
-    def __init__(self, session: Session, narrator: Narrator, options: argparse.Namespace) -> None:
+    def __init__(
+        self,
+        session: Session,
+        narrator: Narrator,
+        options: argparse.Namespace,
+        where: Configuration | None = None,
+    ) -> None:
         self._session = session
+        self._where = where
         self._narrator = narrator
         self._format = FORMATS[options.format]
         self._dry = options.dry_run
@@ -78,6 +93,7 @@ class Run:
         self._counts: Counter[str] = Counter()
         self._missing: list[Missing] = []
         self._stopped = ""
+        self._shown = False  # objects of a job before
 
     def all(self, written: list[tuple[Statement, Text]]) -> int:
         """Run them, and tell how it went; returns the exit code."""
@@ -116,10 +132,27 @@ class Run:
 
     def _do(self, step: Step, statement: Statement) -> Result:
         if self._dry:
-            return self._session.plan(statement)
+            return self._plan(statement)
         if self._detach and step.number == step.total:
             return self._session.leave(statement)
         return self._session.execute(statement)
+
+    def _plan(self, statement: Statement) -> Result:
+        """The plan; of a job on Kubernetes its objects, which are all that is written then."""
+        if self._where is None:
+            return self._session.plan(statement)
+        from sqlflow_edl.manifests import manifests
+
+        found = manifests(self._session, statement, self._where)
+        if not found:
+            return replace(self._session.plan(statement), reader=None)
+        if self._shown:
+            print("---")
+        self._shown = True
+        self._narrator.clear()
+        sys.stdout.write(found)
+        sys.stdout.flush()
+        return Result(statement)
 
     def _fail(
         self, step: Step, statement: Statement, error: SQLFlowError, text: Text, seconds: float

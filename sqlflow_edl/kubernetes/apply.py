@@ -44,18 +44,17 @@ def check(settings: Settings) -> None:
         rights.check(Calls(api), namespace_of(settings), with_account=bool(settings.text("service_account")))
 
 
-def apply(job: JobFolder, spec: JobSpec, settings: Settings, model_store: str = "") -> Deployment:
+def apply(job: JobFolder, spec: JobSpec, settings: Settings) -> Deployment:
     """Start the job whose program and record of pinned rows lie in its folder; where it is then is kept there too.
 
-    model_store: URL of where models are kept, unless that is the data source. ClusterError: it does not start, and
-    nothing of it is left in the cluster. SemanticError: a setting is wrong.
+    ClusterError: it does not start, and nothing of it is left in the cluster. SemanticError: a setting is wrong.
     """
-    objects = Objects(submission(job, spec, settings, model_store))
+    objects = Objects(submission(job, spec, settings))
     with connect(settings.text("context")) as api:
         return _Application(Calls(api), objects, job).run()
 
 
-def submission(job: JobFolder, spec: JobSpec, settings: Settings, model_store: str = "") -> Submission:
+def submission(job: JobFolder, spec: JobSpec, settings: Settings) -> Submission:
     """Of what lies in the job folder, with the secrets of its data sources."""
     folder = ClusterFolder(job.path)
     folder.make_token()
@@ -69,7 +68,6 @@ def submission(job: JobFolder, spec: JobSpec, settings: Settings, model_store: s
         files=_files(job),
         token=folder.token(),
         secrets={str(url): url.password for url in urls if url.password},
-        model_store=model_store,
     )
 
 

@@ -28,7 +28,7 @@ class Submission:
     """A job before it is in the cluster.
 
     job: its id. files: of its folder, by path. token: of its calls. secrets: of its data sources, by the URL as it is
-    shown. model_store: URL of where models are kept, unless that is the data source.
+    shown.
     """
 
     job: str
@@ -38,7 +38,6 @@ class Submission:
     files: Mapping[str, bytes]
     token: str
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    model_store: str = ""
 
 
 class Objects:
@@ -57,9 +56,7 @@ class Objects:
         [deployment] = pack({DEPLOYMENT: b""})
         mounted = {names.files(self.name, 0): deployment, **self._files}
         self._pods: dict[names.PodRole, Object] = {
-            role: pods.manifest(
-                role, self._identity, submission.spec, settings, mounted, submission.model_store
-            )
+            role: pods.manifest(role, self._identity, submission.spec, settings, mounted)
             for role in ("master", "worker", "ps")
         }
 

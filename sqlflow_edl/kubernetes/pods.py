@@ -19,6 +19,7 @@ from sqlflow_edl.kubernetes.resources import resources
 from sqlflow_edl.kubernetes.settings import Settings
 
 VOLUME = "/edl/volume"  # where pods mount the claim
+MODULES = "/opt/models"  # of the image: modules of the user's own
 
 # The root file system is read-only, so what is written goes to a folder of the pod's own.
 _WRITABLE = {
@@ -37,7 +38,6 @@ def manifest(
     spec: JobSpec,
     settings: Settings,
     files: Mapping[str, Map],
-    model_store: str = "",
 ) -> Object:
     """The pod of a role. files: the ConfigMaps with the job's files, by name. SemanticError: a setting is wrong."""
     pod = render(
@@ -53,7 +53,7 @@ def manifest(
         tolerations=_tolerations(role, settings),
         user=settings.whole("run_as_user"),
         grace_secs=settings.whole("grace_secs"),
-        env=_environment(identity, settings, model_store),
+        env=_environment(identity, settings),
         resources=resources(settings, spec, role),
         port=names.PORT,
         volume=settings.text("volume"),
@@ -72,7 +72,7 @@ def checkpoints(settings: Settings) -> str:
     return settings.text("checkpoints") or on_volume
 
 
-def _environment(identity: Identity, settings: Settings, model_store: str) -> dict[str, str]:
+def _environment(identity: Identity, settings: Settings) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
     if code and not settings.text("volume"):
         raise SemanticError(
@@ -84,8 +84,7 @@ def _environment(identity: Identity, settings: Settings, model_store: str) -> di
         "EDL_JOB": f"/edl/job/{identity.job}",
         "EDL_MASTER": names.address(identity.name, identity.namespace),
         "EDL_CHECKPOINTS": checkpoints(settings),
-        "EDL_MODEL_STORE": model_store,
-        PATH_VARIABLE: f"{VOLUME}/{code}" if code else "",
+        PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
     }
     theirs = settings.pairs("env")
     for name in theirs:

@@ -34,7 +34,6 @@ def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
         path = tmp_path / "kubeconfig"
         path.write_text(yaml.safe_dump(config))
         monkeypatch.setenv("KUBECONFIG", str(path))
-        monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(path))
         return path
 
     return write
