@@ -50,6 +50,8 @@ def _list_failures(source: Source) -> Iterator[str]:
             continue
         if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
             continue
+        if status.place:  # its master has kept the reason
+            continue
         try:
             (job.path / FILE).rename(job.path / _TOLD)
         except FileNotFoundError:  # another session was quicker

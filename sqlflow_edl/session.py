@@ -4,7 +4,7 @@
 
 Ordinary SQL goes to the database as it is. TRAIN, PREDICT and EVALUATE are compiled to a program, which the training
 process runs on pinned rows in a job folder; models and results come back from there and are committed here, because
-an embedded database is opened by this process alone.
+an embedded database is opened by this process alone. A job on Kubernetes stores what it makes itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import pyarrow as pa
@@ -41,6 +41,7 @@ from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.explain import explain, not_there_yet
 from sqlflow_edl.fixing import fix, look
+from sqlflow_edl.handles import LostSightError
 from sqlflow_edl.observer import Observer, Silent
 from sqlflow_edl.places import at, placed
 from sqlflow_edl.reports import models
@@ -49,6 +50,9 @@ from sqlflow_edl.results import Result
 from sqlflow_edl.submit import Submitter
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.kubernetes.settings import Configuration, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ class Session:
     not there. observer: is told of notes and progress. workers: of every job, whatever its statement says; None
     leaves it to the statement. quota: the folder of slots that jobs with workers share with others, by default what
     the variable EDL_QUOTA names. priority: of every job there, whatever its statement says. model_store: a folder, or
-    the URL of an object store, that keeps models instead of the source.
+    the URL of an object store, that keeps models instead of the source. place: how jobs run on Kubernetes; None: they
+    run on this machine.
     """
 
     def __init__(
@@ -82,6 +87,7 @@ class Session:
         quota: Path | None = None,
         priority: int | None = None,
         model_store: str = "",
+        place: Configuration | None = None,
     ) -> None:
         self.source = data.connect(url, create=create)
         self.dialect = dialect or self.source.dialect
@@ -91,6 +97,7 @@ class Session:
         self._submitter = Submitter(quota)
         self._workers = workers
         self._priority = priority
+        self._place = place
         self._leaving = False
         jobs.sweep()
         self._tell(detached.take_home(self.source))
@@ -171,6 +178,7 @@ class Session:
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
 
     def _train(self, statement: Statement) -> Result:
+        on = self._settings(statement)
         plan = self._plan(statement, warm=True)
         name = str(statement.into[0])
         with at(statement.into[0].span):
@@ -182,30 +190,27 @@ class Session:
             start = job.model if fitted.trained_model else None
             if start:
                 self.registry.load(fitted.trained_model, start)
+            intent = Intent("train", self.source.url, name, _record(fitted, {}), self._store)
             if self._leaving:
-                intent = Intent("train", self.source.url, name, _record(fitted, {}), self._store)
-                return self._left(statement, job, fitted, pinned, intent)
+                return self._left(statement, job, fitted, pinned, intent, on)
             try:
-                outcome = self._run(job, fitted, pinned, start)
-            except SQLFlowError as error:
-                if not isinstance(error, JobCancelledError):
-                    self.registry.record_failure(name, _record(fitted, {}), error.message)
+                outcome = self._run(job, fitted, pinned, intent, on, start)
+            except (JobCancelledError, LostSightError):
                 raise
-            self.observer.doing("storing the model")
-            record = _record(fitted, outcome.figures)
-            version = insisting(
-                lambda _: self.registry.save(name, job.path / outcome.archive, record, once=job.id)
-            )
+            except SQLFlowError as error:
+                self.registry.record_failure(name, _record(fitted, {}), error.message, once=job.id)
+                raise
+            model = outcome.stored or self._save(job, name, outcome, _record(fitted, outcome.figures))
         measured = measured_on(fitted.rows)
         ending = f"; {outcome.ending}" if outcome.ending else ""
         return Result(
             statement,
-            message=f"trained {fitted.model.name} {name}@{version} on {fitted.rows.training:,} rows, "
+            message=f"trained {fitted.model.name} {model} on {fitted.rows.training:,} rows, "
             f"measured on {measured}{ending}",
             notes=tuple(plan.notes),
             figures=outcome.figures,
             measured_on=measured,
-            model=f"{name}@{version}",
+            model=model,
             stored_in=self.registry.url,
         )
 
@@ -217,6 +222,7 @@ class Session:
 
     def _use(self, statement: Statement, kind: Literal["predict", "evaluate"]) -> Result:
         """Run a model over the query's rows; into a table, or as a result set."""
+        on = self._settings(statement)
         check, specify = use.USES[kind]
         name, _ = check(statement)
         with self._job(statement, kind) as job:
@@ -239,27 +245,27 @@ class Session:
                 pinned = self.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = spec.Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(planned, rows=rows)
+            intent = Intent(kind, self.source.url, target, store=self._store)
             if self._leaving:
-                intent = Intent(kind, self.source.url, target, store=self._store)
-                return self._left(statement, job, planned, pinned, intent)
-            outcome = self._run(job, planned, pinned, archive)
+                return self._left(statement, job, planned, pinned, intent, on)
+            outcome = self._run(job, planned, pinned, intent, on, archive)
+            figures = outcome.figures if kind == "evaluate" else None
             if not target:
                 table = (
-                    ResultFolder(job.results).read(outcome.tasks).read_all()
+                    figures_table(figures)
+                    if figures is not None
+                    else ResultFolder(job.results).read(outcome.tasks).read_all()
                 )  # before the job folder is cleaned up
-                return Result(
-                    statement,
-                    notes=notes,
-                    figures=outcome.figures if kind == "evaluate" else None,
-                    reader=table.to_reader(),
-                )
-            written = self._write(target, job.id, lambda: ResultFolder(job.results).read(outcome.tasks))
+                return Result(statement, notes=notes, figures=figures, reader=table.to_reader())
+            written = outcome.rows if kind == "predict" else 1
+            if not outcome.stored:
+                written = self._write(target, job.id, lambda: ResultFolder(job.results).read(outcome.tasks))
         return Result(
             statement,
             message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
             notes=notes,
             rows=written,
-            figures=outcome.figures if kind == "evaluate" else None,
+            figures=figures,
         )
 
     _handlers: Mapping[str, Callable[[Session, Statement], Result]] = {
@@ -344,22 +350,45 @@ class Session:
                 self.source.abort(target, job)
             raise
 
+    def _save(self, job: jobs.JobFolder, name: str, outcome: Outcome, record: ModelRecord) -> str:
+        """Store the model that the job has left in its folder; its name and version."""
+        self.observer.doing("storing the model")
+        archive = job.path / outcome.archive
+        version = insisting(lambda _: self.registry.save(name, archive, record, once=job.id))
+        return f"{name}@{version}"
+
     def _run(
-        self, job: jobs.JobFolder, job_spec: spec.JobSpec, pinned: data.Pinned, weights: Path | None = None
+        self,
+        job: jobs.JobFolder,
+        job_spec: spec.JobSpec,
+        pinned: data.Pinned,
+        intent: Intent,
+        on: Settings | None,
+        weights: Path | None,
     ) -> Outcome:
         generate(job_spec).write(job.program)
-        return self._submitter.run(job, job_spec, pinned, self.observer.progress, weights=weights)
+        if on is not None:
+            write_intent(job.path, intent)
+        return self._submitter.run(job, job_spec, pinned, self.observer, weights=weights, on=on)
+
+    def _settings(self, statement: Statement) -> Settings | None:
+        """How its job runs on Kubernetes; None: on this machine. SemanticError: it cannot run there."""
+        if self._place is None:
+            return None
+        from sqlflow_edl.submit import pods
+
+        return pods.settings_of(statement, self.source.url, self._place)
 
     @property
     def _remote(self) -> bool:
         """Whether this session's jobs have a master, whatever their statements say."""
-        return bool(self._workers) or self._leaving
+        return bool(self._workers) or self._leaving or self._place is not None
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """The spec with as many workers as the session wants, and with nothing left to choose of how they train."""
         workers = job_spec.cluster.workers if self._workers is None else self._workers
         priority = job_spec.cluster.priority if self._priority is None else self._priority
-        workers = max(workers, int(self._leaving))
+        workers = max(workers, int(self._leaving or self._place is not None))
         cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
         if job_spec.kind == "train":
             cluster = chosen(cluster, table_memory(job_spec))
@@ -372,15 +401,17 @@ class Session:
         job_spec: spec.JobSpec,
         pinned: data.Pinned,
         intent: Intent,
+        on: Settings | None,
     ) -> Result:
         """Start the job and leave it."""
         generate(job_spec).write(job.program)
         write_intent(job.path, intent)
-        self._submitter.leave(job, job_spec, pinned)
+        self._submitter.leave(job, job_spec, pinned, self.observer, on)
+        stores = "it" if on is not None else "the next sqlflow with this source"
         return Result(
             statement,
             message=f"job {job.id} goes on by itself: sqlflow attach {job.id} follows it, "
-            f"and the next sqlflow with this source stores {intent.name}",
+            f"and {stores} stores {intent.name}",
         )
 
     @contextlib.contextmanager
@@ -400,7 +431,8 @@ class Session:
             raise
         finally:
             if not (self._leaving and state == "done"):
-                job.end(state, message)
+                if not job.status().place:  # there, its handle has noted it
+                    job.end(state, message)
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self.source.unpin_abandoned()
 
@@ -410,6 +442,11 @@ class Session:
 
 
 _LEFT = ("train", "auto", "predict", "evaluate")  # kinds of statements whose jobs can be left
+
+
+def figures_table(figures: Figures) -> pa.Table:
+    """One row with the figures of an evaluation."""
+    return pa.table({name: pa.array([value], type=pa.float64()) for name, value in figures.items()})
 
 
 def measured_on(rows: spec.Rows) -> str:

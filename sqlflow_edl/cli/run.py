@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
             quota=options.quota,
             priority=options.priority,
             model_store=options.model_store,
+            place=where,
         ) as session:
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):

@@ -12,8 +12,16 @@ from typing import Protocol
 
 from edl.cluster.snapshot import Row, Snapshot
 from edl.data.jobs import JobFolder, Status
+from edl.errors import ClusterError
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
+
+
+class LostSightError(ClusterError):
+    """A job that goes on cannot be followed any more."""
+
+    def __init__(self, job_id: str, why: str) -> None:
+        super().__init__(why, hint=f"job {job_id} goes on: sqlflow attach {job_id} follows it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,24 @@
-"""Runs programs: in the training process of this session, or with a master and workers.
+"""Runs programs: in the training process of this session, or with a master and workers, here or on Kubernetes.
 
 A JobSpec's `cluster.workers` decides: 0 is the training process. A job without rows has nothing to share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edl.data.jobs import JobFolder
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.spec import JobSpec
-from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
+from sqlflow_edl.handles import Follower
 from sqlflow_edl.submit import processes
 from sqlflow_edl.submit.local import LocalSubmitter
+
+if TYPE_CHECKING:
+    from sqlflow_edl.kubernetes.settings import Settings
 
 
 class Submitter:
@@ -37,20 +40,35 @@ class Submitter:
         job: JobFolder,
         spec: JobSpec,
         pinned: Pinned,
-        on_event: Callable[[Progress | EpochEnd | Tally], None],
+        follower: Follower,
         *,
         weights: Path | None = None,
+        on: Settings | None = None,
     ) -> Outcome:
-        """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed."""
-        write_pinned(job.rows, pinned)
-        if spec.cluster.workers and spec.rows.total:
-            return processes.run(job, processes.how(spec, self._quota), on_event)
-        return self._local.run(job, spec.framework, on_event, weights=weights)
+        """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed.
 
-    def leave(self, job: JobFolder, spec: JobSpec, pinned: Pinned) -> None:
+        on: how it runs on Kubernetes; None: on this machine.
+        """
+        write_pinned(job.rows, pinned)
+        if not (spec.cluster.workers and spec.rows.total):
+            return self._local.run(job, spec.framework, follower.progress, weights=weights)
+        if on is None:
+            return processes.run(job, processes.how(spec, self._quota), follower.progress)
+        from sqlflow_edl.submit import pods
+
+        return pods.run(job, spec, pinned, on, follower)
+
+    def leave(
+        self, job: JobFolder, spec: JobSpec, pinned: Pinned, follower: Follower, on: Settings | None = None
+    ) -> None:
         """Start the job, which goes on when this process ends."""
         write_pinned(job.rows, pinned)
-        processes.leave(job, processes.how(spec, self._quota, detached=True))
+        if on is None:
+            processes.leave(job, processes.how(spec, self._quota, detached=True))
+            return
+        from sqlflow_edl.submit import pods
+
+        pods.leave(job, spec, pinned, on, follower)
 
     def close(self) -> None:
         self._local.close()

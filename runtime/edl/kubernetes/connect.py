@@ -45,6 +45,16 @@ def default_namespace(context: str = "") -> str:
     return "default"
 
 
+def current_context() -> str:
+    """The name of the one that counts where none is named. ClusterError: there is none."""
+    _, config = _library()
+    try:
+        _, current = config.list_kube_config_contexts(_file())
+    except config.ConfigException as error:
+        raise ClusterError(f"no Kubernetes cluster can be reached: {error}", hint=_hint("")) from None
+    return str(current["name"])
+
+
 def _file() -> str | None:
     """The library reads the variable when it is imported, and not again."""
     return os.environ.get("KUBECONFIG")

@@ -1,0 +1,92 @@
+"""Runs programs on Kubernetes: the job is put into the cluster, followed from here, and needs nobody here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edl.data.jobs import JobFolder
+from edl.data.source import Pinned
+from edl.data.url import ROWS
+from edl.errors import SemanticError
+from edl.kubernetes.calls import RefusedError, UnreachableError
+from edl.kubernetes.connect import current_context
+from edl.spec import JobSpec
+from edl.tasks.outcome import Outcome
+from sqlflow_edl.handles import Follower, LostSightError
+from sqlflow_edl.kubernetes.apply import apply, check
+from sqlflow_edl.kubernetes.handle import OnKubernetes
+from sqlflow_edl.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.syntax.ast import Statement
+
+
+def settings_of(statement: Statement, source: str, place: Configuration) -> Settings:
+    """How the job of a statement is to run. source: the URL of its rows.
+
+    SemanticError: it cannot run there, or a setting is wrong. ClusterError: the cluster does not let us run jobs.
+    """
+    _check(statement, source)
+    settings = place.settings(statement.attributes)
+    context = settings.text("context") or current_context()  # it may be another when the job is asked for
+    settings = replace(settings, values={**settings.values, "context": context})
+    check(settings)
+    return settings
+
+
+def _check(statement: Statement, source: str) -> None:
+    scheme = source.partition(":")[0]
+    if scheme not in ROWS:
+        raise SemanticError(
+            f"a job on Kubernetes cannot read {scheme}, whose rows are on this machine alone",
+            span=statement.span,
+            hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), "
+            "or run the statement here, without --on",
+        )
+    if statement.kind == "predict" and not (statement.target or statement.into):
+        raise SemanticError(
+            "a job on Kubernetes predicts into a table of the data source, and the statement names none",
+            span=statement.span,
+            hint="write TO PREDICT my_table.my_column, or run it here, without --on",
+        )
+
+
+def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> Outcome:
+    """Run the job in the folder and wait for it; an error of it is raised as it was there.
+
+    An interrupt cancels it. LostSightError: it cannot be followed any more, and goes on.
+    """
+    handle = _started(job, spec, pinned, settings)
+    try:
+        return handle.follow(follower)
+    except KeyboardInterrupt:
+        handle.cancel()
+        raise
+    except (RefusedError, UnreachableError) as error:
+        raise LostSightError(job.id, error.message) from None
+
+
+def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> None:
+    """Start the job; returns when its master runs."""
+    handle = _started(job, spec, pinned, settings)
+    try:
+        handle.wait_for_start(follower)
+    except KeyboardInterrupt:
+        handle.cancel()
+        raise
+    except (RefusedError, UnreachableError) as error:
+        raise LostSightError(job.id, error.message) from None
+
+
+def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) -> OnKubernetes:
+    if pinned.table is None:
+        raise SemanticError(
+            "the rows could not be fixed in the data source, where pods would read them",
+            hint="its user may make no tables there; whoever may can grant that",
+        )
+    job.update(place="kubernetes")  # from now on, it may be there
+    try:
+        deployment = apply(job, spec, settings)
+    except BaseException:
+        job.update(place="")
+        raise
+    job.update(place=f"kubernetes {deployment.namespace}/{deployment.name}")
+    return OnKubernetes(job)

@@ -1,0 +1,47 @@
+"""Statements whose jobs are to run on Kubernetes, and cannot: said before anything is fixed or made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.data import jobs
+from edl.errors import ClusterError, SemanticError
+from sqlflow_edl.kubernetes.settings import Configuration
+from sqlflow_edl.session import Session
+from tests.mariadb import Server
+
+TRAIN = "SELECT 1 AS x, 1 AS y TO TRAIN DNNClassifier LABEL y INTO m"
+
+
+def test_rows_of_an_embedded_database_are_out_of_reach_for_pods(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/rows.db"
+    with (
+        Session(url, create=True, place=Configuration()) as session,
+        pytest.raises(SemanticError, match="cannot read sqlite") as raised,
+    ):
+        list(session.run(TRAIN))
+    assert "mysql://" in (raised.value.hint or "")
+    assert raised.value.span is not None
+    assert jobs.jobs() == []
+
+
+def test_predictions_need_a_table_to_go_to(mariadb: Server) -> None:
+    with (
+        Session(mariadb.url(), place=Configuration()) as session,
+        pytest.raises(SemanticError, match="the statement names none"),
+    ):
+        list(session.run("SELECT 1 AS x TO PREDICT USING m"))
+
+
+def test_without_a_cluster_nothing_is_begun(
+    mariadb: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with (
+        Session(mariadb.url(), place=Configuration()) as session,
+        pytest.raises(ClusterError, match="no Kubernetes cluster can be reached"),
+    ):
+        list(session.run(TRAIN))
+    assert jobs.jobs() == []
