@@ -120,7 +120,9 @@ class _Application:
     def _existing(self, made: Object, owner: str) -> str:
         """The uid of what has the name, if it is the same object of the same job."""
         found = self._read(made)
-        if found.labels.get(names.JOB_ID) != self._job.id or not found.is_owned_by(owner):
+        if found is None and owner:  # it has a name of our Job, and many may make Secrets and not read them
+            return ""
+        if found is None or found.labels.get(names.JOB_ID) != self._job.id or not found.is_owned_by(owner):
             name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
             raise ClusterError(
                 f"the namespace {namespace} has a {made['kind']} {name} already, which is not of this job",
@@ -128,11 +130,14 @@ class _Application:
             )
         return found.uid
 
-    def _read(self, made: Object) -> _Metadata:
+    def _read(self, made: Object) -> _Metadata | None:
+        """None: we may not read it."""
         group, resource = _PLURALS[made["kind"]]
         try:
             answer = self._calls.ask("GET", f"{self._path(made)}/{made['metadata']['name']}")
         except RefusedError as refused:
+            if refused.status == 403:
+                return None
             raise self._explained(refused, Right("get", group, resource)) from None
         return msgspec.json.decode(answer, type=_Existing).metadata
 

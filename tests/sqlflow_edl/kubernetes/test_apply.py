@@ -218,7 +218,7 @@ def test_a_user_with_the_rights_that_are_needed_runs_a_job(
     kubernetes: Cluster, namespace: str, job: JobFolder, account: Callable[..., None]
 ) -> None:
     account(rules(*rights.NEEDED))
-    kubernetes.requests()
+    kubernetes.go_wrong(*(Fault("lose", f"POST .*/{kind}") for kind in KINDS))
     given = settings(("service_account", "user"))
     check(given)
     apply(job, jobs.job_spec(), given)
