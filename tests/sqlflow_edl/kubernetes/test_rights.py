@@ -1,11 +1,13 @@
-"""What the API server's refusals mean for the user."""
+"""The rights that a client needs, and what refusals of the API server mean for the user."""
 
 import re
 
 import pytest
+import yaml
 
 from edl.kubernetes.calls import RefusedError
-from sqlflow_edl.kubernetes.rights import Right, explained
+from sqlflow_edl.kubernetes.rights import NEEDED, WITHOUT_ACCOUNT, Right, explained
+from tests.sqlflow_edl.kubernetes import jobs
 
 REFUSALS = [
     (401, "Unauthorized", "does not know who you are", "log in again"),
@@ -38,3 +40,34 @@ def test_a_refusal_is_explained(status, message, said, hint):
     found = explained(RefusedError(status, "", message), Right("create", "batch", "jobs"), "n")
     assert re.search(said, found.message)
     assert found.hint is None if hint is None else hint in found.hint
+
+
+def blocks(repository):
+    """The YAML of docs/kubernetes.md, as data."""
+    text = (repository / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    return [
+        yaml.safe_load(found)
+        for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+        if "rules:" in found
+    ]
+
+
+def rights_of(rules):
+    return {
+        Right(verb, group, resource)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_rights_in_docs_are_those_that_are_checked(repository):
+    user, _ = blocks(repository)
+    assert rights_of(user["rules"]) == {*NEEDED, *WITHOUT_ACCOUNT}
+
+
+def test_the_rights_of_the_master_in_docs_are_those_of_its_role(repository):
+    _, master = blocks(repository)
+    [role] = [each for each in jobs.objects() if each["kind"] == "Role"]
+    assert rights_of(master["rules"]) == rights_of(role["rules"])
