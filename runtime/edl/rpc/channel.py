@@ -5,6 +5,8 @@ A call that fails because the master is away raises `AwayError`; who calls decid
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,6 +29,9 @@ OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # One that comes back in another pod has another address.
+    ("grpc.dns_min_time_between_resolutions_ms", 500),
+    ("grpc.service_config_disable_resolution", 1),
 )
 SERVER_OPTIONS = (
     ("grpc.max_send_message_length", LARGEST),
@@ -36,6 +41,8 @@ SERVER_OPTIONS = (
     ("grpc.so_reuseport", 1),
 )
 
+RENEW_SECS = 5.0  # that a master is away until its name is looked up by another channel
+
 R = TypeVar("R")
 
 
@@ -44,32 +51,70 @@ class AwayError(ClusterError):
 
 
 class MasterChannel:
-    """A connection to the master of a job. Close it, or use it as a context."""
+    """A connection to the master of a job, from any thread. Close it, or use it as a context.
 
-    def __init__(self, address: str, token: str) -> None:
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+    gRPC looks up a name that is not known less and less often, down to once in two minutes; and a master in a pod has
+    none until its successor is there. So a channel that has got no answer for a while is replaced.
+    """
+
+    def __init__(self, address: str, token: str, *, renew_secs: float = RENEW_SECS) -> None:
+        self._address = address
         self._metadata = ((TOKEN, token),)
-        self.stub = MasterStub(self._channel)  # type: ignore[no-untyped-call]  # generated
+        self._renew_secs = renew_secs
+        self._lock = threading.Lock()
+        self._channels: list[Any] = []  # the present one last; the one before may be in use by another thread
+        self._open()
+
+    @property
+    def stub(self) -> MasterStub:
+        """What `call` and `begin` call a method of; ask for it each time."""
+        with self._lock:
+            if self._away and time.monotonic() - self._since > self._renew_secs:
+                self._open()
+            return self._stub
 
     def call(self, method: Callable[..., R], request: Any, seconds: float) -> R:
         """Call a method of `stub`. AwayError: the master is away. ClusterError: it refuses."""
         try:
-            return method(request, timeout=seconds, metadata=self._metadata)
+            response = method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
+            self._note(error.code())
             raise translated(error) from None
+        self._note(grpc.StatusCode.OK)
+        return response
 
     def begin(self, method: Any, request: Any, seconds: float) -> Any:
         """Begin a call that may be cancelled; the future of its response, which raises `grpc.RpcError`."""
-        return method.future(request, timeout=seconds, metadata=self._metadata)
+        future = method.future(request, timeout=seconds, metadata=self._metadata)
+        future.add_done_callback(lambda done: self._note(done.code()))
+        return future
 
     def close(self) -> None:
-        self._channel.close()
+        for channel in self._channels:
+            channel.close()
 
     def __enter__(self) -> MasterChannel:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _open(self) -> None:
+        """Go on with a new channel."""
+        self._channels.append(grpc.insecure_channel(self._address, options=OPTIONS))
+        self._stub = MasterStub(self._channels[-1])  # type: ignore[no-untyped-call]  # generated
+        self._away, self._since = False, 0.0
+        for channel in self._channels[:-2]:
+            channel.close()
+        self._channels = self._channels[-2:]
+
+    def _note(self, code: grpc.StatusCode) -> None:
+        """A call has ended: whether the master is away, and since when this channel has known."""
+        with self._lock:
+            away = code is grpc.StatusCode.UNAVAILABLE
+            if away and not self._away:
+                self._since = time.monotonic()
+            self._away = away
 
 
 def translated(error: grpc.RpcError) -> ClusterError:
