@@ -11,6 +11,7 @@ import contextlib
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from edl import exit_codes
@@ -41,6 +42,7 @@ from edl.tasks import encoding
 from edl.tasks.job import Plan
 
 LEAVE_SECS = 30.0  # that workers have to hear of the end
+GO_SECS = 10.0  # that those have to go who have heard
 
 
 def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
@@ -139,10 +141,8 @@ class Master:
         if self._serving is not None:
             await self._serving.close()
         await self._let_go()
-        try:
-            await asyncio.to_thread(self._backend.end_instances)
-        except ClusterError as error:
-            _note(f"instances may be left: {error.message}")
+        if not self._backend.supervised:
+            await self._end_instances()
         return self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
 
     def _on_tick(self, now: float) -> None:
@@ -188,11 +188,25 @@ class Master:
         self._office.ring()
 
     async def _let_go(self) -> None:
-        """Wait until the workers that run have heard that the job is over; what stays longer, the supervisor ends."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LEAVE_SECS if not self._leases.kept.cancelled else 2.0):
-                while self._office.waits_for(self._crew.workers):
-                    await asyncio.sleep(0.02)
+        """Wait until the workers that run have heard that the job is over; what stays longer is ended."""
+        seconds = LEAVE_SECS if not self._leases.kept.cancelled else 2.0
+        await _until(lambda: not self._office.waits_for(self._crew.workers), seconds)
+
+    async def _end_instances(self) -> None:
+        """Workers that know go by themselves, and leave their logs behind; the others are ended."""
+        await _until(lambda: self._office.left.isdisjoint(self._crew.workers), GO_SECS)
+        try:
+            await asyncio.to_thread(self._backend.end_instances)
+        except ClusterError as error:
+            _note(f"instances may be left: {error.message}")
+
+
+async def _until(done: Callable[[], bool], seconds: float) -> None:
+    """Wait for it, at most so long."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not done():
+                await asyncio.sleep(0.02)
 
 
 def mode_of(cluster: ClusterSpec) -> Mode:

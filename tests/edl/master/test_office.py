@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from edl.errors import JobError
+from edl.errors import ClusterError, JobError
 from edl.master.kept import Kept
 from edl.master.leases import Leases
 from edl.master.office import Office
@@ -35,7 +35,7 @@ class MemoryLedger:
         self.written: list[Kept] = []
         self.open = threading.Event()
         self.open.set()
-        self.full = False
+        self.full = self.taken = False
         self.writing = self.most = 0  # threads, now and at the most
 
     def read(self) -> bytes | None:
@@ -46,6 +46,8 @@ class MemoryLedger:
         self.most = max(self.most, self.writing)
         assert self.open.wait(10.0)
         self.writing -= 1
+        if self.taken:
+            raise ClusterError("this job has another master")
         if self.full:
             raise JobError("the ledger of the job cannot be written; the disk is full")
         self.written.append(encoding.decode(data, Kept))
@@ -253,5 +255,21 @@ def test_reports_are_written_in_groups(reports: int) -> None:
             answer = await subject.exchange(request(want=0, seen=seen), 0.2, answer.flags)
         assert len(ledger.written) - before <= 4
         running.cancel()
+
+    run(work())
+
+
+def test_a_ledger_of_another_master_ends_this_one_and_not_the_job() -> None:
+    async def work() -> None:
+        subject, ledger = office()
+        running = asyncio.create_task(subject.run())
+        while not ledger.written:
+            await asyncio.sleep(0)
+        ledger.taken = True
+        with pytest.raises(ClusterError, match="another master"):
+            await subject.join("worker-0", 0, {})
+        with pytest.raises(ClusterError, match="another master"):
+            await running
+        assert not subject.leases.finished
 
     run(work())

@@ -1,0 +1,161 @@
+"""Whole jobs in pods without any client: MariaDB in, a model and a table out, whatever dies on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from edl.cluster.folder import Spec
+from edl.data import Source, connect, jobs
+from edl.data.jobs import JobFolder
+from edl.data.pinned import write_pinned
+from edl.data.server_url import SECRETS
+from edl.kubernetes import board
+from edl.models.intent import Intent, write_intent
+from edl.models.records import ModelRecord
+from edl.models.registry import open_registry
+from edl.program import read_spec
+from edl.spec import Cluster as ClusterSpec
+from edl.spec import Output, Rows, to_json
+from edl.tasks.events import EpochEnd
+from edl.tasks.outcome import Outcome
+from tests.edl import programs
+from tests.edl.kubernetes.deployed import Deployed, deploy
+from tests.kubernetes.process import Cluster
+from tests.mariadb import PASSWORD, Server
+
+ROWS, VALIDATION, TABLE = 2_000, 400, 70_000
+RECORD = ModelRecord("DNNRegressor", "torch", ROWS, {}, "SELECT …")
+
+# A program whose second epoch is not concluded before the test wants it.
+GATE = """
+
+class Gate(Callback):
+    def on_epoch_end(self, epoch, metrics, control):
+        while epoch == 2 and not Path({gate!r}).exists():
+            time.sleep(0.02)
+
+
+def callbacks():
+    return [Gate()]
+"""
+IMPORTS = "import time\nfrom pathlib import Path\n\nfrom edl import Callback\n"
+
+
+@pytest.fixture(scope="module")
+def source(mariadb: Server) -> Iterator[Source]:
+    """y = 3 x + 1."""
+    with pytest.MonkeyPatch.context() as patch, connect(mariadb.url()) as found:
+        patch.setenv(SECRETS, os.environ[SECRETS])
+        found.execute("CREATE TABLE t AS SELECT seq AS n, (seq % 97) / 48.0 - 1 AS x FROM seq_1_to_70000")
+        found.execute("ALTER TABLE t ADD y DOUBLE AS (3 * x + 1)")
+        yield found
+
+
+def job_of(source: Source, query: str, intent: Intent, rows: Rows, **program: Any) -> JobFolder:
+    """A job folder with the program and the rows of the query, pinned in the source; changes: of the JobSpec."""
+    job = jobs.create(intent.kind)
+    changes = program.pop("changes", {})
+    programs.simple(job.program, rows=rows, **program)
+    spec = msgspec.structs.replace(read_spec(job.program), kind=intent.kind, **changes)
+    (job.program / "job.json").write_bytes(to_json(spec))
+    write_pinned(job.rows, source.pin(query, job.rows, seed=0, shuffle=intent.kind == "train"))
+    write_intent(job.path, intent)
+    return job
+
+
+def run(double: Cluster, job: JobFolder, source: Source, folder: Path) -> Deployed:
+    assert PASSWORD not in "".join(path.read_text() for path in job.path.rglob("*") if path.is_file())
+    how = Spec("torch", master_arguments=("--lease-secs", "3"))
+    return deploy(double, job, how, {source.url: PASSWORD}, folder)
+
+
+def outcome_of(deployed: Deployed) -> Outcome:
+    """When the Job is complete."""
+    deployed.until(deployed.conditions)
+    assert "Complete" in deployed.conditions()
+    end = board.read_end(deployed.status())
+    assert isinstance(end, Outcome)
+    assert deployed.events()[-1] == end
+    return end
+
+
+def left_in(source: Source) -> list[str]:
+    """Tables of rows that are pinned, or staged."""
+    reader = source.execute("SHOW TABLES LIKE 'sqlflow_edl_%'")
+    assert reader is not None
+    names = reader.read_all().column(0).to_pylist()
+    return [name for name in names if name.startswith(("sqlflow_edl_pin", "sqlflow_edl_stage_"))]
+
+
+@pytest.fixture(scope="module")
+def trained(
+    kubernetes: Cluster, source: Source, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Outcome, Deployed]:
+    """A ring of two, of which one is killed, and then the master, before the second epoch ends."""
+    kubernetes.go_wrong()
+    folder = tmp_path_factory.mktemp("trained")
+    gate = folder / "gate"
+    job = job_of(
+        source,
+        f"SELECT x, y FROM t WHERE n <= {ROWS + VALIDATION}",
+        Intent("train", source.url, "a.m", RECORD),
+        Rows(True, ROWS + VALIDATION, ROWS, VALIDATION),
+        epochs=3,
+        replace={"import torch\n": f"{IMPORTS}import torch\n"},
+        append=GATE.format(gate=str(gate)),
+        changes={"cluster": ClusterSpec(workers=2, strategy="allreduce")},
+    )
+    deployed = run(kubernetes, job, source, folder)
+    deployed.until(lambda: any(isinstance(event, EpochEnd) for event in deployed.events()))
+    deployed.delete(f"{deployed.deployment.name}-worker-1-0")
+    deployed.until(lambda: deployed.phase("worker-1-1") == "Running")
+    first = deployed.master()
+    deployed.delete(first, grace=20)
+    deployed.until(lambda: deployed.events() and deployed.master() != first)
+    gate.touch()
+    return outcome_of(deployed), deployed
+
+
+def test_a_job_goes_on_without_a_worker_and_a_master_and_its_model_is_stored_once(
+    trained: tuple[Outcome, Deployed], source: Source
+) -> None:
+    outcome, deployed = trained
+    assert (outcome.stored, outcome.epochs, outcome.rows) == ("a.m@1", 3, 3 * ROWS)
+    [version] = open_registry(source).list()
+    assert (version.reference, version.record.metrics) == ("a.m@1", outcome.figures)
+    assert deployed.until(lambda: deployed.phases() <= {"Succeeded", "Failed"})
+    assert deployed.failures() == 0  # who is told to leave has not failed
+    assert not left_in(source)
+
+
+def test_results_of_several_workers_are_one_table_though_the_master_was_lost(
+    trained: tuple[Outcome, Deployed], kubernetes: Cluster, source: Source, tmp_path: Path
+) -> None:
+    job = job_of(
+        source,
+        "SELECT x, n FROM t",
+        Intent("predict", source.url, "scores"),
+        Rows(True, TABLE, 0, 0),
+        changes={
+            "cluster": ClusterSpec(workers=2),
+            "trained_model": "a.m@1",
+            "output": Output("scores", "y", ("n",)),
+        },
+    )
+    deployed = run(kubernetes, job, source, tmp_path)
+    deployed.until(lambda: deployed.phase("worker-0-0") == "Running")
+    first = deployed.master()
+    deployed.delete(first)
+    assert outcome_of(deployed).stored == f"scores: {TABLE:,} rows"
+    assert deployed.master() != first
+    query = "SELECT COUNT(*) AS found, COUNT(DISTINCT n) AS known, COUNT(y) AS scored FROM scores"
+    reader = source.execute(query)
+    assert reader is not None
+    assert reader.read_all().to_pylist() == [{"found": TABLE, "known": TABLE, "scored": TABLE}]
+    assert not left_in(source)
