@@ -16,6 +16,7 @@ from sqlflow_edl.kubernetes.apply import namespace_of
 from sqlflow_edl.kubernetes.manifests import shown
 from sqlflow_edl.kubernetes.objects import Objects, Submission
 from sqlflow_edl.kubernetes.settings import Configuration
+from sqlflow_edl.kubernetes.statements import settings_of
 from sqlflow_edl.syntax import Statement
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def manifests(session: Session, statement: Statement, place: Configuration) -> s
     planner = _PLANNERS.get(statement.kind)
     if planner is None or statement.plan:
         return ""
-    settings = place.settings(statement.attributes)
+    settings = settings_of(statement, place, session.source.url, session.registry.url)
     spec = planner(session, statement)
     sources = {query.source for query in (spec.query, spec.validation) if query is not None}
     objects = Objects(

@@ -377,7 +377,7 @@ class Session:
             return None
         from sqlflow_edl.submit import pods
 
-        return pods.settings_of(statement, self.source.url, self._place)
+        return pods.settings_of(statement, self._place, self.source.url, self.registry.url)
 
     @property
     def _remote(self) -> bool:

@@ -66,6 +66,21 @@ def manifest(
     return pod
 
 
+def check(settings: Settings) -> None:
+    """SemanticError: something is wrong in them, whatever the job is."""
+    for name in settings.pairs("env"):
+        if name.startswith("EDL_"):
+            raise SemanticError(
+                f"kubernetes.env sets {name}, which is the job's own", hint="leave it out, or rename it"
+            )
+    if settings.text("volume_code") and not settings.text("volume"):
+        raise SemanticError(
+            "kubernetes.volume_code names a folder of no volume", hint="set kubernetes.volume too"
+        )
+    if path := settings.text("pod_template"):
+        merging.templates(Path(path))
+
+
 def checkpoints(settings: Settings) -> str:
     """A folder that all pods see, or a URL; empty: there is none."""
     on_volume = f"{VOLUME}/checkpoints" if settings.text("volume") else ""
@@ -74,10 +89,6 @@ def checkpoints(settings: Settings) -> str:
 
 def _environment(identity: Identity, settings: Settings) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
-    if code and not settings.text("volume"):
-        raise SemanticError(
-            "kubernetes.volume_code names a folder of no volume", hint="set kubernetes.volume"
-        )
     ours = {
         "EDL_FILES": "/edl/files",
         "EDL_SECRETS": "/edl/secrets",
@@ -86,13 +97,7 @@ def _environment(identity: Identity, settings: Settings) -> dict[str, str]:
         "EDL_CHECKPOINTS": checkpoints(settings),
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
     }
-    theirs = settings.pairs("env")
-    for name in theirs:
-        if name.startswith("EDL_"):
-            raise SemanticError(
-                f"kubernetes.env sets {name}, which is the job's own", hint="leave it out, or rename it"
-            )
-    return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **theirs}
+    return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}
 
 
 def _of(role: PodRole, every: dict[str, str], worker: dict[str, str]) -> dict[str, str]:

@@ -6,47 +6,29 @@ from dataclasses import replace
 
 from edl.data.jobs import JobFolder
 from edl.data.source import Pinned
-from edl.data.url import ROWS
 from edl.errors import SemanticError
 from edl.kubernetes.calls import RefusedError, UnreachableError
 from edl.kubernetes.connect import current_context
 from edl.spec import JobSpec
 from edl.tasks.outcome import Outcome
 from sqlflow_edl.handles import Follower, LostSightError
+from sqlflow_edl.kubernetes import statements
 from sqlflow_edl.kubernetes.apply import apply, check
 from sqlflow_edl.kubernetes.handle import OnKubernetes
 from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.syntax.ast import Statement
 
 
-def settings_of(statement: Statement, source: str, place: Configuration) -> Settings:
-    """How the job of a statement is to run. source: the URL of its rows.
+def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
+    """How the job of a statement is to run. source, models: URLs of its rows, and of where models are kept.
 
     SemanticError: it cannot run there, or a setting is wrong. ClusterError: the cluster does not let us run jobs.
     """
-    _check(statement, source)
-    settings = place.settings(statement.attributes)
+    settings = statements.settings_of(statement, place, source, models)
     context = settings.text("context") or current_context()  # it may be another when the job is asked for
     settings = replace(settings, values={**settings.values, "context": context})
     check(settings)
     return settings
-
-
-def _check(statement: Statement, source: str) -> None:
-    scheme = source.partition(":")[0]
-    if scheme not in ROWS:
-        raise SemanticError(
-            f"a job on Kubernetes cannot read {scheme}, whose rows are on this machine alone",
-            span=statement.span,
-            hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), "
-            "or run the statement here, without --on",
-        )
-    if statement.kind == "predict" and not (statement.target or statement.into):
-        raise SemanticError(
-            "a job on Kubernetes predicts into a table of the data source, and the statement names none",
-            span=statement.span,
-            hint="write TO PREDICT my_table.my_column, or run it here, without --on",
-        )
 
 
 def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> Outcome:

@@ -1,0 +1,51 @@
+"""Which statements can run on Kubernetes: those whose rows, results and models are where pods reach them."""
+
+from __future__ import annotations
+
+from edl.data.url import ROWS
+from edl.errors import SemanticError
+from sqlflow_edl.kubernetes import pods
+from sqlflow_edl.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.syntax.ast import Statement
+
+_ELSEWHERE = "or run it here, without --on"
+
+
+def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
+    """How the job of a statement is to run. source, models: URLs of its rows, and of where models are kept.
+
+    SemanticError: it cannot run there, or a setting is wrong.
+    """
+    scheme = source.partition(":")[0]
+    if scheme not in ROWS:
+        raise SemanticError(
+            f"a job on Kubernetes cannot read {scheme}, whose rows are on this machine alone",
+            span=statement.span,
+            hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), {_ELSEWHERE}",
+        )
+    if statement.kind == "predict" and not (statement.target or statement.into):
+        raise SemanticError(
+            "a job on Kubernetes predicts into a table of the data source, and the statement names none",
+            span=statement.span,
+            hint=f"write TO PREDICT my_table.my_column, {_ELSEWHERE}",
+        )
+    settings = place.settings(statement.attributes)
+    pods.check(settings)
+    _check_models(models, settings, statement)
+    return settings
+
+
+def _check_models(models: str, settings: Settings, statement: Statement) -> None:
+    scheme, _, folder = models.partition("://")
+    if scheme == "memory":
+        raise SemanticError(
+            "a job on Kubernetes cannot keep its model in the memory of this process",
+            span=statement.span,
+            hint=f"name an object store with --model-store, {_ELSEWHERE}",
+        )
+    if scheme == "file" and not settings.text("pod_template"):
+        raise SemanticError(
+            f"a job on Kubernetes does not reach the models in {folder}, a folder of this machine",
+            span=statement.span,
+            hint="name an object store with --model-store, or mount the folder with kubernetes.pod_template",
+        )
