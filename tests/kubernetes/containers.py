@@ -1,4 +1,4 @@
-"""A container as a process of this machine: its command as it is, its environment, its output in a file."""
+"""A container as a process of this machine: its command as it is, its environment, its output."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kubernetes.kinds import Object
+from tests.kubernetes.output import Output
 
 # Every image of the double has in it what the tests have.
 IMAGE = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
@@ -22,40 +24,42 @@ IMAGE["PATH"] = f"{Path(sys.executable).parent}:{IMAGE['PATH']}"
 REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 CANNOT_RUN = 128
 LAST_WORDS = 4096
+PIECE = 1 << 16
 
 
 class Process:
     """One that was started. `on_end` is called from a thread of its own."""
 
     def __init__(
-        self, container: Object, environment: dict[str, str], log: Path, on_end: Callable[[], None]
+        self, container: Object, environment: dict[str, str], output: Output, on_end: Callable[[], None]
     ) -> None:
         self.identifier = "containerd://" + secrets.token_hex(32)
-        self.log = log
+        self.output = output
         self._process: subprocess.Popen[bytes] | None = None
         self.error = ""
-        self._last_words = last_words(log)
+        self._last_words = last_words(output.path)
         self._falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
         self.ran_out_of_memory = False
         self._ended = threading.Event()
         self._probe = container.get("readinessProbe", {}).get("exec", {}).get("command", [])
-        self._surroundings: Any = {"cwd": container.get("workingDir") or log.parent}
+        self._surroundings: Any = {"cwd": container.get("workingDir") or output.path.parent}
         self._surroundings["env"] = {**IMAGE, **environment}
         command = [expanded(word, environment) for word in _command(container)]
         try:
-            with log.open("ab") as output:
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    **self._surroundings,
-                )
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                start_new_session=True,
+                **self._surroundings,
+            )
         except OSError as error:
             self.error = _refusal(command[0], error)
+            output.end()
             return
-        threading.Thread(target=self._wait, args=(on_end,), daemon=True).start()
+        threading.Thread(target=self._attend, args=(self._process, on_end), daemon=True).start()
 
     def code(self) -> int | None:
         """None as long as it runs; a signal as a shell says it."""
@@ -87,7 +91,7 @@ class Process:
         if self._last_words.is_file() and (words := self._last_words.read_text(errors="replace")):
             return words[-LAST_WORDS:]
         if self._falls_back and self.code() != 0:
-            return self.log.read_text(errors="replace")[-LAST_WORDS:]
+            return self.output.read()[-LAST_WORDS:].decode(errors="replace")
         return ""
 
     def succeeds_beside(self, seconds: float) -> bool:
@@ -109,11 +113,28 @@ class Process:
         self.ran_out_of_memory = True
         self.kill()
 
-    def _wait(self, on_end: Callable[[], None]) -> None:
-        assert self._process is not None
-        self._process.wait()
-        with contextlib.suppress(ProcessLookupError):  # what it leaves behind ends with it
-            os.killpg(self._process.pid, signal.SIGKILL)
+    def _attend(self, process: subprocess.Popen[bytes], on_end: Callable[[], None]) -> None:
+        """Keep what it writes until it ends. What it leaves behind ends with it, as in a container."""
+        assert process.stdout is not None
+        pipe, end = process.stdout.fileno(), os.pidfd_open(process.pid)
+        poller = select.poll()
+        for descriptor in (pipe, end):
+            poller.register(descriptor, select.POLLIN)
+        while all(descriptor != end for descriptor, _ in poller.poll()):
+            if piece := os.read(pipe, PIECE):
+                self.output.add(piece)
+            else:  # it has closed its output, and goes on
+                poller.unregister(pipe)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        os.set_blocking(pipe, False)
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(pipe, PIECE):
+                self.output.add(piece)
+        os.close(end)
+        process.stdout.close()
+        process.wait()
+        self.output.end()
         self._ended.set()
         on_end()
 

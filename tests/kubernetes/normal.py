@@ -70,12 +70,12 @@ class Mapping:
         return self.text(recorded)
 
     def text(self, recorded: str) -> str:
-        recorded = SLEEP.sub(lambda match: f"sleep {float(match[1]) * self._hurry:g}", recorded)
         if recorded in self._bound:
             return self._bound[recorded]
         for known, ours in self._bound.items():
             if len(known) > 5 and known in recorded:
                 recorded = recorded.replace(known, ours)
+        recorded = SLEEP.sub(lambda match: f"sleep {float(match[1]) * self._hurry:g}", recorded)
         return re.sub(r"(?<=\()\d+(?=\))", lambda match: self._versions.get(match[0], match[0]), recorded)
 
     def differences(self, recorded: Any, ours: Any, path: str = "") -> list[str]:

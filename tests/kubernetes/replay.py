@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import json
 import queue
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.kubernetes.followed import Followed, without_times
 from tests.kubernetes.normal import Mapping
 from tests.kubernetes.process import Cluster
 from tests.kubernetes.recording import Glances, Known, Record, records, second_at_start
@@ -23,6 +25,7 @@ PATIENCE = 6.0  # seconds for what the double does of its own accord
 ADMINISTRATOR = None
 MOMENT = 0.1
 ROUNDING = 0.001
+ENDLESS = 2**63  # bytes
 SLOW = 1.0  # seconds: a request that waits for the clock
 
 
@@ -91,6 +94,7 @@ class Replay:
     met: set[str] = field(default_factory=set)
     _streams: dict[str, Stream] = field(default_factory=dict)
     _glances: dict[str, Glances] = field(default_factory=dict)
+    _logs: dict[str, Followed] = field(default_factory=dict)
     _ends: dict[str, float] = field(default_factory=dict)
     _now: float = 0.0
 
@@ -104,7 +108,7 @@ class Replay:
         try:
             self._replay(found)
         finally:
-            for stream in self._streams.values():
+            for stream in [*self._streams.values(), *self._logs.values()]:
                 stream.close()
 
     def _replay(self, found: list[Record]) -> None:
@@ -114,6 +118,8 @@ class Replay:
                 self._request(record)
             elif "watch" in record:
                 self._watch(record)
+            elif "stream" in record:
+                self._follow(record)
             elif record.get("note", "").startswith("the steps below were recorded some minutes later"):
                 self.cluster.compact(1001)
 
@@ -137,15 +143,17 @@ class Replay:
 
     def _request(self, record: Record) -> None:
         label = f"{record['step']} {record['request']['path'].rpartition('/')[2]}"
-        is_read, until = record["request"]["method"] == "GET", time.monotonic() + PATIENCE
+        is_read, began, asked = record["request"]["method"] == "GET", time.monotonic(), self._now
         while True:
             answer = self._answer(record)
             mapping = self.mapping.copy()
             found = list(_compared(mapping, record["response"], answer))
             unknown = [one for one in found if self._known(label, one) is None]
-            if not unknown or not is_read or time.monotonic() > until or answer["status"] >= 400:
+            waited = time.monotonic() - began
+            if not unknown or not is_read or waited > PATIENCE or answer["status"] >= 400:
                 break
             time.sleep(0.02)  # what is read is on its way there
+            self._let_time_pass(asked + waited)
         self.mapping = mapping
         self._note(label, found)
 
@@ -175,7 +183,7 @@ class Replay:
         answer = {
             "status": response.status,
             "headers": {"Content-Type": response.headers["Content-Type"]},
-            "body": json.loads(body) if is_json else body.decode(),
+            "body": json.loads(body) if is_json else body.decode() or None,
         }
         for header, name in (("Warning", "warning"), ("Retry-After", "retry_after")):
             if header in response.headers:
@@ -218,7 +226,12 @@ class Replay:
             self._streams.pop(step).close()
 
     def _opened(self, record: Record) -> Stream:
-        asked = record["watch"]
+        opened = self._opened_stream(record, record["watch"])
+        return Stream(*opened, self._new_glances() if self.known.was_busy else None)
+
+    def _opened_stream(
+        self, record: Record, asked: Record
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = http.client.HTTPConnection("127.0.0.1", self.cluster.port, timeout=PATIENCE)
         path = asked["path"] + "?" + urlencode(self.mapping.translated(asked["query"]))
         connection.request("GET", path, headers=self._headers(asked))
@@ -226,12 +239,26 @@ class Replay:
         connection.sock.settimeout(None)
         if response.status != record["opened"]["status"]:
             self._note(record["step"], [f"opened with {response.status}"])
-        return Stream(connection, response, self._new_glances() if self.known.was_busy else None)
+        return connection, response
 
     def _new_glances(self) -> Glances:
         return Glances(lambda version, before: self.mapping.pass_over(version, before))
 
-    def _awaited(self, stream: Stream, wanted: Callable[[Any], bool]) -> Any:
+    def _follow(self, record: Record) -> None:
+        """A log. What comes between its last recorded piece and its end is up to how long processes had."""
+        step = record["step"]
+        if "opened" in record:
+            connection, response = self._opened_stream(record, record["stream"])
+            self._logs[step] = Followed(connection, response)
+        elif "chunk" in record:
+            log, recorded = self._logs[step], record["chunk"]
+            ours = self._awaited(functools.partial(log.take, len(recorded))) or ""
+            if without_times(ours) != without_times(recorded):
+                self._note(step, [f"{recorded!r} recorded, {ours!r} here"])
+        elif self._awaited(functools.partial(self._logs[step].take, ENDLESS)) is None:
+            self._note(step, ["does not end"])
+
+    def _awaited(self, take: Callable[[float], Any]) -> Any:
         """It may take the double a little longer, by its clock, and processes as long as they run.
 
         So its clock goes on meanwhile, but no faster than the time of the processes.
@@ -239,13 +266,16 @@ class Replay:
         began, asked = time.monotonic(), self._now
         while True:
             try:
-                return stream.take(wanted, MOMENT)
+                return take(MOMENT)
             except queue.Empty:
                 waited = time.monotonic() - began
                 if waited > PATIENCE:
                     return None
-                if (due := self._now + self.cluster.due()) < asked + waited:
-                    self._go_on_to(due + ROUNDING)
+                self._let_time_pass(asked + waited)
+
+    def _let_time_pass(self, until: float) -> None:
+        if (due := self._now + self.cluster.due()) < until:
+            self._go_on_to(due + ROUNDING)
 
     def _event(self, step: str, recorded: Any) -> None:
         recorded_name = recorded["object"]["metadata"].get("name", "")
@@ -265,9 +295,10 @@ class Replay:
         wanted = _wanted(
             recorded, name, is_bound=self.mapping.knows(recorded["object"]["metadata"].get("name", ""))
         )
-        event = self._awaited(self._streams[step], wanted)
+        take = functools.partial(self._streams[step].take, wanted)
+        event = self._awaited(take)
         if said in self.known.merged and self.mapping.copy().differences(recorded, event):
-            event = self._awaited(self._streams[step], wanted)
+            event = self._awaited(take)
         if event is None:
             metadata = recorded["object"]["metadata"]
             self._note(

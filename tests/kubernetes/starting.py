@@ -10,6 +10,7 @@ from tests.kubernetes.container_life import Container
 from tests.kubernetes.containers import Process, last_words, rewritten
 from tests.kubernetes.images import Reason
 from tests.kubernetes.kinds import SERVICE_ACCOUNT, Key, Object
+from tests.kubernetes.output import Output
 from tests.kubernetes.volumes import Volumes
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Starter:
         except environment.MissingError as missing:
             self._say(pod, container, "Failed", f"Error: {missing}")
             return Reason("CreateContainerConfigError", str(missing))
-        process = Process(placed, variables, log, self._kubelet.wake)
+        output = Output(log, self._kubelet.registry.clock.now)
+        process = Process(placed, variables, output, self._kubelet.wake)
         self._say(pod, container, "Created", f"Created container: {container.name}")
         if process.error:
             self._say(pod, container, "Failed", f"Error: {process.error}")

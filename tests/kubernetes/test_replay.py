@@ -14,6 +14,7 @@ from tests.kubernetes.replay import Replay
 TORN_DOWN = "the node told of the pod's end before it had taken all of it down"
 INIT = "the first process of a container cannot kill itself, a process of the double can"
 TRIES = "how often it is tried to start or to place a pod is up to how busy all are"
+ONE_STREAM = "the double has one stream for a container's output and errors: a line of both is one line"
 NO_LIMITS = "the double's pods run out of memory when a test says so"
 # Each difference must still be met, else it is stale.
 TRACES: dict[str, Known] = {
@@ -39,6 +40,15 @@ TRACES: dict[str, Known] = {
     "07-rbac": Known(
         {"version-allowed-to-all version: .body.gitCommit": "nobody built the double from a commit"},
         unrecorded=frozenset({"after-removal"}),  # its watches see it
+    ),
+    "08-logs": Known(
+        {"tail-2 log: .body": ONE_STREAM, "timestamps log: .body": ONE_STREAM},
+        hurry=0.3,
+        words={
+            "sleep 0.7": "sleep 2",  # so that it is followed in time
+            "echo tick; sleep 1": "echo tick; sleep 0.3",
+            'echo err >&2; printf "no newline"': 'printf "no newline"; echo err >&2',  # as they came
+        },
     ),
     "09-job-policies": Known(
         {"watch-pods: MODIFIED eff-0-cgtmw.object.status.phase": "as in its race"},
