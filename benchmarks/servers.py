@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.table import Row
+from edl.checkpoints.folder import SharedFolder
 from edl.nn.rows import Optimizer, TableSpec
 from edl.ps import messages as say
 from edl.ps import place
@@ -192,7 +193,7 @@ def _say(process: subprocess.Popen[str], line: str) -> None:
 
 def _serve() -> None:
     threading.Thread(target=warm_up, daemon=True).start()
-    _, port = serve(Server(TOKEN), "127.0.0.1:0", TOKEN)
+    _, port = serve(Server(TOKEN, SharedFolder(Path("/"))), "127.0.0.1:0", TOKEN)
     print(f"127.0.0.1:{port}", flush=True)
     sys.stdin.read()
 

@@ -23,6 +23,7 @@ from benchmarks.jobs import job_of
 from benchmarks.servers import SECONDS, TOKEN, connected, started
 from benchmarks.table import Row
 from edl import nn
+from edl.checkpoints.folder import SharedFolder
 from edl.data.jobs import JobFolder
 from edl.instance import work
 from edl.nn import Minibatches
@@ -116,7 +117,7 @@ def served(
             channel.call(say.Arrange(index, 0, 0, tuple(addresses), mode, ""), (), say.Arranged, SECONDS)
     strategy = on_servers(
         cluster, created(program, rows), _Place(addresses), TOKEN, ("worker-0", 0),
-        start=lambda: None, folder=folder, leaving=threading.Event(),
+        start=lambda: None, store=SharedFolder(folder), leaving=threading.Event(),
     )  # fmt: skip
 
     def train() -> None:

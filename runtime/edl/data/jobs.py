@@ -107,6 +107,11 @@ class JobFolder:
         return self.path / "checkpoints"
 
     @property
+    def own(self) -> Path:
+        """Where instances have folders of their own, for what they send elsewhere."""
+        return self.path / "own"
+
+    @property
     def archive(self) -> Path:
         """The model that the job trained."""
         return self.path / "archive.zip"
@@ -168,7 +173,7 @@ class JobFolder:
 
     def remove_data(self) -> None:
         """Rows, checkpoints and results."""
-        for folder in (self.rows, self.checkpoints, self.results):
+        for folder in (self.rows, self.checkpoints, self.own, self.results):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _keep_log(self) -> None:

@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from edl.checkpoints import POSITION
+from edl.checkpoints.folder import SharedFolder
 from edl.data.jobs import JobFolder
 from edl.errors import JobError, SpecError
 from edl.models import weights as weight_files
@@ -52,9 +54,9 @@ def taken(job: JobFolder) -> Path | None:
 
 def _newest(folder: Path) -> Path:
     """The checkpoint that the folder is, or the newest in it. SpecError: there is none."""
-    if (folder / cuts.MANIFEST).exists() or (folder / checkpoints.POSITION).exists():
+    if (folder / cuts.MANIFEST).exists() or (folder / POSITION).exists():
         return folder
-    names = cuts.complete(folder) or checkpoints.complete(folder)
+    names = cuts.complete(folder) or checkpoints.complete(SharedFolder(folder))
     if not names:
         raise SpecError(
             f"{folder} is no checkpoint, and there is no complete one in it",

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from edl import exit_codes
+from edl.checkpoints import opening
 from edl.cluster import Instance
 from edl.cluster.environment import own_address
 from edl.cluster.folder import ClusterFolder
@@ -33,7 +34,7 @@ def main(job: Path, instance: Instance) -> int:
     threading.Thread(target=warm_up, name="edl-warm-up", daemon=True).start()
     folder = ClusterFolder(job)
     token = folder.token()
-    server = Server(token)
+    server = Server(token, opening.for_instance(job, instance))
     served, port = serve(server, own_address(), token)
     with MasterChannel(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edl import exit_codes
+from edl.checkpoints import GoneError, opening
 from edl.cluster import Instance
 from edl.cluster.body import TAKE_OVER
 from edl.cluster.environment import own_host
@@ -84,7 +85,7 @@ def main(job: Path, instance: Instance) -> int:
                 folder,
                 lambda program: _work(program, folder, instance, tasks, draining, joined.resume),
             )
-        except RefusedError as error:
+        except (RefusedError, GoneError) as error:  # the latter: its master is gone, with the checkpoint
             print(f"leaving: {error}", file=sys.stderr)
             return exit_codes.PREEMPTED
         except Exception as error:
@@ -124,9 +125,9 @@ def _work(
         if program.spec.cluster.parameter_servers:
             _train_on_servers(program, folder, storage, instance, tasks, draining)
         elif isinstance(tasks, RingMember):
-            _train_in_rings(program, job, storage, tasks, draining, resume)
+            _train_in_rings(program, job, storage, instance, tasks, draining, resume)
         else:
-            _train(program, job, storage, tasks, draining, resume)
+            _train(program, job, storage, instance, tasks, draining, resume)
         return
     _, reader = work.rows_of(program, job)
     weights = given.trained_weights(storage.model())
@@ -147,6 +148,7 @@ def _train(
     program: Program,
     job: JobFolder,
     storage: Storage,
+    instance: Instance,
     tasks: RemoteTasks,
     draining: threading.Event,
     resume: str,
@@ -157,10 +159,11 @@ def _train(
     trainer = Trainer(
         program, reader, rows, tasks, _silent, export, cancelled=threading.Event(), weights=weights
     )
-    keep_only(job.checkpoints, resume)
+    store = opening.for_instance(job.path, instance)
+    keep_only(store, resume)
     if resume:
-        trainer.resume(read_cut(job.checkpoints / resume))
-    trainer.keep_cuts(job.checkpoints, begin=tasks.cut, written=tasks.cut_written)
+        trainer.resume(read_cut(store.fetch(resume)))
+    trainer.keep_cuts(store, writer=_writer(instance), begin=tasks.cut, written=tasks.cut_written)
     trainer.worker.draining = draining
     trainer.run()
 
@@ -186,7 +189,7 @@ def _train_on_servers(
             folder.token(),
             (instance.name, instance.incarnation),
             start=lambda: _starting(program, storage),
-            folder=job.checkpoints,
+            store=opening.for_instance(job.path, instance),
             leaving=draining,
         )
 
@@ -201,6 +204,7 @@ def _train_in_rings(
     program: Program,
     job: JobFolder,
     storage: Storage,
+    instance: Instance,
     member: RingMember,
     draining: threading.Event,
     resume: str,
@@ -227,10 +231,15 @@ def _train_in_rings(
             weights=weights,
             strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
         )
-        tasks.keeper = RingKeeper(trainer, job.checkpoints, resume)
+        store = opening.for_instance(job.path, instance)
+        tasks.keeper = RingKeeper(trainer, store, resume)
         tasks.keeper.warm_up()
         trainer.keep_cuts(
-            job.checkpoints, begin=tasks.cut, written=member.cut_written, may=lambda: tasks.leads
+            store,
+            writer=_writer(instance),
+            begin=tasks.cut,
+            written=member.cut_written,
+            may=lambda: tasks.leads,
         )
         trainer.worker.draining = draining
         trainer.run()
@@ -241,6 +250,11 @@ def _training(program: Program, job: JobFolder, storage: Storage) -> tuple[Reade
     pinned, reader = work.rows_of(program, job)
     rows, write = work.training(program, job, pinned, reader)
     return reader, rows, lambda outcome, weights: storage.keep(write(outcome, weights))
+
+
+def _writer(instance: Instance) -> str:
+    """What is in the names of its checkpoints: two starts of an instance may write at the same time."""
+    return f"{instance.name}-{instance.incarnation}"
 
 
 def _starting(program: Program, storage: Storage) -> dict[str, Array] | None:

@@ -21,12 +21,22 @@ _COUNTER = 40  # lower bits of a lease's number
 
 
 class LeaseTable:
-    """kept: what was written down before a restart; its epoch is the one before. note: told what goes wrong."""
+    """kept: what was written down before a restart; its epoch is the one before. note: told what goes wrong.
 
-    def __init__(self, plan: Plan, kept: Kept, note: Callable[[str], None]) -> None:
+    is_there: whether the checkpoint of a name is.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        kept: Kept,
+        note: Callable[[str], None],
+        is_there: Callable[[str], bool] = lambda name: True,
+    ) -> None:
         self.plan = plan
         self.kept = kept
         self.note = note
+        self._is_there = is_there
         kept.epoch += 1
         kept.counter = 0
         self.job = Job(plan, kept.job, merge=self._merge)
@@ -93,8 +103,17 @@ class LeaseTable:
                 copy.done(report_of(lease.pushed), self.kept.seconds)
         return copy
 
+    @property
+    def cut_is_lost(self) -> bool:
+        """Whether the checkpoint that the job would go back to is not there any more."""
+        cut = self.kept.cut
+        return cut is not None and cut.manifest is None and not self._is_there(cut.folder)
+
     def go_back(self) -> None:
         """The weights since the last cut are lost, and so is what was done since."""
+        if self.cut_is_lost:
+            self.note("the last checkpoint is lost, with the disk of the master that kept it")
+            self.kept.cut = None
         cut = self.kept.cut
         self.kept.generation += 1
         self.kept.cutting = []

@@ -43,7 +43,8 @@ class Marks(msgspec.Struct, frozen=True):
 class Leases:
     """The state of a job with workers. kept: what was written down before a restart; its epoch is the one before.
 
-    parameters: where they are, in a job that trains. note: told in words what goes wrong.
+    parameters: where they are, in a job that trains. note: told in words what goes wrong. is_there: whether the
+    checkpoint of a name is, which an earlier master may have had on its own disk.
     """
 
     def __init__(
@@ -54,15 +55,17 @@ class Leases:
         *,
         lease_secs: float = 10.0,
         note: Callable[[str], None] = lambda text: None,
+        is_there: Callable[[str], bool] = lambda name: True,
     ) -> None:
         self.plan = plan
         self.lease_secs = lease_secs
         self.kept = kept or Kept()
         self.note = note
-        self._table = LeaseTable(plan, self.kept, note)
+        self._table = LeaseTable(plan, self.kept, note, is_there)
         self.parameters = (parameters if plan.kind == "train" else NoParameters)(self._table)
         for member in self.kept.members.values():
             member.seen = self.kept.seconds
+        self.parameters.begin()
         self._durable = self._marks()
         self.servers: Servers | None = None  # where they are, in a job that has them
         self._rows: Counter[str] = Counter()  # of tasks that were done, by instance
@@ -94,6 +97,11 @@ class Leases:
     def awaited(self) -> bool:
         """Whether somebody waits for what is told when it is written down."""
         return self.kept.rings.number > self._durable.ring
+
+    @property
+    def cut_is_lost(self) -> bool:
+        """Whether the checkpoint that the job would go back to is not there any more."""
+        return self._table.cut_is_lost
 
     # Instances ------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from edl import exit_codes
+from edl.checkpoints import POSITION, CheckpointStore, opening
 from edl.cluster import Change, Instance, Room
 from edl.cluster.folder import ClusterFolder
 from edl.data.jobs import JobFolder
-from edl.errors import ClusterError
+from edl.errors import ClusterError, SQLFlowError
 from edl.master.backend import Backend
 from edl.master.crew import Crew
 from edl.master.curves import Curves
@@ -35,9 +35,10 @@ from edl.master.service import Service, serve
 from edl.master.serving import Serving
 from edl.master.telling import Teller
 from edl.master.watching import Watching
+from edl.ps import cuts
 from edl.ps.messages import Mode
+from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
-from edl.spec import JobSpec
 from edl.tasks import encoding
 from edl.tasks.job import Plan
 
@@ -52,8 +53,18 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     """
     data = backend.ledger.read()
     kept = encoding.decode(data, Kept) if data is not None else None
-    leases = Leases(plan(spec), kept, _parameters(spec), lease_secs=lease_secs, note=_note)
-    return asyncio.run(Master(spec, folder, leases, backend).run())
+    parameters = _parameters(spec)
+    store = opening.for_master(folder.job)
+    last_file = cuts.MANIFEST if parameters is OnServers else POSITION
+    leases = Leases(
+        plan(spec),
+        kept,
+        parameters,
+        lease_secs=lease_secs,
+        note=_note,
+        is_there=lambda name: name in store.names(last_file),
+    )
+    return asyncio.run(Master(spec, folder, leases, backend, store).run())
 
 
 def plan(spec: JobSpec) -> Plan:
@@ -72,17 +83,26 @@ def _parameters(spec: JobSpec) -> type[NoParameters]:
 
 
 class Master:
-    """One job, from the state that its leases have."""
+    """One job, from the state that its leases have. store: of its checkpoints."""
 
-    def __init__(self, spec: JobSpec, folder: ClusterFolder, leases: Leases, backend: Backend) -> None:
+    def __init__(
+        self,
+        spec: JobSpec,
+        folder: ClusterFolder,
+        leases: Leases,
+        backend: Backend,
+        store: CheckpointStore,
+    ) -> None:
         self._folder = folder
         self._leases = leases
         self._backend = backend
         self._cluster = backend.cluster
         mode = mode_of(spec.cluster)
-        checkpoints = JobFolder(folder.job).checkpoints
+        self._store = store
+        self._keeper = opening.keeper(folder.job)
+        when = opening.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
         served = isinstance(leases.parameters, OnServers)
-        self._servers = _servers(spec, leases, mode, checkpoints) if served else None
+        self._servers = _servers(spec, leases, mode, when) if served else None
         self._crew = Crew(leases, spec.cluster.workers, self._servers, log=folder.shown_log)
         if self._cluster.room is not None:
             self._crew.resized(self._cluster.room)
@@ -90,10 +110,10 @@ class Master:
         self._teller = Teller(spec, leases, self._crew, backend, curves, self._servers)
         self._office = Office(leases, backend.ledger, self._servers, on_tick=self._on_tick)
         self._watching = Watching(
-            self._office, self._servers, self._teller.snapshot, folder, checkpoints, backend.metrics_port
+            self._office, self._servers, self._teller.snapshot, folder, store.folder, backend.metrics_port
         )
         self._serving = (
-            Serving(self._servers, self._office, mode, checkpoints, folder.token())
+            Serving(self._servers, self._office, mode, store, folder.token())
             if self._servers is not None
             else None
         )
@@ -106,7 +126,7 @@ class Master:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
         await self._office.write()  # the epoch of this master, before anybody hears of it
-        service = Service(self._office, self._teller.snapshot_bytes, self._scale)
+        service = Service(self._office, self._teller.snapshot_bytes, self._scale, self._keeper)
         server, _ = await serve(service, self._backend.address, self._folder.token())
         self._crew.found(await asyncio.to_thread(self._cluster.list), self._office.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
@@ -136,13 +156,17 @@ class Master:
         return await self._end()
 
     async def _end(self) -> int:
-        """Let everybody go, store what was made, and tell of it."""
+        """Let everybody go, remove the checkpoints, store what was made, and tell of it."""
         self._teller.tell(self._office.now())
         if self._serving is not None:
             await self._serving.close()
         await self._let_go()
         if not self._backend.supervised:
             await self._end_instances()
+        try:
+            await asyncio.to_thread(self._store.clear)
+        except (OSError, SQLFlowError) as error:
+            _note(f"checkpoints of the job are left: {error}")
         return self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
 
     def _on_tick(self, now: float) -> None:
@@ -214,10 +238,10 @@ def mode_of(cluster: ClusterSpec) -> Mode:
     return Mode("sync", cluster.grads_to_wait) if cluster.strategy == "sync" else Mode("async")
 
 
-def _servers(spec: JobSpec, leases: Leases, mode: Mode, checkpoints: Path) -> Servers:
+def _servers(spec: JobSpec, leases: Leases, mode: Mode, when: Checkpoints) -> Servers:
     local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
-    cuts = Cuts(leases, spec.checkpoints, spec.cluster.parameter_servers, steps_per_version=local_steps)
-    return Servers(leases, mode, spec.cluster.parameter_servers, cuts, checkpoints)
+    count = spec.cluster.parameter_servers
+    return Servers(leases, mode, count, Cuts(leases, when, count, steps_per_version=local_steps))
 
 
 def _note(text: str) -> None:

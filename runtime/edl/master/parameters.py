@@ -54,6 +54,9 @@ class NoParameters:
         """Differs when there may be something new to say to somebody who waits."""
         return ()
 
+    def begin(self) -> None:
+        """This master begins, perhaps after others."""
+
     def want(self, workers: int) -> None:
         """So many workers are to be there."""
 
@@ -145,6 +148,16 @@ class InTrainer(NoParameters):
 
     readmits = False  # its weights are not those of the cut that the job went back to
     ends_on_failure = True  # its weights have taken a part of the task
+
+    def begin(self) -> None:
+        """Without its last cut, the job is where it was only as long as somebody has the weights."""
+        if self.table.cut_is_lost and not (self._held or self.table.finished):
+            self.go_back()
+
+    @property
+    def _held(self) -> bool:
+        """Whether somebody may have what was trained."""
+        return not all(member.gone for member in self.kept.members.values())
 
     @property
     def resume(self) -> str:

@@ -31,6 +31,10 @@ class InRing(InTrainer):
         self.rings = Rings(self.kept, table.note)
         self._at = (0.0, 0)  # second and step of the leader's last word that was of a new step
 
+    @property
+    def _held(self) -> bool:
+        return self.rings.held
+
     def want(self, workers: int) -> None:
         self.rings.wanted = workers
 

@@ -16,7 +16,6 @@ next generation. A cut in memory is no cut any more when two neighbours are lost
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from edl.errors import SQLFlowError
 from edl.master.cuts import Cuts
@@ -48,13 +47,12 @@ _NUMBER = 20  # lower bits of the number of a list of servers; above them is the
 
 
 class Servers:
-    """Of one job. checkpoints: the folder of its cuts."""
+    """Of one job."""
 
-    def __init__(self, leases: Leases, mode: Mode, count: int, cuts: Cuts, checkpoints: Path) -> None:
+    def __init__(self, leases: Leases, mode: Mode, count: int, cuts: Cuts) -> None:
         self._leases = leases
         self._mode = mode
         self.cuts = cuts
-        self._checkpoints = checkpoints
         kept = leases.kept
         if len(kept.servers) != count:
             self._begin_with(count)
@@ -187,12 +185,12 @@ class Servers:
             if call.header.generation == self._leases.kept.generation:
                 self._revoked(seat, call.header.leases, answer.progress)
         elif isinstance(call.header, Cut) and isinstance(answer, CutTaken):
-            self.cuts.taken(Path(call.header.folder).name, answer)
+            self.cuts.taken(call.header.folder, answer)
 
     def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
         """The call has failed. What a server cannot restore, another could not either: the job has failed.
 
-        But what nobody has in memory any more is lost as servers are.
+        But what nobody has any more is lost as servers are.
         """
         seat = self._done(call)
         if seat is None:
@@ -203,7 +201,9 @@ class Servers:
         if isinstance(error, AwayError | NotReadyError | GenerationError):
             return
         what = f"parameter server {call.index}: {error.message}"
-        if isinstance(call.header, Arrange) and call.header.manifest is not None:
+        if isinstance(call.header, Arrange) and (
+            call.header.manifest is not None or self._leases.cut_is_lost
+        ):
             if call.header.generation == self._leases.kept.generation:
                 self._begin_anew(what)
                 self._publish()
@@ -243,7 +243,7 @@ class Servers:
         if self.cuts.in_memory:
             last = (kept.cut.folder,) if kept.cut else ()
             return Cut(kept.generation, name, memory=True, kept=last)
-        return Cut(kept.generation, str(self._checkpoints / name))
+        return Cut(kept.generation, name)
 
     @property
     def open(self) -> bool:
@@ -275,8 +275,8 @@ class Servers:
 
     def _look(self, index: int, seat: Seat, figures: Figures, now: float) -> None:
         seat.figures = figures
-        for folder, shard in figures.written.items():
-            if error := self.cuts.written(index, Path(folder).name, shard):
+        for name, shard in figures.written.items():
+            if error := self.cuts.written(index, name, shard):
                 self._leases.note(f"a checkpoint cannot be written: {error}")
                 self.cuts.drop(now)
 
@@ -296,8 +296,7 @@ class Servers:
         kept = self._leases.kept
         restore, manifest = "", None
         if kept.cut is not None:
-            manifest = kept.cut.manifest
-            restore = kept.cut.folder if manifest else str(self._checkpoints / kept.cut.folder)
+            restore, manifest = kept.cut.folder, kept.cut.manifest
         addresses = tuple(place.address for place in self._places)
         return Arrange(
             index,
@@ -341,7 +340,7 @@ class Servers:
             self._leases.go_back()
 
     def _begin_anew(self, what: str) -> None:
-        """The cut in memory is lost."""
+        """The cut is lost."""
         self._leases.kept.cut = None
         self._go_back(what)
 

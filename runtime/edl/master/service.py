@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from grpc import aio
 
-from edl.errors import ClusterError, SpecError
+from edl.checkpoints import GoneError
+from edl.checkpoints.keeper import Keeper, Sent
+from edl.errors import ClusterError, JobError, SpecError
 from edl.master.office import Office
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
@@ -20,14 +23,26 @@ from edl.tasks.exchange import Flag
 
 LONGEST_WAIT = 60.0  # seconds of a long poll
 
+T = TypeVar("T")
+
 
 class Service(MasterServicer):
-    """Speaks for an office. snapshot: the figures of the job, encoded; scale: have so many workers."""
+    """Speaks for an office. snapshot: the figures of the job, encoded; scale: have so many workers.
 
-    def __init__(self, office: Office, snapshot: Callable[[], bytes], scale: Callable[[int], None]) -> None:
+    keeper: of the checkpoints of instances that share no disk; None in a job whose instances do.
+    """
+
+    def __init__(
+        self,
+        office: Office,
+        snapshot: Callable[[], bytes],
+        scale: Callable[[int], None],
+        keeper: Keeper | None = None,
+    ) -> None:
         self._office = office
         self._snapshot = snapshot
         self._scale = scale
+        self._keeper = keeper
 
     async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
         instance, incarnation = request.instance, request.incarnation
@@ -59,6 +74,43 @@ class Service(MasterServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.workers} workers")
         self._scale(request.workers)
         return pb.ScaleResponse(workers=request.workers)
+
+    # Checkpoints ----------------------------------------------------------------------------------------------
+
+    async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
+        sent = Sent(request.name, request.file, request.size, request.crc)
+        try:
+            upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
+        except (JobError, OSError) as error:
+            self._office.leases.note(f"a checkpoint cannot be kept: {error}")
+            return pb.KeepResponse(refused=str(error))
+        return pb.KeepResponse(upto=upto)
+
+    async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802
+        try:
+            piece = await self._kept(context, Keeper.read, request.name, request.file, request.start)
+        except GoneError:
+            return pb.FetchResponse(gone=True)
+        return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
+
+    async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
+        found = await self._kept(context, Keeper.files)
+        folders = (pb.ListKeptResponse.Folder(name=name, files=files) for name, files in found.items())
+        return pb.ListKeptResponse(folders=folders)
+
+    async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
+        await self._kept(context, Keeper.remove, request.name)
+        return pb.DiscardResponse()
+
+    async def _kept(self, context: Any, do: Callable[..., T], *arguments: object) -> T:
+        """What the keeper does, in a thread: disks may be slow."""
+        if self._keeper is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master keeps no checkpoints")
+        try:
+            return await asyncio.to_thread(do, self._keeper, *arguments)
+        except SpecError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
+            raise
 
 
 @contextlib.asynccontextmanager

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any
 
+from edl.checkpoints import CheckpointStore
 from edl.errors import SQLFlowError
 from edl.master.cuts import Taking
 from edl.master.office import Office
@@ -29,11 +28,13 @@ _ANSWERS: dict[type, type[Answer]] = {
 class Serving:
     """Does what `servers` wants done. Everything happens in the event loop of the office, but for disks."""
 
-    def __init__(self, servers: Servers, office: Office, mode: Mode, checkpoints: Path, token: str) -> None:
+    def __init__(
+        self, servers: Servers, office: Office, mode: Mode, store: CheckpointStore, token: str
+    ) -> None:
         self._servers = servers
         self._office = office
         self._mode = mode
-        self._checkpoints = checkpoints
+        self._store = store
         self._token = token
         self._channels: dict[int, ServerChannel] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,12 +107,11 @@ class Serving:
 
         The manifest of one in memory is in the ledger alone.
         """
-        folder = self._checkpoints / taking.name
         shards = [*taking.shards.values()]
         try:
             manifest = cuts.manifest_of(taking.name, taking.version, self._mode, shards)
             if not self._servers.cuts.in_memory:
-                await asyncio.to_thread(cuts.write_manifest, folder, manifest)
+                await asyncio.to_thread(cuts.write_manifest, self._store, taking.name, manifest)
         except (OSError, SQLFlowError) as error:
             self._office.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
             self._servers.cuts.drop(self._office.now())
@@ -123,9 +123,12 @@ class Serving:
     async def _remove_others(self) -> None:
         """Listed before it is asked what stays: a cut that is begun meanwhile is on no list."""
         async with self._removing:
-            found, complete = await asyncio.to_thread(_listed, self._checkpoints)
-            for name in found - self._servers.cuts.kept(complete):
-                await asyncio.to_thread(shutil.rmtree, self._checkpoints / name, ignore_errors=True)
+            try:
+                found, complete = await asyncio.to_thread(_listed, self._store)
+                for name in found - self._servers.cuts.kept(complete):
+                    await asyncio.to_thread(self._store.remove, name)
+            except (OSError, SQLFlowError) as error:  # they take room, no more
+                self._office.leases.note(f"old checkpoints cannot be removed: {error}")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -133,7 +136,8 @@ class Serving:
         task.add_done_callback(self._tasks.discard)
 
 
-def _listed(checkpoints: Path) -> tuple[set[str], list[str]]:
+def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
     """The names of cuts to go on from, complete or not; the complete ones."""
-    paths = checkpoints.iterdir() if checkpoints.is_dir() else ()
-    return {path.name for path in paths if not path.name.startswith(cuts.BEST)}, cuts.complete(checkpoints)
+    names = store.names()
+    best = {name for name in names if name.startswith(cuts.BEST)}
+    return {*names} - best, {*store.names(cuts.MANIFEST)} - best

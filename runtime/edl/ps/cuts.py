@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from edl.checkpoints import CheckpointStore
 from edl.cluster.folder import replace_file
 from edl.errors import SpecError
 from edl.models.weights import Kind, Stream, whole
@@ -43,11 +44,14 @@ def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> 
     return Manifest(at, mode, ordered, consistent=mode.kind == "sync")
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make the files a cut."""
+def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> None:
+    """Make the files a cut. OSError, SQLFlowError: it cannot be."""
+    folder = store.folder / name
+    folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
     _sync(folder / MANIFEST)
     _sync(folder)
+    store.publish(name, MANIFEST)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -91,12 +95,17 @@ def _readable(folder: Path) -> bool:
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-def restore(folder: Path, index: int, servers: int, *, same_leases: bool) -> Start:
+def files_for(manifest: Manifest, index: int, servers: int) -> list[str]:
+    """Which files of a cut server `index` of `servers` reads."""
+    own = [manifest.shards[index]] if len(manifest.shards) == servers else manifest.shards
+    return [shard.file for shard in own]
+
+
+def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> Start:
     """What server `index` of `servers` begins with. same_leases: it goes on for the workers of then.
 
-    SpecError: the cut is not complete, damaged, or of another version.
+    SpecError: the cut is damaged, or of another version.
     """
-    manifest = read_manifest(folder)
     if len(manifest.shards) == servers:
         own = opened(folder / manifest.shards[index].file, manifest.shards[index])
         return start_of(own, same_leases=same_leases)

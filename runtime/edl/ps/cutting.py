@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 from edl.errors import SQLFlowError
@@ -48,43 +47,35 @@ class Cutter:
         self._writer = ThreadPoolExecutor(1, "edl-cut")
         self._taken: dict[str, Taken] = {}
 
-    def take(self, folder: str, write: Write, *, told: bool = True) -> Taken:
+    def take(self, name: str, write: Write, *, told: bool = True) -> Taken:
         """Copy everything now, and have it written; the same when it was taken already. told: see `Book.cut`."""
         with self._taking:
-            if (known := self._taken.get(folder)) is not None:
+            if (known := self._taken.get(name)) is not None:
                 return known
             copied = self._term.copied(told=told)
-            shard = self._writer.submit(_written, write, folder, copied)
+            shard = self._writer.submit(_written, write, name, copied)
             taken = Taken(copied.version, copied.page.progress, shard)
             with self._lock:
-                self._taken[folder] = taken
+                self._taken[name] = taken
                 while len(self._taken) > _REMEMBERED:
                     del self._taken[next(iter(self._taken))]
             return taken
 
     def written(self) -> dict[str, Shard]:
-        """Shards of the last cuts, by folder."""
+        """Shards of the last cuts, by name."""
         with self._lock:
-            done = {folder: taken.shard for folder, taken in self._taken.items() if taken.shard.done()}
-        return {folder: shard.result() for folder, shard in done.items() if not shard.cancelled()}
+            done = {name: taken.shard for name, taken in self._taken.items() if taken.shard.done()}
+        return {name: shard.result() for name, shard in done.items() if not shard.cancelled()}
 
     def close(self) -> None:
         """Cuts that wait are not written any more."""
         self._writer.shutdown(wait=False, cancel_futures=True)
 
 
-def to_folder(folder: str, copied: TermCopy) -> Shard:
-    """Write the shard as a file. OSError: it cannot be."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return shards.write(Path(folder), copied)
-
-
-def _written(write: Write, folder: str, copied: TermCopy) -> Shard:
+def _written(write: Write, name: str, copied: TermCopy) -> Shard:
     try:
-        return write(folder, copied)
+        return write(name, copied)
     except (OSError, SQLFlowError) as error:  # training goes on
-        print(
-            f"the checkpoint {Path(folder).name} could not be written: {error}", file=sys.stderr, flush=True
-        )
+        print(f"the checkpoint {name} could not be written: {error}", file=sys.stderr, flush=True)
         index = copied.arranged.index
         return Shard(index, shards.name_of(index), error=str(error))

@@ -280,8 +280,8 @@ class Manifest(msgspec.Struct, frozen=True):
 class Arrange(msgspec.Struct, frozen=True):
     """Be server `index` of those at `addresses`. A greater generation or life: forget everything, and restore.
 
-    restore: a folder with a complete cut, of however many servers (`edl.ps.cuts`); empty: nothing is known yet.
-    manifest: of the cut `restore` that as many servers hold in memory (`edl.ps.neighbours`); then that is no folder.
+    restore: a complete cut in the store, of however many servers (`edl.ps.cuts`); empty: nothing is known yet.
+    manifest: of the cut `restore` that as many servers hold in memory (`edl.ps.neighbours`); it is not in the store.
     The same generation and life again: only the addresses are new. Answer: `Arranged`.
     leased: the last lease that was given out by then; valid: those that are out. The others up to it are void, which a
     server that restored a cut cannot know.
@@ -305,12 +305,12 @@ class Arranged(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Copy everything now, and write it to `folder` in the background: `server-INDEX.safetensors`.
+    """Copy everything now, and write it in the background: `server-INDEX.safetensors` in `folder` of the store.
 
     To server 0: it has the others do the same (alone=True) at the same version, in sync between two rounds. A cut that
     failed is begun again in another folder. wait: answer when it is complete, with its manifest. Answer: `CutTaken`.
-    memory: keep it in memory, and have the neighbour keep it too; `folder` is a name, and names sort by time. kept:
-    earlier ones that stay in memory.
+    memory: keep it in memory, and have the neighbour keep it too; the names of folders sort by time. kept: earlier
+    ones that stay in memory.
     """
 
     generation: int

@@ -9,21 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from edl.checkpoints import CheckpointStore
 from edl.errors import ClusterError, JobError
-from edl.ps import cuts
+from edl.ps import cuts, shards
 from edl.ps import messages as say
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.counters import Counters
-from edl.ps.cutting import Cutter, to_folder
+from edl.ps.cutting import Cutter
 from edl.ps.lead import Lead
 from edl.ps.neighbours import Memory, Neighbours
 from edl.ps.peers import Peers
-from edl.ps.term import Start, Term
+from edl.ps.term import Start, Term, TermCopy
 from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
@@ -39,10 +39,11 @@ class Running(NamedTuple):
 
 
 class Server:
-    """token: of the job, for calls to the others."""
+    """token: of the job, for calls to the others. store: of the cuts that are files."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, store: CheckpointStore) -> None:
         self._token = token
+        self._store = store
         self._counters = Counters()
         self._arranging = threading.Lock()
         self._running: Running | None = None
@@ -125,7 +126,7 @@ class Server:
         peers = self._peers
         if asked.memory:
             self._memory.forget(asked.folder, asked.kept)
-        write = self._neighbours.write if asked.memory else to_folder
+        write = self._neighbours.write if asked.memory else self._write
         alone = asked.alone or term.arranged.index != 0
         others: list[say.CutTaken] = []
         with lead.paused() if lead and not alone else nullcontext():
@@ -138,16 +139,15 @@ class Server:
             raise ClusterError(f"the checkpoint {asked.folder} was begun at another version")
         if not asked.wait:
             return say.CutTaken(taken.version, taken.progress), ()
-        shards = [taken.written(_CUT_SECONDS)]
+        written = [taken.written(_CUT_SECONDS)]
         if not alone:
             order = msgspec.structs.replace(asked, alone=True)
-            shards += [
+            written += [
                 shard for other in peers.ask(order, say.CutTaken, _CUT_SECONDS) for shard in other.shards
             ]
-            folder = Path(asked.folder)
-            manifest = cuts.manifest_of(folder.name, taken.version, term.arranged.mode, shards)
-            cuts.write_manifest(folder, manifest)
-        return say.CutTaken(taken.version, taken.progress, tuple(shards)), ()
+            manifest = cuts.manifest_of(asked.folder, taken.version, term.arranged.mode, written)
+            cuts.write_manifest(self._store, asked.folder, manifest)
+        return say.CutTaken(taken.version, taken.progress, tuple(written)), ()
 
     # Calls of workers --------------------------------------------------------------------------------------
 
@@ -247,9 +247,16 @@ class Server:
     def _restored(self, asked: say.Arrange) -> Start:
         if asked.manifest is not None:
             return self._neighbours.restore(asked, asked.manifest)
-        folder = Path(asked.restore)
-        same = cuts.goes_on(asked, cuts.read_manifest(folder))
-        return cuts.restore(folder, asked.index, len(asked.addresses), same_leases=same)
+        index, servers = asked.index, len(asked.addresses)
+        manifest = cuts.read_manifest(self._store.fetch(asked.restore, cuts.MANIFEST))
+        folder = self._store.fetch(asked.restore, *cuts.files_for(manifest, index, servers))
+        return cuts.restore(folder, manifest, index, servers, same_leases=cuts.goes_on(asked, manifest))
+
+    def _write(self, name: str, copied: TermCopy) -> say.Shard:
+        """Write the shard as a file, for all to have. OSError, SQLFlowError: it cannot be."""
+        shard = shards.write(self._store.folder / name, copied)
+        self._store.publish(name, shard.file)
+        return shard
 
     def _end(self) -> None:
         """Of the present term; its calls are refused from here on."""

@@ -58,6 +58,7 @@ class _Entry(msgspec.Struct):
 def write(folder: Path, copied: TermCopy) -> Shard:
     """Write the file, and say what it is. OSError: it cannot be."""
     index = copied.arranged.index
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / name_of(index)
     partial = folder / f"{path.name}.{secrets.token_hex(4)}.partial"
     crc = size = 0

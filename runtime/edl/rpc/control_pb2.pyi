@@ -302,3 +302,76 @@ class ScaleResponse(_message.Message):
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     workers: int
     def __init__(self, workers: _Optional[int] = ...) -> None: ...
+
+class KeepRequest(_message.Message):
+    __slots__ = ("name", "file", "size", "crc", "start", "data")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CRC_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    file: str
+    size: int
+    crc: int
+    start: int
+    data: bytes
+    def __init__(self, name: _Optional[str] = ..., file: _Optional[str] = ..., size: _Optional[int] = ..., crc: _Optional[int] = ..., start: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class KeepResponse(_message.Message):
+    __slots__ = ("upto", "refused")
+    UPTO_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    upto: int
+    refused: str
+    def __init__(self, upto: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class FetchRequest(_message.Message):
+    __slots__ = ("name", "file", "start")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    file: str
+    start: int
+    def __init__(self, name: _Optional[str] = ..., file: _Optional[str] = ..., start: _Optional[int] = ...) -> None: ...
+
+class FetchResponse(_message.Message):
+    __slots__ = ("gone", "data", "size", "crc")
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    CRC_FIELD_NUMBER: _ClassVar[int]
+    gone: bool
+    data: bytes
+    size: int
+    crc: int
+    def __init__(self, gone: _Optional[bool] = ..., data: _Optional[bytes] = ..., size: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
+
+class ListKeptRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListKeptResponse(_message.Message):
+    __slots__ = ("folders",)
+    class Folder(_message.Message):
+        __slots__ = ("name", "files")
+        NAME_FIELD_NUMBER: _ClassVar[int]
+        FILES_FIELD_NUMBER: _ClassVar[int]
+        name: str
+        files: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, name: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ...) -> None: ...
+    FOLDERS_FIELD_NUMBER: _ClassVar[int]
+    folders: _containers.RepeatedCompositeFieldContainer[ListKeptResponse.Folder]
+    def __init__(self, folders: _Optional[_Iterable[_Union[ListKeptResponse.Folder, _Mapping]]] = ...) -> None: ...
+
+class DiscardRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DiscardResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

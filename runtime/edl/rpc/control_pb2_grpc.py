@@ -59,6 +59,26 @@ class MasterStub:
                 request_serializer=control__pb2.ScaleRequest.SerializeToString,
                 response_deserializer=control__pb2.ScaleResponse.FromString,
                 _registered_method=True)
+        self.Keep = channel.unary_unary(
+                '/edl.control.v1.Master/Keep',
+                request_serializer=control__pb2.KeepRequest.SerializeToString,
+                response_deserializer=control__pb2.KeepResponse.FromString,
+                _registered_method=True)
+        self.Fetch = channel.unary_unary(
+                '/edl.control.v1.Master/Fetch',
+                request_serializer=control__pb2.FetchRequest.SerializeToString,
+                response_deserializer=control__pb2.FetchResponse.FromString,
+                _registered_method=True)
+        self.ListKept = channel.unary_unary(
+                '/edl.control.v1.Master/ListKept',
+                request_serializer=control__pb2.ListKeptRequest.SerializeToString,
+                response_deserializer=control__pb2.ListKeptResponse.FromString,
+                _registered_method=True)
+        self.Discard = channel.unary_unary(
+                '/edl.control.v1.Master/Discard',
+                request_serializer=control__pb2.DiscardRequest.SerializeToString,
+                response_deserializer=control__pb2.DiscardResponse.FromString,
+                _registered_method=True)
 
 
 class MasterServicer:
@@ -98,6 +118,32 @@ class MasterServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Keep(self, request, context):
+        """Where instances share no disk, the master keeps their checkpoints: files in folders, by name, sent and fetched in
+        pieces. All of it is safe to repeat.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Fetch(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListKept(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Discard(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MasterServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -125,6 +171,26 @@ def add_MasterServicer_to_server(servicer, server):
                     servicer.Scale,
                     request_deserializer=control__pb2.ScaleRequest.FromString,
                     response_serializer=control__pb2.ScaleResponse.SerializeToString,
+            ),
+            'Keep': grpc.unary_unary_rpc_method_handler(
+                    servicer.Keep,
+                    request_deserializer=control__pb2.KeepRequest.FromString,
+                    response_serializer=control__pb2.KeepResponse.SerializeToString,
+            ),
+            'Fetch': grpc.unary_unary_rpc_method_handler(
+                    servicer.Fetch,
+                    request_deserializer=control__pb2.FetchRequest.FromString,
+                    response_serializer=control__pb2.FetchResponse.SerializeToString,
+            ),
+            'ListKept': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListKept,
+                    request_deserializer=control__pb2.ListKeptRequest.FromString,
+                    response_serializer=control__pb2.ListKeptResponse.SerializeToString,
+            ),
+            'Discard': grpc.unary_unary_rpc_method_handler(
+                    servicer.Discard,
+                    request_deserializer=control__pb2.DiscardRequest.FromString,
+                    response_serializer=control__pb2.DiscardResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -262,6 +328,114 @@ class Master:
             '/edl.control.v1.Master/Scale',
             control__pb2.ScaleRequest.SerializeToString,
             control__pb2.ScaleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Keep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/edl.control.v1.Master/Keep',
+            control__pb2.KeepRequest.SerializeToString,
+            control__pb2.KeepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Fetch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/edl.control.v1.Master/Fetch',
+            control__pb2.FetchRequest.SerializeToString,
+            control__pb2.FetchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListKept(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/edl.control.v1.Master/ListKept',
+            control__pb2.ListKeptRequest.SerializeToString,
+            control__pb2.ListKeptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Discard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/edl.control.v1.Master/Discard',
+            control__pb2.DiscardRequest.SerializeToString,
+            control__pb2.DiscardResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -38,6 +38,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     steps: int = 0
     epochs: int = 0  # that were finished
     kept_epoch: int = 0  # whose weights the model has, where that is not the last
+    lost_epoch: int = 0  # whose weights the model was to have, and which are lost
     loss: float | None = None  # of the last epoch's training rows
     curve: tuple[EpochEnd, ...] = ()
     stopped: str = ""  # why training ended before its last epoch
@@ -51,4 +52,8 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
         parts = [f"stopped after epoch {self.epochs}: {self.stopped}"] if self.stopped else []
         if self.kept_epoch:
             parts.append(f"epoch {self.kept_epoch} is kept")
+        if self.lost_epoch:
+            parts.append(
+                f"the weights of epoch {self.lost_epoch}, the best, are lost: the last ones are kept"
+            )
         return "; ".join(parts)

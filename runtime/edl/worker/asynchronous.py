@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edl.checkpoints import CheckpointStore
 from edl.nn.adapter import Adapter, Floats, Minibatches
 from edl.nn.rows import Stored, added
 from edl.nn.rows.table import Ids
@@ -32,9 +32,9 @@ class Pushing(OnServers):
     """Pushes go one after another; what was trained is settled when they are answered."""
 
     def __init__(
-        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, folder: Path
+        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, store: CheckpointStore
     ) -> None:
-        super().__init__(adapter, parameters, servers, folder)
+        super().__init__(adapter, parameters, servers, store)
         self._pushing: PushCall | None = None
         self._sent = self._answered = 0
 
@@ -121,9 +121,14 @@ class LocalSteps(Pushing):
     """
 
     def __init__(
-        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, folder: Path, group: int
+        self,
+        adapter: Adapter,
+        parameters: Parameters,
+        servers: ParameterServers,
+        store: CheckpointStore,
+        group: int,
     ) -> None:
-        super().__init__(adapter, parameters, servers, folder)
+        super().__init__(adapter, parameters, servers, store)
         self.group = group
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:

@@ -1,4 +1,4 @@
-"""Cuts: where a trainer is, between two steps, on disk; another one goes on from there as if nothing had been.
+"""Cuts: where a trainer is, between two steps, in files; another one goes on from there as if nothing had been.
 
 A cut is a folder:
 
@@ -7,7 +7,8 @@ A cut is a folder:
     best.safetensors      the weights of the best epoch, where they are kept
     position.msgpack      the step, and what the program's callbacks have heard; written last
 
-Weights are copied between two steps and written by a thread. A folder gets its name when it is complete.
+Weights are copied between two steps, and written and published by a thread (`edl.checkpoints`). A folder gets its name
+when it is complete.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from edl.errors import SpecError
+from edl.checkpoints import POSITION, CheckpointStore
+from edl.errors import SpecError, SQLFlowError
 from edl.models import weights as weight_files
 from edl.nn.structure import Array
 from edl.spec import Checkpoints
 
 Arrays = Mapping[str, Array]
 VERSION = 2
-POSITION = "position.msgpack"
+_PARTIAL = ".partial"
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -53,32 +55,35 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Checkpointer:
-    """Writes cuts into `folder` when they are due, one at a time, and keeps the last ones.
+    """Writes cuts into `store` when they are due, one at a time, and keeps the last ones.
 
-    begin: told the name of a cut when its arrays are copied; written: told when it is complete.
+    writer: what tells their names from those of other trainers. begin: told the name of a cut when its arrays are
+    copied; written: told when others can have it.
     """
 
     def __init__(
         self,
-        folder: Path,
+        store: CheckpointStore,
         when: Checkpoints,
         *,
+        writer: str,
         begin: Callable[[str], None],
         written: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder = folder
+        self._store = store
         self._when = when
+        self._writer = writer
         self._begin = begin
         self._written = written
         self._clock = clock
         self._at, self._step = clock(), 0
-        self._kept = complete(folder)  # ours to remove one day, the oldest first
-        self._thread: threading.Thread | None = None
+        self._kept: list[str] = []  # ours to remove one day, the oldest first
+        self._thread = self._start(self._look)
 
     def due(self, step: int) -> bool:
         """Whether it is time for a cut, and the last one is written."""
-        if self._thread is not None and self._thread.is_alive():
+        if self._thread.is_alive():
             return False
         by_step = self._when.steps and step - self._step >= self._when.steps
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
@@ -86,66 +91,86 @@ class Checkpointer:
     def take(self, cut: Callable[[], Cut], step: int) -> None:
         """Copy the arrays now, and write them in the background."""
         self.wait()
-        name = f"{step:012d}-{os.getpid()}"
+        name = f"{step:012d}-{self._writer}"
         taken = cut()
         self._begin(name)
-        self._thread = threading.Thread(target=self._write, args=(name, taken), name="edl-cut", daemon=True)
-        self._thread.start()
+        self._thread = self._start(lambda: self._write(name, taken))
         self._at, self._step = self._clock(), step
 
-    def wait(self) -> None:
-        """Until the last cut is written."""
-        if self._thread is not None:
-            self._thread.join()
+    def wait(self, seconds: float | None = None) -> None:
+        """Until the last cut is written, or so many seconds have passed."""
+        self._thread.join(seconds)
+
+    def _start(self, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, name="edl-cut", daemon=True)
+        thread.start()
+        return thread
+
+    def _look(self) -> None:
+        try:
+            self._kept = complete(self._store)
+        except (OSError, SQLFlowError) as error:  # they stay until the job ends
+            print(f"earlier checkpoints could not be listed: {error}", file=sys.stderr, flush=True)
 
     def _write(self, name: str, cut: Cut) -> None:
-        partial = self._folder / f"{name}.partial"
+        folder = self._store.folder
+        partial = folder / f"{name}{_PARTIAL}"
         try:
-            self._fill(partial, cut)
-            partial.replace(self._folder / name)
-            _sync(self._folder)
+            files = self._fill(partial, cut)
+            partial.replace(folder / name)
+            _sync(folder)
+            self._store.publish(name, *files)
         except Exception as error:  # training goes on, and tries again when the next one is due
             print(f"the checkpoint {name} could not be written: {error}", file=sys.stderr, flush=True)
-            shutil.rmtree(partial, ignore_errors=True)
+            for path in (partial, folder / name):  # of ours, and what others may see of it
+                shutil.rmtree(path, ignore_errors=True)
+            self._remove(name)
             return
         self._written(name)
         self._kept.append(name)
         self._remove_old()
 
-    def _fill(self, partial: Path, cut: Cut) -> None:
+    def _fill(self, partial: Path, cut: Cut) -> list[str]:
+        """The names of the files, the one that makes it complete last."""
         partial.mkdir(parents=True, exist_ok=True)
-        _save(cut.weights, partial / "weights.safetensors")
-        _save(cut.state, partial / "state.safetensors")
+        parts = {"weights": cut.weights, "state": cut.state}
         if cut.best is not None:
-            _save(cut.best, partial / "best.safetensors")
+            parts["best"] = cut.best
+        for name, arrays in parts.items():
+            _save(arrays, partial / f"{name}.safetensors")
         (partial / POSITION).write_bytes(msgspec.msgpack.encode(cut.position))
-        for file in partial.iterdir():
-            _sync(file)
+        files = [*(f"{name}.safetensors" for name in parts), POSITION]
+        for file in files:
+            _sync(partial / file)
+        return files
 
     def _remove_old(self) -> None:
         if not self._when.keep:
             return
         # One more than is asked for: a master that dies now may not have heard of the newest.
         while len(self._kept) > max(self._when.keep, 2):
-            shutil.rmtree(self._folder / self._kept.pop(0), ignore_errors=True)
+            self._remove(self._kept.pop(0))
+
+    def _remove(self, name: str) -> None:
+        try:
+            self._store.remove(name)
+        except (OSError, SQLFlowError) as error:  # it takes room, no more
+            print(f"the checkpoint {name} could not be removed: {error}", file=sys.stderr, flush=True)
 
 
-def complete(folder: Path) -> list[str]:
+def complete(store: CheckpointStore) -> list[str]:
     """The names of the cuts that are complete, the oldest first."""
-    if not folder.is_dir():
-        return []
-    return sorted(path.name for path in folder.iterdir() if (path / POSITION).is_file() and path.suffix == "")
+    return [name for name in store.names(POSITION) if not name.endswith(_PARTIAL)]
 
 
-def keep_only(folder: Path, name: str) -> None:
+def keep_only(store: CheckpointStore, name: str) -> None:
     """Remove what earlier trainers left but the cut that this one goes on from; empty: none.
 
     Theirs may be of later steps than ours will be for a while, and would pass for the newest.
     """
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if path.name != name:
-                shutil.rmtree(path, ignore_errors=True)
+    for found in store.names():
+        if found != name:
+            store.remove(found)
 
 
 def read_cut(folder: Path) -> Cut:

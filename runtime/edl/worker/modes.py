@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
+from edl.checkpoints import CheckpointStore
 from edl.nn import Adapter
 from edl.spec import Cluster
 from edl.worker.asynchronous import Asynchronous, LocalSteps
@@ -22,7 +22,7 @@ def on_servers(
     instance: tuple[str, int],
     *,
     start: Weights,
-    folder: Path,
+    store: CheckpointStore,
     leaving: threading.Event,
 ) -> OnServers:
     """The strategy of one worker. instance: its name and incarnation. For the others see `Parameters`, `OnServers`.
@@ -33,7 +33,7 @@ def on_servers(
     parameters = Parameters(adapter, servers, *instance, start)
     if cluster.strategy == "sync":
         size, alone = cluster.grads_to_wait, cluster.workers == 1
-        return Synchronous(adapter, parameters, servers, folder, size, alone=alone)
+        return Synchronous(adapter, parameters, servers, store, size, alone=alone)
     if cluster.local_steps > 1:
-        return LocalSteps(adapter, parameters, servers, folder, cluster.local_steps)
-    return Asynchronous(adapter, parameters, servers, folder)
+        return LocalSteps(adapter, parameters, servers, store, cluster.local_steps)
+    return Asynchronous(adapter, parameters, servers, store)

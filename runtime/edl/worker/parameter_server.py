@@ -11,14 +11,12 @@ next call of a strategy finds the servers again (`_ready`), and goes on from wha
 from __future__ import annotations
 
 import contextlib
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 
-from edl.errors import JobError
+from edl.checkpoints import CheckpointStore, GoneError
 from edl.models.weights import Weights
 from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.table import Ids
@@ -36,18 +34,18 @@ KEPT = 3  # cuts of best epochs: when the job goes back, an earlier one may be t
 
 
 class OnServers(ABC):
-    """folder: for the weights of the best epochs."""
+    """store: for the weights of the best epochs."""
 
     group = 1
 
     def __init__(
-        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, folder: Path
+        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, store: CheckpointStore
     ) -> None:
         self.step = 0
         self._adapter = adapter
         self._parameters = parameters
         self._servers = servers
-        self._folder = folder
+        self._store = store
         self._random = adapter.get_random()
         self._pushed_state: Floats | None = None
 
@@ -86,10 +84,10 @@ class OnServers(ABC):
     def keep(self, epoch: int) -> None:
         self._ready()
         generation = self._servers.generation
-        folder = self._folder / f"{cuts.BEST}{epoch:06d}-{generation:04d}"
-        self._servers.ask(say.Cut(generation, str(folder), wait=True), say.CutTaken, CUT_SECS)
-        for name in self._kept()[:-KEPT]:
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+        name = f"{cuts.BEST}{epoch:06d}-{generation:04d}"
+        self._servers.ask(say.Cut(generation, name, wait=True), say.CutTaken, CUT_SECS)
+        for old in self._kept()[:-KEPT]:
+            self._store.remove(old)
 
     def weights(self, epoch: int) -> Weights:
         with self.scoring():
@@ -97,16 +95,13 @@ class OnServers(ABC):
                 return exported(self._adapter, self._parameters, self._servers)
             of_epoch = [name for name in self._kept() if name.startswith(f"{cuts.BEST}{epoch:06d}-")]
             if not of_epoch:
-                raise JobError(
-                    f"the weights of epoch {epoch} are not there any more: training went back beyond the last best",
-                    hint="write checkpoints more often (train.checkpoint_secs), or train.keep = last",
-                )
-            return with_own(self._adapter, cuts.stream_weights(self._folder / of_epoch[-1]))
+                raise GoneError(f"the weights of epoch {epoch} are gone")
+            return with_own(self._adapter, cuts.stream_weights(self._store.fetch(of_epoch[-1])))
 
     def _kept(self) -> list[str]:
         """Cuts of best epochs, the oldest first."""
-        found = self._folder.glob(f"{cuts.BEST}*/{cuts.MANIFEST}")
-        return [path.parent.name for path in sorted(found, key=lambda path: path.stat().st_mtime_ns)]
+        found = [name for name in self._store.names(cuts.MANIFEST) if name.startswith(cuts.BEST)]
+        return sorted(found, key=lambda name: name.rpartition("-")[::-1])  # by generation
 
     # Steps --------------------------------------------------------------------------------------------------
 

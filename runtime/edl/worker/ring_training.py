@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import cast
 
+from edl.checkpoints import CheckpointStore
 from edl.nn import Minibatches
 from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
@@ -16,14 +16,14 @@ EXAMPLES = 2  # rows of the step that has everything compiled, where there are s
 class RingKeeper:
     """The parameters of a trainer whose strategy is `AllReduce`.
 
-    folder: of the cuts. resume: the one that this generation of the job goes on from; empty: it begins with what the
+    store: of the cuts. resume: the one that this generation of the job goes on from; empty: it begins with what the
     trainer has.
     """
 
-    def __init__(self, trainer: Trainer, folder: Path, resume: str) -> None:
+    def __init__(self, trainer: Trainer, store: CheckpointStore, resume: str) -> None:
         self._trainer = trainer
         self._strategy = cast(AllReduce, trainer.worker.strategy)
-        self._folder = folder
+        self._store = store
         self._resume = resume
 
     def warm_up(self) -> None:
@@ -33,9 +33,9 @@ class RingKeeper:
         self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))
 
     def begin(self) -> None:
-        keep_only(self._folder, self._resume)
+        keep_only(self._store, self._resume)
         if self._resume:
-            self._trainer.resume(read_cut(self._folder / self._resume))
+            self._trainer.resume(read_cut(self._store.fetch(self._resume)))
 
     def keep(self, epoch: int) -> None:
         self._strategy.keep(epoch)

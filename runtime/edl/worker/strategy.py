@@ -60,7 +60,7 @@ class Strategy(Protocol):
         ...
 
     def weights(self, epoch: int) -> Weights:
-        """The weights that were kept of the epoch; 0: those of now."""
+        """The weights that were kept of the epoch; 0: those of now. GoneError: they are lost."""
         ...
 
 

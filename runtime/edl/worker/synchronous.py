@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from pathlib import Path
 
 import numpy as np
 
+from edl.checkpoints import CheckpointStore
 from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.tables import Need
 from edl.ps import messages as say
@@ -36,12 +36,12 @@ class Synchronous(OnServers):
         adapter: Adapter,
         parameters: Parameters,
         servers: ParameterServers,
-        folder: Path,
+        store: CheckpointStore,
         size: int,
         *,
         alone: bool,
     ) -> None:
-        super().__init__(adapter, parameters, servers, folder)
+        super().__init__(adapter, parameters, servers, store)
         self._size = size
         self._alone = alone
         self._mark = 0

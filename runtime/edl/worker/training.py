@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
 from edl.callbacks import Callback
+from edl.checkpoints import CheckpointStore, GoneError
 from edl.data import Reader
 from edl.errors import JobError
 from edl.models.weights import Weights
@@ -32,6 +33,7 @@ from edl.worker.rates import program_rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local, Strategy
 
+END_SECS = 5.0  # that a cut may take that is under way when the job is over
 Export = Callable[[Outcome, Weights], Outcome]  # writes what was trained; the outcome with where it is
 
 
@@ -137,26 +139,28 @@ class Trainer:
         if self.worker.draining.is_set():
             self._leave()
         if self._checkpointer is not None:
-            self._checkpointer.wait()
+            self._checkpointer.wait(None if self.worker.draining.is_set() else END_SECS)
 
     # Cuts ---------------------------------------------------------------------------------------------------
 
     def keep_cuts(
         self,
-        folder: Path,
+        store: CheckpointStore,
         *,
+        writer: str,
         begin: Callable[[str, Report], None],
         written: Callable[[str], None],
         may: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Write cuts into `folder` as the JobSpec says. begin: told a cut's name and what is done of the open task.
+        """Write cuts into `store` as the JobSpec says. begin: told a cut's name and what is done of the open task.
 
-        may: whether it is for this worker to do so.
+        writer: see `Checkpointer`. may: whether it is for this worker to do so.
         """
         self._begin_cuts = partial(
             Checkpointer,
-            folder,
+            store,
             self._program.spec.checkpoints,
+            writer=writer,
             begin=lambda name: begin(name, self._open),
             written=written,
         )
@@ -220,7 +224,8 @@ class Trainer:
         course = found.course or Course()
         training = self._program.spec.training
         best = standing(course.curve, training.min_delta)
-        kept = best.best if training.keep == "best" else 0
+        wanted = best.best if training.keep == "best" else 0
+        kept, weights = self._weights(wanted)
         values = best.figures if kept else course.figures
         self._tell_callbacks(lambda callback: callback.on_train_end(_known(values)))
         outcome = Outcome(
@@ -230,13 +235,22 @@ class Trainer:
             steps=course.steps,
             epochs=course.epochs,
             kept_epoch=kept if kept != course.epochs else 0,
+            lost_epoch=wanted if wanted != kept else 0,
             loss=course.curve[-1].loss if course.curve else None,
             figures=values,
             measured_on=course.measured_on,
             curve=course.curve,
             stopped=course.stopped,
         )
-        return Conclusion(values, outcome=self._export(outcome, self._strategy.weights(kept)))
+        return Conclusion(values, outcome=self._export(outcome, weights))
+
+    def _weights(self, epoch: int) -> tuple[int, Weights]:
+        """Those of the epoch; of now, as those of epoch 0, where these are lost."""
+        try:
+            return epoch, self._strategy.weights(epoch)
+        except GoneError as error:
+            print(f"{error}: the model is that of the last step", file=sys.stderr, flush=True)
+            return 0, self._strategy.weights(0)
 
     def _end_epoch(self, found: Round, values: Figures) -> None:
         training = self._program.spec.training

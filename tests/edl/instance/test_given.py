@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edl.checkpoints.folder import SharedFolder
 from edl.data import jobs
 from edl.errors import JobError, SpecError
 from edl.instance import given
@@ -28,7 +29,9 @@ def servers_checkpoints(folder: Path) -> Path:
 
 def trainers_checkpoints(folder: Path) -> Path:
     """Two cuts of a trainer."""
-    writer = Checkpointer(folder, Checkpoints(), begin=lambda name: None, written=lambda name: None)
+    writer = Checkpointer(
+        SharedFolder(folder), Checkpoints(), writer="w", begin=lambda name: None, written=lambda name: None
+    )
     for step in (3, 12):
         weights = {"w": np.full(2, step, np.float32)}
         writer.take(lambda weights=weights, step=step: Cut(Position(step), weights, weights), step)  # type: ignore[misc]

@@ -10,7 +10,6 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from edl.master.cuts import Cuts, Taking
@@ -46,7 +45,6 @@ from tests.edl.master.test_schedules import finished
 LEASE = 10.0
 PIECE = 4096  # rows of a push
 WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2}
-FOLDER = Path("checkpoints")
 
 Rows = Counter[tuple[int, int, int]]  # epoch, task, the first row of a piece: how often it is in
 
@@ -144,7 +142,7 @@ class World:
         steps = self.random.choice([0, 5])
         when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
         count = len(self.machines)
-        self.servers = Servers(self.master, self.mode, count, Cuts(self.master, when, count), FOLDER)
+        self.servers = Servers(self.master, self.mode, count, Cuts(self.master, when, count))
         self.write()
         for machine in self.machines:  # as the cluster lists them
             if not machine.alive:
@@ -239,7 +237,7 @@ class World:
             machine.open = bool(header.restore)
             machine.step = 0
             if header.restore:
-                saved = self.cuts[Path(header.restore).name]  # it is there
+                saved = self.cuts[header.restore]  # it is there
                 assert saved.complete
                 if header.manifest and not self.fetch(machine, header):
                     return None
@@ -268,7 +266,7 @@ class World:
     def cut(self, machine: Server, header: Cut) -> Answer | None:
         if not self.together or machine.at[0] != header.generation or not machine.open:
             return None
-        self.cuts[Path(header.folder).name] = Saved(self.machines)
+        self.cuts[header.folder] = Saved(self.machines)
         for each in self.machines if header.memory else ():
             each.memory = {
                 shard for shard in each.memory if shard[0] >= header.folder or shard[0] in header.kept
@@ -294,15 +292,14 @@ class World:
             for machine in list(saved.writing):
                 if machine.alive and self.random.random() < 0.5:
                     index = int(machine.name[3:])
-                    folder = str(FOLDER / name)
                     if self.copies == "neighbours":
-                        folder, after = name, saved.servers[(index + 1) % len(saved.servers)]
+                        after = saved.servers[(index + 1) % len(saved.servers)]
                         if not after.alive:
                             continue
                         machine.memory.add((name, index))
                         after.memory.add((name, index))
                     saved.writing.remove(machine)
-                    machine.written[folder] = Shard(index, f"server-{index}.safetensors")
+                    machine.written[name] = Shard(index, f"server-{index}.safetensors")
 
     # Workers ------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from edl.errors import SQLFlowError
 from edl.master.crew import Crew
@@ -37,7 +36,6 @@ from edl.tasks.task import Task, TaskType
 from edl.worker.mailbox import Mailbox
 
 LEASE = 10.0
-FOLDER = Path("checkpoints")
 PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(epochs=1, batch_size=512))
 WANT: dict[TaskType, int] = {"train": 1}
 
@@ -73,7 +71,7 @@ class Stage:
     def _start(self, kept: Kept | None) -> None:
         self.leases = Leases(self.plan, kept, OnServers, lease_secs=LEASE, note=self.notes.append)
         self.cuts = Cuts(self.leases, self.when, self.count, steps_per_version=self.steps_per_version)
-        self.servers = Servers(self.leases, self.mode, self.count, self.cuts, FOLDER)
+        self.servers = Servers(self.leases, self.mode, self.count, self.cuts)
         self.crew = Crew(self.leases, 1, self.servers)
 
     def restart(self, servers: int = 0) -> None:

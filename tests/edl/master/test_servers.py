@@ -17,7 +17,7 @@ from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Conclusion, Report, Task, TaskType
 from edl.worker.mailbox import Mailbox
-from tests.edl.master.stage import FOLDER, LEASE, Stage
+from tests.edl.master.stage import LEASE, Stage
 
 ASYNC, SYNC = Mode("async"), Mode("sync")
 MEMORY = Checkpoints(secs=10.0, copies="neighbours")
@@ -91,8 +91,8 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
     stage.talk()
     addresses, out = ("ps-0:1", "ps-1:0"), (task.attempt,)
     assert orders_of(stage) == [
-        Arrange(0, 1, 1, addresses, ASYNC, str(FOLDER / cut), leased=task.attempt, valid=out),
-        Arrange(1, 1, 0, addresses, ASYNC, str(FOLDER / cut), leased=task.attempt, valid=out),
+        Arrange(0, 1, 1, addresses, ASYNC, cut, leased=task.attempt, valid=out),
+        Arrange(1, 1, 0, addresses, ASYNC, cut, leased=task.attempt, valid=out),
     ]
     assert stage.notes == [f"ps-0 was killed; it goes on from the checkpoint {cut}: 1 updates of it are lost"]
 
@@ -128,7 +128,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     assert stage.leases.servers is not None
     assert (stage.leases.servers.generation, stage.leases.servers.ready) == (2, True)
     wanted = [stage.servers._wanted(index).restore for index in range(servers)]
-    assert wanted == [str(FOLDER / cut)] * servers
+    assert wanted == [cut] * servers
 
 
 def test_without_a_cut_training_begins_anew() -> None:
@@ -272,7 +272,7 @@ def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_i
     for index in range(3):
         stage.register(index)
     stage.talk()
-    restore = str(FOLDER / cut) if copies == "files" else ""  # what was in memory is gone
+    restore = cut if copies == "files" else ""  # what was in memory is gone
     addresses = ("ps-0:0", "ps-1:0", "ps-2:0")
     found = [msgspec.structs.replace(order, leased=0) for order in orders_of(stage)]
     assert found == [Arrange(index, 2, 0, addresses, SYNC, restore) for index in range(3)]

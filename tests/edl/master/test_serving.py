@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edl.checkpoints.folder import SharedFolder
 from edl.master.cuts import Cuts
 from edl.master.leases import Leases
 from edl.master.office import Office
@@ -46,17 +47,19 @@ class Master:
         self.notes: list[str] = []
         self.ledger = MemoryLedger()
         self.leases = Leases(PLAN, None, OnServers, note=self.notes.append)
-        self.servers = Servers(self.leases, ASYNC, 2, Cuts(self.leases, when, 2), checkpoints)
+        self.servers = Servers(self.leases, ASYNC, 2, Cuts(self.leases, when, 2))
         self.office = Office(
             self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)
         )
-        self.serving = Serving(self.servers, self.office, ASYNC, checkpoints, TOKEN)
+        self.store = SharedFolder(checkpoints)
+        self.serving = Serving(self.servers, self.office, ASYNC, self.store, TOKEN)
 
     async def until(self, done: Callable[[], object]) -> None:
         while not done():
             await asyncio.sleep(0.02)
 
     async def seat(self, machines: serving.Servers) -> None:
+        machines.store.folder = self.store.folder
         for index, address in enumerate(machines.addresses):
             incarnation = self.leases.kept.servers[index].incarnation
             if self.leases.kept.servers[index].address != address:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 
+from edl.checkpoints.folder import SharedFolder
 from edl.nn.rows import Optimizer, TableSpec
 from edl.ps import messages as say
 from edl.ps import place
@@ -47,7 +49,8 @@ class Servers:
     """So many servers, of one generation. calls: everything that is said to server i is `say(i, …)`."""
 
     def __init__(self, count: int) -> None:
-        self.servers = [Server(TOKEN) for _ in range(count)]
+        self.store = SharedFolder(Path("/"))  # cuts of these tests are named by their whole path
+        self.servers = [Server(TOKEN, self.store) for _ in range(count)]
         self._served = [serve(server, "127.0.0.1:0", TOKEN) for server in self.servers]
         self.addresses = tuple(f"127.0.0.1:{port}" for _, port in self._served)
         self.channels = [ServerChannel(address, TOKEN) for address in self.addresses]
@@ -67,7 +70,7 @@ class Servers:
         self.servers[index].close()
         grpc_server: grpc.Server = self._served[index][0]
         grpc_server.stop(None).wait()
-        self.servers[index] = Server(TOKEN)
+        self.servers[index] = Server(TOKEN, self.store)
         self._served[index] = serve(self.servers[index], "127.0.0.1:0", TOKEN)
         address = f"127.0.0.1:{self._served[index][1]}"
         self.addresses = (*self.addresses[:index], address, *self.addresses[index + 1 :])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edl.checkpoints.folder import SharedFolder
 from edl.errors import JobError, SpecError
 from edl.nn.rows import Optimizer
 from edl.ps import cuts
@@ -202,8 +203,8 @@ def test_a_file_that_is_damaged_is_named(made: Path, spoil: Callable[[Path], obj
     spoil(made / "server-1.safetensors")
     for read in (
         lambda: cuts.read_weights(made),
-        lambda: cuts.restore(made, 1, 2, same_leases=False),
-        lambda: cuts.restore(made, 0, 3, same_leases=False),
+        lambda: cuts.restore(made, cuts.read_manifest(made), 1, 2, same_leases=False),
+        lambda: cuts.restore(made, cuts.read_manifest(made), 0, 3, same_leases=False),
     ):
         with pytest.raises(SpecError, match=r"server-1\.safetensors cannot be read"):
             read()
@@ -232,9 +233,8 @@ def test_files_of_different_models_are_no_cut(made: Path, tmp_path: Path) -> Non
         cut(running, other)
     manifest, theirs = cuts.read_manifest(made), cuts.read_manifest(other)
     (other / "server-1.safetensors").replace(made / "server-1.safetensors")
-    cuts.write_manifest(
-        made, cuts.manifest_of("made", manifest.at, ASYNC, [manifest.shards[0], theirs.shards[1]])
-    )
+    mixed = cuts.manifest_of("made", manifest.at, ASYNC, [manifest.shards[0], theirs.shards[1]])
+    cuts.write_manifest(SharedFolder(made.parent), made.name, mixed)
     with pytest.raises(SpecError, match="different models"):
         cuts.read_weights(made)
 
@@ -252,22 +252,13 @@ def test_a_server_that_cannot_restore_says_why(made: Path) -> None:
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> Path:
+    store = SharedFolder(tmp_path)
     for number in range(5):
-        (tmp_path / f"{number}").mkdir()
-        cuts.write_manifest(
-            tmp_path / f"{number}",
-            cuts.manifest_of("", say.Version(0, 0, number), ASYNC, [say.Shard(0, "f")]),
-        )
-    cuts.write_manifest(
-        _made(tmp_path / "best-1"), cuts.manifest_of("", say.Version(), ASYNC, [say.Shard(0, "f")])
-    )
-    _made(tmp_path / "half")
+        manifest = cuts.manifest_of("", say.Version(0, 0, number), ASYNC, [say.Shard(0, "f")])
+        cuts.write_manifest(store, f"{number}", manifest)
+    cuts.write_manifest(store, "best-1", cuts.manifest_of("", say.Version(), ASYNC, [say.Shard(0, "f")]))
+    (tmp_path / "half").mkdir()
     return tmp_path
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 def test_complete_cuts_are_listed_the_oldest_first(checkpoints: Path) -> None:

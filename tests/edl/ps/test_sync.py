@@ -267,11 +267,12 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
             for number in range(8):
                 folder = tmp_path / f"{number}"
                 taken, _ = servers.call(0, say.Cut(0, str(folder), wait=True), say.CutTaken)
-                restored = [cuts.restore(folder, index, 3, same_leases=False) for index in range(3)]
+                manifest = cuts.read_manifest(folder)
+                restored = [cuts.restore(folder, manifest, index, 3, same_leases=False) for index in range(3)]
                 assert {start.step for start in restored} == {taken.version.step}
                 assert {start.store.flat.steps for start in restored} == {taken.version.step}
                 assert sum(told.rows for told in taken.progress) == taken.version.step
-                assert cuts.read_manifest(folder).consistent
+                assert manifest.consistent
         finally:
             stopped.set()
             thread.join(SECONDS)

@@ -107,6 +107,7 @@ class Place:
         self.changed = threading.Condition()
         self.servers: Known | None = None
         self.ended = False
+        self.store = servers.store
         self.tell(servers)
 
     def tell(self, servers: Servers) -> None:
@@ -146,9 +147,10 @@ class OneWorker:
         self.lease = 0
         self._folder = folder
         folder.mkdir(exist_ok=True)
+        place.store.folder = folder
         self.strategy: OnServers = on_servers(
             cluster, self.adapter, place, TOKEN, (name, incarnation),
-            start=start, folder=folder, leaving=self.leaving,
+            start=start, store=place.store, leaving=self.leaving,
         )  # fmt: skip
 
     def train(self, first: int, last: int, rates: Any = None) -> np.ndarray:

@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 
+from edl.checkpoints import POSITION
+from edl.checkpoints.folder import SharedFolder
 from edl.errors import SpecError
 from edl.spec import Checkpoints
 from edl.worker import checkpoints
-from edl.worker.checkpoints import POSITION, Checkpointer, Cut, Position, complete, keep_only, read_cut
+from edl.worker.checkpoints import Checkpointer, Cut, Position, complete, keep_only, read_cut
 
 
 def cut(step: int, *, best: bool = False) -> Cut:
@@ -25,16 +27,18 @@ def cut(step: int, *, best: bool = False) -> Cut:
 class Writer:
     """A checkpointer with a clock in the test's hands."""
 
-    def __init__(self, folder: Path, when: Checkpoints) -> None:
+    def __init__(self, folder: Path, when: Checkpoints, writer: str = "worker-0-0") -> None:
         self.now = 0.0
         self.told: list[str] = []
         self.checkpointer = Checkpointer(
-            folder,
+            SharedFolder(folder),
             when,
+            writer=writer,
             begin=lambda name: self.told.append(f"begin {name}"),
             written=lambda name: self.told.append(f"written {name}"),
             clock=lambda: self.now,
         )
+        self.checkpointer.wait()
 
     def take(self, step: int, *, best: bool = False) -> None:
         self.checkpointer.take(lambda: cut(step, best=best), step)
@@ -43,7 +47,7 @@ class Writer:
 
 def test_a_cut_is_read_as_it_was_written(tmp_path: Path) -> None:
     Writer(tmp_path, Checkpoints()).take(7, best=True)
-    [name] = complete(tmp_path)
+    [name] = complete(SharedFolder(tmp_path))
     found, expected = read_cut(tmp_path / name), cut(7, best=True)
     assert found.position == expected.position
     assert found.best is not None
@@ -59,7 +63,7 @@ def test_a_cut_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_cut_is_told_when_its_arrays_are_copied_and_when_it_is_complete(tmp_path: Path) -> None:
     writer = Writer(tmp_path, Checkpoints())
     writer.take(7)
-    name = f"000000000007-{os.getpid()}"
+    name = "000000000007-worker-0-0"
     assert writer.told == [f"begin {name}", f"written {name}"]
 
 
@@ -68,7 +72,7 @@ def test_a13_the_last_cuts_are_kept(tmp_path: Path, keep: int, left: list[int]) 
     writer = Writer(tmp_path, Checkpoints(keep=keep))
     for step in range(1, 6):
         writer.take(step)
-    assert [read_cut(tmp_path / name).position.step for name in complete(tmp_path)] == left
+    assert [read_cut(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))] == left
 
 
 def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_writes(tmp_path: Path) -> None:
@@ -78,7 +82,7 @@ def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_wr
     for step in (100, 101, 102):
         late.take(step)
     writer.take(3)
-    steps = [read_cut(tmp_path / name).position.step for name in complete(tmp_path)]
+    steps = [read_cut(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))]
     assert steps == [2, 3, 101, 102]
 
 
@@ -87,10 +91,10 @@ def test_who_goes_on_from_a_cut_removes_the_others_and_halves_of_them(tmp_path: 
     for step in (1, 2):
         writer.take(step)
     (tmp_path / "000000000009-1.partial").mkdir()
-    first = complete(tmp_path)[0]
-    keep_only(tmp_path, first)
+    first = complete(SharedFolder(tmp_path))[0]
+    keep_only(SharedFolder(tmp_path), first)
     assert [path.name for path in tmp_path.iterdir()] == [first]
-    keep_only(tmp_path / "none yet", "")
+    keep_only(SharedFolder(tmp_path / "none yet"), "")
 
 
 def test_a_cut_that_cannot_be_written_stops_nothing_and_leaves_nothing(
@@ -129,13 +133,13 @@ def test_a15_a_cut_that_is_half_written_is_ignored(tmp_path: Path) -> None:
     half.mkdir()
     (half / POSITION).write_bytes(b"")
     (tmp_path / "000000000011-1").mkdir()
-    assert [read_cut(tmp_path / name).position.step for name in complete(tmp_path)] == [7]
+    assert [read_cut(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))] == [7]
 
 
 @pytest.mark.parametrize("file", [POSITION, "weights.safetensors", "state.safetensors"])
 def test_a26_a_damaged_cut_is_named(tmp_path: Path, file: str) -> None:
     Writer(tmp_path, Checkpoints()).take(7)
-    [name] = complete(tmp_path)
+    [name] = complete(SharedFolder(tmp_path))
     (tmp_path / name / file).write_bytes(b"\xc1 what is this")
     with pytest.raises(SpecError):
         read_cut(tmp_path / name)
@@ -143,7 +147,7 @@ def test_a26_a_damaged_cut_is_named(tmp_path: Path, file: str) -> None:
 
 def test_a26_a_cut_of_another_version_is_named(tmp_path: Path) -> None:
     Writer(tmp_path, Checkpoints()).take(7)
-    [name] = complete(tmp_path)
+    [name] = complete(SharedFolder(tmp_path))
     other = msgspec.structs.replace(cut(7).position, version=9)
     (tmp_path / name / POSITION).write_bytes(msgspec.msgpack.encode(other))
     with pytest.raises(SpecError, match="is of version 9, not 2"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edl.errors import JobError
+from edl.checkpoints import GoneError
 from edl.models.weights import Stream
 from tests.edl.worker.on_servers import OneWorker, arranged, close, cluster, create, subject
 
@@ -46,5 +46,5 @@ def test_the_weights_of_an_epoch_that_are_gone_are_named(tmp_path: Path) -> None
     model = subject(tmp_path, "torch")
     with arranged(2) as (_, place):
         worker = OneWorker(model, place, tmp_path, cluster("async"))
-        with pytest.raises(JobError, match="the weights of epoch 7 are not there any more"):
+        with pytest.raises(GoneError, match="the weights of epoch 7 are gone"):
             worker.weights_of(7)

@@ -1,0 +1,54 @@
+"""What stores that are no folder have in common: each instance has one of its own, to send from and to fetch into."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+from edl.checkpoints import GoneError
+
+
+class Copies(ABC):
+    """folder: of this instance alone. What was sent, and what was fetched before, takes no room there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._fetched = ""
+
+    def publish(self, name: str, *files: str) -> None:
+        folder = self.folder / name
+        for file in files:
+            self._send(name, folder / file)
+            (folder / file).unlink()
+        with contextlib.suppress(OSError):  # other files are there
+            folder.rmdir()
+
+    def fetch(self, name: str, *files: str) -> Path:
+        if self._fetched not in ("", name):
+            shutil.rmtree(self.folder / self._fetched, ignore_errors=True)
+        self._fetched = name
+        folder = self.folder / name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        wanted = files or self._files(name)
+        if not wanted:
+            raise GoneError(f"the checkpoint {name} is gone")
+        for file in wanted:
+            partial = folder / f"{file}.partial"
+            self._receive(name, file, partial)
+            partial.replace(folder / file)
+        return folder
+
+    @abstractmethod
+    def _send(self, name: str, path: Path) -> None:
+        """Have others find the file."""
+
+    @abstractmethod
+    def _receive(self, name: str, file: str, path: Path) -> None:
+        """Write what was sent to `path`. GoneError: it is not there."""
+
+    @abstractmethod
+    def _files(self, name: str) -> Sequence[str]:
+        """Of a checkpoint, those that are there."""

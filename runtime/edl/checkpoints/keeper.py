@@ -1,0 +1,152 @@
+"""The master's end of a relay: files of checkpoints that arrive in pieces are kept on its disk, and read again.
+
+Calls may be repeated, by who sends a file or by another one. A file is there when all of it is, with the checksum of
+what was sent. Names come over the wire, so only such are taken as cannot lead out of the folder.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+from edl.checkpoints import GoneError
+from edl.errors import JobError, SpecError
+
+PIECE = 1 << 20  # bytes of a call
+RESERVE = 64 << 20  # bytes of the disk that are left to others
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_PARTIAL = ".partial"
+
+
+class Sent(NamedTuple):
+    """Which file somebody sends."""
+
+    name: str
+    file: str
+    size: int
+    crc: int
+
+
+class Piece(NamedTuple):
+    """A part of a file that is kept. size, crc: of the whole."""
+
+    data: bytes
+    size: int
+    crc: int
+
+
+class Keeper:
+    """folder: of the checkpoints. most: bytes that they may take; 0: as many as the disk has."""
+
+    def __init__(self, folder: Path, most: int = 0) -> None:
+        self._folder = folder
+        self._most = most
+        self._lock = threading.Lock()
+        self._arriving: dict[tuple[str, str], tuple[Sent, int]] = {}  # and its checksum so far
+        self._sums: dict[tuple[str, str], int] = {}
+
+    def keep(self, sent: Sent, start: int, data: bytes) -> int:
+        """A piece has come; how many bytes of the file are here. Others than those from there on are not taken.
+
+        JobError: there is no room, or what came is damaged.
+        """
+        path = self._path(sent.name, sent.file)
+        key = sent.name, sent.file
+        with self._lock:
+            if self._sums.get(key) == sent.crc and _size(path) == sent.size:
+                return sent.size
+            partial = path.with_name(path.name + _PARTIAL)
+            known, crc = self._arriving.get(key, (None, 0))
+            if known != sent or not partial.exists():
+                self._begin(partial, sent)
+                crc = 0
+            upto = partial.stat().st_size
+            if start != upto:
+                return upto
+            crc = zlib.crc32(data, crc)
+            self._arriving[key] = sent, crc
+            with partial.open("ab") as file:
+                file.write(data)
+            upto += len(data)
+            if upto >= sent.size:
+                self._end(partial, path, sent, upto)
+            return upto
+
+    def read(self, name: str, file: str, start: int) -> Piece:
+        """GoneError: there is no such file."""
+        path = self._path(name, file)
+        try:
+            with path.open("rb") as opened:
+                if (name, file) not in self._sums:
+                    self._sums[name, file] = checksum(path)
+                opened.seek(start)
+                return Piece(opened.read(PIECE), _size(path), self._sums[name, file])
+        except FileNotFoundError:
+            raise GoneError(f"the checkpoint {name} is gone") from None
+
+    def files(self) -> dict[str, list[str]]:
+        """Of each checkpoint, those that are complete."""
+        if not self._folder.is_dir():
+            return {}
+        return {
+            folder.name: sorted(path.name for path in folder.iterdir() if path.suffix != _PARTIAL)
+            for folder in sorted(self._folder.iterdir())
+            if folder.is_dir()
+        }
+
+    def remove(self, name: str) -> None:
+        folder = self._path(name, "any").parent
+        with self._lock:
+            for known in (self._arriving, self._sums):
+                for key in [key for key in known if key[0] == name]:
+                    del known[key]
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _begin(self, partial: Path, sent: Sent) -> None:
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.unlink(missing_ok=True)
+        room = shutil.disk_usage(self._folder).free - RESERVE
+        if self._most:
+            room = min(room, self._most - sum(map(_size, self._folder.glob("*/*"))))
+        if sent.size > room:
+            raise JobError(
+                f"the master has no room for the checkpoint {sent.name}: {sent.file} has {sent.size:,} bytes, "
+                f"and {max(room, 0):,} are left",
+                hint="keep the job's checkpoints on a volume or in an object store",
+            )
+        partial.touch()
+        self._arriving[sent.name, sent.file] = sent, 0
+
+    def _end(self, partial: Path, path: Path, sent: Sent, upto: int) -> None:
+        _, crc = self._arriving.pop((sent.name, sent.file))
+        if upto != sent.size or crc != sent.crc:
+            partial.unlink()
+            raise JobError(f"{sent.file} of the checkpoint {sent.name} came damaged")
+        partial.replace(path)
+        self._sums[sent.name, sent.file] = crc
+
+    def _path(self, name: str, file: str) -> Path:
+        """SpecError: they are no names of ours."""
+        if not (_NAME.fullmatch(name) and _NAME.fullmatch(file)) or file.endswith(_PARTIAL):
+            raise SpecError(f"{name!r}, {file!r} is no file of a checkpoint")
+        return self._folder / name / file
+
+
+def checksum(path: Path) -> int:
+    """Of a whole file."""
+    crc = 0
+    with path.open("rb") as file:
+        while data := file.read(PIECE):
+            crc = zlib.crc32(data, crc)
+    return crc
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
