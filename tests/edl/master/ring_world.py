@@ -97,6 +97,7 @@ class Worker:
         self.settling: list[Report] = []
         self.flush = False
         self.writing: list[str] = []  # cuts
+        self.resume = ""  # that it begins with, where nobody in its ring has more
         self.seek()
 
     @property
@@ -177,9 +178,11 @@ class Worker:
 
 
 class World:
-    """A job of two epochs."""
+    """A job of two epochs. loses_disks: masters may be back on an empty one."""
 
-    def __init__(self, seed: int, plan: Plan, workers: int) -> None:
+    def __init__(self, seed: int, plan: Plan, workers: int, *, loses_disks: bool = False) -> None:
+        self.loses_disks = loses_disks
+        self.disk: set[str] = set()  # cuts that the master keeps
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
         self.now = 0.0
@@ -195,7 +198,12 @@ class World:
     # The master -------------------------------------------------------------------------------------------
 
     def start(self, kept: Kept | None) -> None:
-        self.master = Leases(self.plan, kept, InRing, lease_secs=LEASE, note=self.notes.append)
+        if self.loses_disks and self.random.random() < 0.3:
+            self.disk = set()
+        is_there = self.disk.__contains__
+        self.master = Leases(
+            self.plan, kept, InRing, lease_secs=LEASE, note=self.notes.append, is_there=is_there
+        )
         self.master.parameters.want(len(self.workers))
         self.write()
 
@@ -251,6 +259,7 @@ class World:
             self.kill(worker)
         elif not lose_answer:
             if not box.generation:
+                worker.resume = joined.resume
                 worker.state = State(list(self.cuts[joined.resume]))
             box.joined(joined)
 
@@ -269,6 +278,9 @@ class World:
             worker.group = self.groups.setdefault(ring.number, Group(ring))
             assert worker.group.ring == ring
             worker.after, worker.without, box.seek = ring.number, (), None
+            begins = not ring.holders and ring.members[0] == worker.name
+            if begins and worker.resume and worker.resume not in self.disk:
+                self.kill(worker)
 
     def act(self, worker: Worker) -> None:
         """Go on with what it is at."""
@@ -312,6 +324,7 @@ class World:
 
     def finish_cut(self, worker: Worker) -> None:
         if worker.writing:
+            self.disk.add(worker.writing[-1])
             worker.mailbox.tell("cut written", Report(Task(0, "train")), folder=worker.writing.pop())
 
     def name_as_slow(self, worker: Worker) -> None:
@@ -365,8 +378,8 @@ class World:
         raise AssertionError("the job does not end")
 
 
-def run(seed: int, plan: Plan, *, workers: int = 3, steps: int = 800) -> World:
-    world = World(seed, plan, workers)
+def run(seed: int, plan: Plan, *, workers: int = 3, steps: int = 800, loses_disks: bool = False) -> World:
+    world = World(seed, plan, workers, loses_disks=loses_disks)
     for _ in range(steps):
         if world.master.finished:
             break

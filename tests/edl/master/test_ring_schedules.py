@@ -40,3 +40,9 @@ def check_the_job(world: World) -> None:
 def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):
         check_the_job(run(seed, PLAN, workers=workers))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_so_it_is_when_masters_are_lost_with_the_checkpoints_that_they_keep(workers: int) -> None:
+    for seed in range(50):
+        check_the_job(run(seed, PLAN, workers=workers, loses_disks=True))

@@ -16,7 +16,7 @@ from edl.master.leases import Leases
 from edl.master.parameters import InTrainer, NoParameters
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Flag
+from edl.tasks.exchange import Flag, Joined
 from edl.tasks.job import Plan
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
@@ -63,17 +63,29 @@ class World:
     """One job under one random schedule."""
 
     def __init__(
-        self, seed: int, plan: Plan, workers: int, *, parameters: type[NoParameters] = NoParameters
+        self,
+        seed: int,
+        plan: Plan,
+        workers: int,
+        *,
+        parameters: type[NoParameters] = NoParameters,
+        loses_disks: bool = False,
     ) -> None:
+        self.loses_disks = loses_disks
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
         self.parameters = parameters
         self.now = 0.0
-        self.master = Leases(plan, None, parameters, lease_secs=LEASE)
+        self.disk: set[str] = set()  # cuts that the master keeps
+        self.master = self.leases(None)
         self.durable = b""
         self.write()
         self.workers = [Worker(f"worker-{n}", 0) for n in range(workers)]
         self.cuts: dict[str, list[tuple[int, int, int, int]]] = {"": []}
+
+    def leases(self, kept: Kept | None) -> Leases:
+        is_there = self.disk.__contains__
+        return Leases(self.plan, kept, self.parameters, lease_secs=LEASE, is_there=is_there)
 
     def write(self) -> None:
         kept, marks = self.master.to_keep()
@@ -90,15 +102,22 @@ class World:
             if joined is None:
                 self.replace(worker)
             elif not lose_answer:
-                if self.parameters is InTrainer:
-                    worker.steps = list(self.cuts[joined.resume])
-                mailbox.joined(joined)
+                self.begin(worker, joined)
             return
         answer = self.master.exchange(mailbox.request(WANT), self.now)
         if not lose_answer:
             mailbox.answered(answer)
             if mailbox.rejoin and self.parameters is InTrainer:
                 self.replace(worker)
+
+    def begin(self, worker: Worker, joined: Joined) -> None:
+        """A trainer goes on from its cut, if it can still have that."""
+        if self.parameters is InTrainer:
+            if joined.resume and joined.resume not in self.disk:
+                self.kill(worker)
+                return
+            worker.steps = list(self.cuts[joined.resume])
+        worker.mailbox.joined(joined)
 
     def replace(self, worker: Worker) -> None:
         """The worker dies; its name is started again."""
@@ -141,10 +160,12 @@ class World:
         worker.mailbox.give_back_received()
 
     def restart(self) -> None:
-        """The master dies, and is back with what it had written down."""
+        """The master dies, and is back with what it had written down, perhaps on an empty disk."""
         kept = encoding.decode(self.durable, Kept)
         self.now = max(self.now, kept.seconds)
-        self.master = Leases(self.plan, kept, self.parameters, lease_secs=LEASE)
+        if self.loses_disks and self.random.random() < 0.3:
+            self.disk = set()
+        self.master = self.leases(kept)
         self.write()
 
     def finish(self) -> None:
@@ -179,13 +200,20 @@ class World:
     def finish_cut(self, worker: Worker) -> None:
         """What a trainer wrote in the background is complete."""
         if worker.cutting:
+            self.disk.add(worker.cutting[-1])
             worker.mailbox.tell("cut written", Report(Task(0, "train")), folder=worker.cutting.pop())
 
 
 def run(
-    seed: int, plan: Plan, workers: int, *, parameters: type[NoParameters] = NoParameters, steps: int = 300
+    seed: int,
+    plan: Plan,
+    workers: int,
+    *,
+    parameters: type[NoParameters] = NoParameters,
+    loses_disks: bool = False,
+    steps: int = 300,
 ) -> World:
-    world = World(seed, plan, workers, parameters=parameters)
+    world = World(seed, plan, workers, parameters=parameters, loses_disks=loses_disks)
     for _ in range(steps):
         if world.master.finished:
             break
@@ -215,12 +243,15 @@ def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int)
         assert state.outcome is not None
 
 
+@pytest.mark.parametrize("loses_disks", [False, True])
 @pytest.mark.parametrize("block", range(10))
-def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row_once(block: int) -> None:
+def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row_once(
+    block: int, loses_disks: bool
+) -> None:
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
     for seed in range(100 * block, 100 * block + 100):
-        world = run(seed, plan, workers=1, parameters=InTrainer)
+        world = run(seed, plan, workers=1, parameters=InTrainer, loses_disks=loses_disks)
         assert world.master.job.state.rows == 2 * rows
         taken = [step[:3] for step in world.workers[0].steps if step[0]]
         assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)], seed
