@@ -28,6 +28,7 @@ class RingStage:
         self.plan = plan
         self.now = 0.0
         self.notes: list[str] = []
+        self.lost_cuts: set[str] = set()
         self.wanted = len(workers)
         self.ring: dict[str, int] = {}  # that each worker has the state of
         self.incarnations: dict[str, int] = {}
@@ -38,7 +39,14 @@ class RingStage:
             self.start(name)
 
     def _start(self, kept: Kept | None) -> None:
-        self.master = Leases(self.plan, kept, InRing, lease_secs=LEASE, note=self.notes.append)
+        self.master = Leases(
+            self.plan,
+            kept,
+            InRing,
+            lease_secs=LEASE,
+            note=self.notes.append,
+            is_there=lambda name: name not in self.lost_cuts,
+        )
         self.master.parameters.want(self.wanted)
 
     def restart(self) -> None:

@@ -33,10 +33,18 @@ class Job:
         self.parameters = parameters
         self.now = 0.0
         self.notes: list[str] = []
+        self.lost_cuts: set[str] = set()
         self.master = self._master(None)
 
     def _master(self, kept: Kept | None) -> Leases:
-        return Leases(self.plan, kept, self.parameters, lease_secs=LEASE, note=self.notes.append)
+        return Leases(
+            self.plan,
+            kept,
+            self.parameters,
+            lease_secs=LEASE,
+            note=self.notes.append,
+            is_there=lambda name: name not in self.lost_cuts,
+        )
 
     def worker(self, name: str = "worker-0", incarnation: int = 0) -> Mailbox:
         """A worker that has registered."""
@@ -262,6 +270,62 @@ def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> No
     assert [task.start for task in lost.tasks] == [
         task.start for task in iter(lambda: box.take("train"), None)
     ]
+
+
+def cut_after(job: Job, box: Mailbox, tasks: int) -> None:
+    """The trainer does so many tasks, and cuts."""
+    job.work(box, tasks)
+    for kind in ("cut", "cut written"):
+        box.tell(kind, Report(Task(0, "train")), folder="cut-1")  # type: ignore[arg-type]
+    job.call(box, {})
+
+
+def test_a_master_that_comes_back_without_its_checkpoints_goes_on_with_the_trainer_that_lives() -> None:
+    job = Job(TRAIN, parameters=InTrainer)
+    box = job.worker()
+    cut_after(job, box, 2)
+    job.lost_cuts.add("cut-1")
+    job.restart()
+    assert job.master.kept.generation == 1
+    job.work(box)
+    assert job.master.job.finished
+    assert job.notes == []
+
+
+@pytest.mark.parametrize("order", ["the worker first", "the master first"])
+def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_says_so(order: str) -> None:
+    job = Job(TRAIN, parameters=InTrainer)
+    cut_after(job, job.worker(), 2)
+    job.lost_cuts.add("cut-1")
+    if order == "the worker first":
+        job.lost_cuts.clear()
+        job.master.lost("worker-0", 0, job.now)
+        assert job.master.job.state.rows == 2 * LEAST_ROWS
+        job.lost_cuts.add("cut-1")
+        job.restart()
+    else:
+        job.restart()
+        job.master.lost("worker-0", 0, job.now)
+    assert job.notes[-2:] == [
+        "the last checkpoint is lost, with the disk of the master that kept it",
+        "training begins anew",
+    ]
+    assert job.master.job.state.rows == 0
+    joined = job.master.join("worker-0", 1, job.now)
+    assert joined is not None
+    assert joined.resume == ""
+
+
+def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost() -> None:
+    job = Job(TRAIN, parameters=InTrainer)
+    box = job.worker()
+    cut_after(job, box, 2)
+    job.work(box)
+    job.master.lost("worker-0", 0, job.now)
+    job.lost_cuts.add("cut-1")
+    job.restart()
+    assert job.master.job.finished
+    assert job.notes == []
 
 
 def test_a_ledger_that_was_written_before_there_were_servers_is_read() -> None:

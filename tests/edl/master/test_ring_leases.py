@@ -203,6 +203,29 @@ def test_a18_the_job_goes_back_to_the_leaders_cut(trio: RingStage) -> None:
     assert trio.master.join("a", 1, trio.now).resume == "cut-1"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("order", ["the members first", "the master first"])
+def test_a_ring_that_is_lost_with_all_checkpoints_begins_anew(trio: RingStage, order: str) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.say("a", finished(task))
+    for kind in ("cut", "cut written"):
+        trio.say("a", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]
+    if order == "the master first":
+        trio.lost_cuts.add("cut-1")
+        trio.restart()
+        assert trio.master.job.state.rows == LEAST_ROWS  # they have it
+    for name in "abc":
+        trio.kill(name)
+    if order == "the members first":
+        assert trio.master.job.state.rows == LEAST_ROWS
+        trio.lost_cuts.add("cut-1")
+        trio.restart()
+    assert trio.master.job.state.rows == 0
+    assert trio.notes[-1] == "training begins anew"
+    trio.start("a")
+    assert trio.master.join("a", 1, trio.now).resume == ""  # type: ignore[union-attr]
+
+
 def test_workers_that_leave_before_anything_was_trained_cost_nothing() -> None:
     stage = RingStage("ab")
     stage.seek("a")
