@@ -95,14 +95,19 @@ class Job:
 ENTRIES = "edl.testing,edl.testing:worker,edl.testing:server"  # that jobs of tests may name besides
 
 
-def kill(*orders: str, moments: Path | None = None, **spec: Any) -> Spec:
-    """How to run a job whose instances die at named points, and write their moments; see `edl.testing`."""
+def kill(
+    *orders: str, moments: Path | None = None, environment: dict[str, str] | None = None, **spec: Any
+) -> Spec:
+    """How to run a job whose instances die at named points, and write their moments; see `edl.testing`.
+
+    environment: what they find set besides.
+    """
     noted = {MOMENTS: str(moments)} if moments else {}
     return Spec(
         "torch",
         master="edl.testing",
         worker="edl.testing:worker",
         server="edl.testing:server",
-        environment={KILL: ";".join(orders), **noted},
+        environment={KILL: ";".join(orders), **noted, **(environment or {})},
         **spec,
     )

@@ -60,6 +60,7 @@ class Stage:
         self.count = servers
         self.now = 0.0
         self.notes: list[str] = []
+        self.lost_cuts: set[str] = set()
         self.progress: list[dict[int, Progress]] = [{} for _ in range(servers)]  # what each knows of leases
         self.asked: list[Call] = []
         self.step = 0
@@ -69,7 +70,14 @@ class Stage:
         self._start(None)
 
     def _start(self, kept: Kept | None) -> None:
-        self.leases = Leases(self.plan, kept, OnServers, lease_secs=LEASE, note=self.notes.append)
+        self.leases = Leases(
+            self.plan,
+            kept,
+            OnServers,
+            lease_secs=LEASE,
+            note=self.notes.append,
+            is_there=lambda name: name not in self.lost_cuts,
+        )
         self.cuts = Cuts(self.leases, self.when, self.count, steps_per_version=self.steps_per_version)
         self.servers = Servers(self.leases, self.mode, self.count, self.cuts)
         self.crew = Crew(self.leases, 1, self.servers)

@@ -262,6 +262,35 @@ def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours
     assert stage.notes == ["ps-1 says nothing for 31 s, and is ended"]
 
 
+@pytest.mark.parametrize("order", ["the server first", "the master first"])
+@pytest.mark.parametrize("mode", [SYNC, ASYNC], ids=["sync", "async"])
+def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode, order: str) -> None:
+    stage = Stage(mode, servers=1)
+    stage.open()
+    cut = stage.complete()
+    if order == "the server first":
+        stage.lose(0)
+        stage.lost_cuts.add(cut)
+        stage.restart()
+        stage.register(0, 1)
+        stage.refuse(SpecError("the checkpoint is gone"))
+        stage.now += 1.0
+    else:
+        stage.lost_cuts.add(cut)
+        stage.restart()
+        stage.talk(1.0)
+        assert stage.leases.kept.generation == 1  # the server has what was trained
+        stage.lose(0)
+        stage.register(0, 1)
+    stage.said(Arrange)
+    stage.talk()
+    assert "training begins anew" in stage.notes
+    assert stage.leases.kept.failed is None
+    [call] = stage.said(Arrange)
+    assert isinstance(call.header, Arrange)
+    assert call.header.restore == ""
+
+
 @pytest.mark.parametrize("copies", ["files", "neighbours"])
 def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_its_cut(copies: str) -> None:
     stage = Stage(SYNC, when=Checkpoints(secs=30.0, copies=copies))  # type: ignore[arg-type]

@@ -1,0 +1,135 @@
+"""Jobs whose instances share no disk: their checkpoints are with the master, and go with its disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from edl.checkpoints.opening import VARIABLE
+from edl.cluster.snapshot import read_snapshot
+from edl.models.archive import read_archive
+from edl.spec import Checkpoints, Cluster
+from edl.tasks.events import Progress
+from edl.tasks.outcome import Outcome
+from tests.edl.jobs.distributed import Event, Job, kill, table
+from tests.edl.worker.test_training import overfitting
+
+APART = {VARIABLE: "master"}
+
+
+def weights(job: Job) -> dict[str, np.ndarray]:
+    return dict(read_archive(job.archive).weights())
+
+
+def notes(job: Job) -> str:
+    return job.cluster.log("master").read_text()
+
+
+def steps_gone_back_to(job: Job) -> list[int]:
+    return [int(step.replace(",", "")) for step in re.findall(r"goes on from step ([\d,]+)", notes(job))]
+
+
+def is_as_alone(job: Job, outcome: Outcome, alone: Job, expected: Outcome, tolerance: float) -> None:
+    assert (outcome.rows, outcome.steps, outcome.kept_epoch) == (
+        expected.rows,
+        expected.steps,
+        expected.kept_epoch,
+    ), job.logs()
+    found, wanted = weights(job), weights(alone)
+    assert found.keys() == wanted.keys()
+    for name, array in found.items():
+        np.testing.assert_allclose(array, wanted[name], rtol=0, atol=tolerance, err_msg=job.logs())
+
+
+def test_a_trainer_that_is_killed_is_followed_by_one_that_has_its_checkpoint_from_the_master() -> None:
+    options: dict[str, Any] = {"validation": 2000, "epochs": 2, "batch_size": 256}
+    alone = Job(table(30_000), **options)
+    expected = alone.run_here()
+    job = Job(
+        table(30_000),
+        how=kill("worker-0/0 while writing a cut 3", environment=APART),
+        spec={"checkpoints": Checkpoints(steps=20, secs=0)},
+        **options,
+    )
+    outcome = job.run()
+    is_as_alone(job, outcome, alone, expected, 0)
+    [step] = steps_gone_back_to(job)
+    assert step >= 40
+    assert len(list(job.folder.checkpoints.glob("*-worker-0-1"))) > 1
+    [fetched] = (job.folder.own / "worker-0-1").iterdir()
+    assert fetched.name.endswith("-worker-0-0")
+
+
+def test_a_ring_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_with_it() -> None:
+    rows, epochs = 60_000, 2
+    options: dict[str, Any] = {
+        "validation": 2000,
+        "epochs": epochs,
+        "batch_size": 64,
+        "minibatches_per_task": 50,
+        "keep": "best",
+        "replace": {"torch.optim.Adam(parameters, lr, fused=True)": "torch.optim.SGD(parameters, lr)"},
+    }
+    alone = Job(table(rows), **options)
+    expected = alone.run_here()
+    job = Job(
+        table(rows),
+        how=kill(environment=APART),
+        spec={
+            "cluster": Cluster(workers=2, strategy="allreduce"),
+            "checkpoints": Checkpoints(steps=100, secs=0),
+        },
+        **options,
+    )
+
+    def end_all_members() -> None:
+        snapshot = read_snapshot(job.cluster.snapshot)
+        assert snapshot is not None
+        for row in snapshot.instances:
+            with suppress(ProcessLookupError):
+                os.kill(int(row.place.removeprefix("pid ")), signal.SIGKILL)
+
+    def end_the_master_with_its_disk() -> None:
+        end_all_members()
+        found = job.cluster.process("master")
+        assert found is not None
+        os.kill(found.pid, signal.SIGKILL)
+        shutil.rmtree(job.folder.checkpoints)
+
+    happens = [(rows // 2, end_all_members), (rows, end_the_master_with_its_disk)]
+
+    def heard(event: Event) -> None:
+        if happens and isinstance(event, Progress) and event.rows >= happens[0][0]:
+            happens.pop(0)[1]()
+
+    outcome = job.run(heard)
+    assert not happens
+    assert "training begins anew" in notes(job)
+    assert min(steps_gone_back_to(job), default=0) >= 100
+    is_as_alone(job, outcome, alone, expected, 1e-5)
+
+
+def test_a_lone_server_has_its_checkpoints_and_the_best_weights_with_the_master() -> None:
+    options: dict[str, Any] = {"validation": 20, "epochs": 30, "batch_size": 8, "keep": "best"}
+    alone = Job(overfitting(), **options)
+    expected = alone.run_here()
+    assert 0 < expected.kept_epoch < 30
+    job = Job(
+        overfitting(),
+        how=kill("ps-0/0 in a push 60", environment=APART),
+        spec={
+            "cluster": Cluster(1, 1, "sync", grads_to_wait=1),
+            "checkpoints": Checkpoints(steps=10, secs=0),
+        },
+        **options,
+    )
+    outcome = job.run()
+    is_as_alone(job, outcome, alone, expected, 1e-5)
+    assert steps_gone_back_to(job)
+    assert list(job.folder.checkpoints.glob(f"best-{expected.kept_epoch:06d}-*/manifest.json"))
