@@ -16,9 +16,8 @@ from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.keeper import Keeper
 from edl.checkpoints.relay import Relay
 from edl.cluster import Instance
-from edl.cluster.folder import ClusterFolder
+from edl.cluster.folder import DEPLOYMENT, ClusterFolder
 from edl.data.jobs import JobFolder
-from edl.kubernetes import deployment
 from edl.spec import Checkpoints
 
 VARIABLE = "EDL_CHECKPOINTS"
@@ -29,7 +28,8 @@ MASTER = "master"
 def are_with_master(job: Path) -> bool:
     """Whether instances send their checkpoints to the master, because they share no disk."""
     named = os.environ.get(VARIABLE, "")
-    return named == MASTER or (not named and (job / "cluster" / deployment.FILE).exists())
+    deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
+    return named == MASTER or (deployed and not named)
 
 
 def keeper(job: Path) -> Keeper | None:
