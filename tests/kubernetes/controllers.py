@@ -7,7 +7,8 @@ lock, in the order of the list, until none of them has anything left to do: then
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +38,8 @@ class Pace:
     count: float = 0.0  # until a Job's status says how its pods are
     sync: float = 0.5  # between looks at what does not get on
     back_off: float = 0.5  # after the first failure of a container
+    tolerance: float = 0.1  # that pods have at most for what is wrong with their node
+    quarantine: float = 0.05  # of the pods of a node that is gone
     retry: float = 0.02  # from the first failure of a Job's pod to the next pod; longer after each
     moment: float = 0.0
 
@@ -59,6 +62,8 @@ REAL = Pace(
     count=1.0,
     sync=13.0,
     back_off=10.0,
+    tolerance=float("inf"),
+    quarantine=40.0,
     retry=10.0,
     moment=0.15,
 )
@@ -71,8 +76,10 @@ class Controller(Protocol):
 
 
 class Controllers:
-    def __init__(self, store: Store, clock: Clock, parts: Sequence[Controller]) -> None:
-        self._store, self._clock, self._parts = store, clock, parts
+    def __init__(
+        self, store: Store, clock: Clock, parts: Sequence[Controller], on_mistake: Callable[[], None]
+    ) -> None:
+        self._store, self._clock, self._parts, self._on_mistake = store, clock, parts, on_mistake
         self._idle = threading.Condition(store.lock)
         self._settled: tuple[int, float] | None = None
         self._due = NEVER
@@ -98,6 +105,13 @@ class Controllers:
         return self._settled == (self._store.revision, self._clock.now())
 
     def _work(self) -> None:
+        try:
+            self._step()
+        except BaseException:  # of the double itself: nobody shall wait for a cluster that stands still
+            traceback.print_exc()
+            self._on_mistake()
+
+    def _step(self) -> None:
         with self._store.changed:
             while True:
                 revision, now = self._store.revision, self._clock.now()

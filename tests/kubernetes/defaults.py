@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.kubernetes import quantities
-from tests.kubernetes.kinds import CONFIG_MAP, JOB, POD, SECRET, SERVICE, Object
+from tests.kubernetes.kinds import BUDGET, CONFIG_MAP, JOB, POD, PRIORITY_CLASS, SECRET, SERVICE, Object
 
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # what the server makes names of
 TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a place
@@ -157,7 +157,18 @@ def _fill_job(found: Object) -> None:
     found["status"] = {}
 
 
+def _fill_priority(found: Object) -> None:
+    found.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def _fill_budget(found: Object) -> None:
+    counts = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    found["status"] = dict.fromkeys(counts, 0)
+
+
 FILLERS = {
+    BUDGET: _fill_budget,
+    PRIORITY_CLASS: _fill_priority,
     POD: _fill_pod,
     JOB: _fill_job,
     SERVICE: _fill_service,

@@ -32,8 +32,11 @@ class Events:
         told |= {"reportingComponent": "kubelet", "reportingInstance": self._node}
         self._put((pod["metadata"]["uid"], container, reason, message), told)
 
-    def of_scheduler(self, pod: Object, reason: str, message: str, action: str) -> None:
+    def of_scheduler(
+        self, pod: Object, reason: str, message: str, action: str, related: Object | None = None
+    ) -> None:
         told = self._told(pod, reason, message, _type(reason, message), "")
+        told |= {"related": _reference(related)} if related else {}
         told |= {"source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": self._moment()}
         reporter = {"reportingComponent": SCHEDULER, "reportingInstance": f"{SCHEDULER}-{self._node}"}
         self._put((pod["metadata"]["uid"], "", reason, message), told | {"action": action, **reporter})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
-from tests.kubernetes import errors, pod_status
+from tests.kubernetes import errors
 from tests.kubernetes.api import Api, Target
-from tests.kubernetes.kinds import BUDGET, POD, Object
+from tests.kubernetes.budgets import guards, standing
+from tests.kubernetes.disruption import mark
+from tests.kubernetes.kinds import BUDGET, Object
 from tests.kubernetes.messages import Answer, Request, told
 from tests.kubernetes.registry import Deletion
-from tests.kubernetes.selectors import matches_labels
 
 REASON = ("True", "EvictionByEvictionAPI", "Eviction API: evicting")
 REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -26,37 +27,21 @@ class Evictions:
             pod = self._registry.read(target.key)
             self._ask_budgets(pod)
             if not options.get("dryRun"):
-                self._mark(target, pod)
+                mark(self._registry, pod, REASON)
                 self._registry.delete(target.key, Deletion(grace=options.get("gracePeriodSeconds")))
         return told(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
         )
 
-    def _mark(self, target: Target, pod: Object) -> None:
-        stamp, old = self._registry.clock.stamp(), pod["status"]
-        conditions = [
-            *old.get("conditions", []),
-            *pod_status.conditions([], {"DisruptionTarget": REASON}, stamp),
-        ]
-        self._registry.store.put(target.key, {**pod, "status": {**old, "conditions": conditions}})
-
     def _ask_budgets(self, pod: Object) -> None:
-        store, namespace = self._registry.store, pod["metadata"]["namespace"]
-        for budget in store.all(BUDGET, namespace):
-            selector = budget["spec"]["selector"]
-            if not matches_labels(selector, pod["metadata"].get("labels") or {}):
-                continue
-            others = store.all(POD, namespace)
-            guarded = [one for one in others if matches_labels(selector, one["metadata"].get("labels") or {})]
-            healthy = sum(one["status"]["phase"] == "Running" for one in guarded)
-            needed = _needed(budget["spec"], len(guarded))
-            if healthy <= needed:
-                raise _refused(budget["metadata"]["name"], needed, healthy)
-
-
-def _needed(spec: Object, guarded: int) -> int:
-    """Numbers only: the double knows no percentages."""
-    return int(spec["minAvailable"]) if "minAvailable" in spec else guarded - int(spec["maxUnavailable"])
+        """What does not run can go without asking."""
+        if pod["status"]["phase"] != "Running" or "deletionTimestamp" in pod["metadata"]:
+            return
+        store = self._registry.store
+        for budget in store.all(BUDGET, pod["metadata"]["namespace"]):
+            found = standing(store, budget)
+            if guards(budget, pod) and not found.allowed:
+                raise _refused(budget["metadata"]["name"], found.needed, found.healthy)
 
 
 def _refused(budget: str, needed: int, healthy: int) -> errors.RefusedError:

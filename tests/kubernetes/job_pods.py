@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 
+from tests.kubernetes.errors import RefusedError
 from tests.kubernetes.events import Events
 from tests.kubernetes.kinds import JOB, POD, Key, Object
 from tests.kubernetes.registry import TERMINAL, Deletion, Registry
@@ -70,7 +71,10 @@ class JobPods:
         return [pod for pod in pods if is_tracked(pod) and owner_of(pod).get("name") == key.name]
 
     def create(self, job: Object, index: int | None = None, failures: int | None = None) -> Object:
-        """`index` of an indexed Job; `failures` of that index, where the Job limits them."""
+        """`index` of an indexed Job; `failures` of that index, where the Job limits them.
+
+        Raises `RefusedError` where the server does not allow it.
+        """
         template, name = job["spec"]["template"], job["metadata"]["name"]
         kept = ("labels", "annotations")
         metadata = {part: dict(template["metadata"][part]) for part in kept if part in template["metadata"]}
@@ -82,7 +86,13 @@ class JobPods:
         if failures is not None:
             metadata["annotations"][FAILURES] = str(failures)
         metadata |= {"generateName": prefix, "finalizers": [TRACKING], "ownerReferences": [_owner(job)]}
-        made = self._registry.create(POD, job["metadata"]["namespace"], {"metadata": metadata, "spec": spec})
+        try:
+            made = self._registry.create(
+                POD, job["metadata"]["namespace"], {"metadata": metadata, "spec": spec}
+            )
+        except RefusedError as refused:
+            self._events.of_jobs(job, "FailedCreate", f"Error creating: {refused}", "Warning")
+            raise
         self._events.of_jobs(job, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
         return made
 

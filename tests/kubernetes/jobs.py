@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.kubernetes import job_policies as policies
 from tests.kubernetes.controllers import NEVER, Pace
+from tests.kubernetes.errors import RefusedError
 from tests.kubernetes.events import Events
 from tests.kubernetes.job_pods import (
     JobPods,
@@ -24,6 +25,7 @@ from tests.kubernetes.registry import Registry
 from tests.kubernetes.selectors import matches_labels
 
 ENDS = {"Complete", "Failed"}
+MOMENT = 0.05  # seconds
 
 
 @dataclass
@@ -54,6 +56,7 @@ class Jobs:
         self._seen = 0
         self._due: dict[Key, float] = {}
         self._failures: dict[str, Failures] = {}  # by the Job's uid
+        self._refused: dict[str, int] = {}  # how often its pods were, in a row
 
     def step(self, now: float) -> float:
         store = self._registry.store
@@ -134,7 +137,15 @@ class Jobs:
         if spec["podReplacementPolicy"] == "Failed":
             missing -= len(pods.terminating)
         if missing > 0 and not spec["suspend"]:
-            self._create(look, missing)
+            uid = look.job["metadata"]["uid"]
+            try:
+                self._create(look, missing)
+                self._refused.pop(uid, None)
+            except RefusedError:
+                self._refused[uid] = self._refused.get(uid, 0) + 1
+                self._plan(
+                    look.key, look.now + policies.delay(self._pace.count or MOMENT, self._refused[uid])
+                )
 
     def _create(self, look: Round, missing: int) -> None:
         if not policies.is_indexed(look.job):
@@ -143,7 +154,8 @@ class Jobs:
             if due > look.now:
                 self._plan(look.key, due)
             else:
-                look.pods.active += [self._pods.create(look.job) for _ in range(missing)]
+                for _ in range(missing):
+                    look.pods.active.append(self._pods.create(look.job))
             return
         for index in _free_indexes(look)[:missing]:
             self._create_indexed(look, index)

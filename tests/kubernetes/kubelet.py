@@ -11,6 +11,7 @@ from tests.kubernetes.container_life import Container
 from tests.kubernetes.controllers import NEVER, Pace
 from tests.kubernetes.events import Events
 from tests.kubernetes.kinds import POD, Key, Object
+from tests.kubernetes.nodes import pods_on
 from tests.kubernetes.pod_life import PodLife
 from tests.kubernetes.registry import TERMINAL, Registry
 from tests.kubernetes.services import Services
@@ -27,6 +28,7 @@ class Kubelet:
     url: str  # of the API server, for the pods
     pace: Pace
     _lives: dict[str, PodLife] = field(default_factory=dict)  # by uid
+    _lost: set[str] = field(default_factory=set)  # nodes
     _seen: int = 0
 
     def step(self, now: float) -> float:
@@ -40,6 +42,13 @@ class Kubelet:
     def kill_all(self) -> None:
         for life in self._lives.values():
             life.kill()
+
+    def lose(self, node: str) -> None:
+        """Its pods are killed, and nothing is said of them any more."""
+        self._lost.add(node)
+        for pod in pods_on(self.registry.store, node):
+            if (life := self._lives.pop(pod["metadata"]["uid"], None)) is not None:
+                life.kill()
 
     def wake(self) -> None:
         """Something has happened to a process."""
@@ -70,5 +79,7 @@ class Kubelet:
             life = self._lives.pop(uid, None)
             if life is not None:
                 life.kill()
+        elif pod["spec"]["nodeName"] in self._lost:
+            return
         elif uid not in self._lives and pod["status"]["phase"] not in TERMINAL:
             self._lives[uid] = PodLife(self, key, pod, next(self.addresses), now)

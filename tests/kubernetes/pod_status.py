@@ -13,6 +13,7 @@ ORDER = (
 )
 IMAGE_ID = "sha256:" + "d0" * 32
 SCHEDULED: Conditions = {"PodScheduled": ("True", "", "")}
+UNREACHABLE: Conditions = {"Ready": ("False", "", "")}
 
 
 class Moment(NamedTuple):
@@ -30,7 +31,7 @@ def written(old: Object, moment: Moment, stamp: str, addresses: Object) -> Objec
     status: Object = {"phase": moment.phase}
     status["conditions"] = conditions(old.get("conditions", []), moment.conditions, stamp)
     status |= {**addresses, "startTime": old.get("startTime", stamp)}
-    kept = {name: old[name] for name in ("nominatedNodeName", "reason", "message") if name in old}
+    kept = {name: old[name] for name in ("reason", "message") if name in old}
     init = {"initContainerStatuses": moment.init} if moment.init else {}
     told = {**kept, **moment.why, **init, "containerStatuses": moment.containers}
     return {**status, **told, "qosClass": old["qosClass"]}

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from tests.kubernetes.faults import Fault
-from tests.kubernetes.scheduler import NODE_NAME
+from tests.kubernetes.nodes import NODE_NAME
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -82,6 +82,20 @@ class Cluster:
         status = self.ask("GET", path)["status"]
         allocatable = {**status["allocatable"], **amounts}
         self.ask("PUT", path, {"status": {**status, "allocatable": allocatable}})
+
+    def add_node(self, name: str, **amounts: str) -> None:
+        """One more, with so much for pods. The first is node-1."""
+        self.ask("POST", "/double/add-node", [name, amounts])
+
+    def lose_node(self, name: str) -> None:
+        """As when a machine stops: its pods are gone, which nobody says, and deleted when they were tolerated for a
+        moment; they are terminating until the node is removed.
+        """
+        self.ask("POST", "/double/lose-node", name)
+
+    def remove_node(self, name: str) -> None:
+        """As the owner of the machines does when one does not come back: what was on it is Failed, and gone."""
+        self.ask("DELETE", f"/api/v1/nodes/{name}")
 
     def compact(self, revision: int = 0) -> None:
         """What is older cannot be listed or watched any more; without a revision, all that was."""

@@ -37,6 +37,16 @@ def canonical(kind: Kind, text: object) -> str:
     return str(int(found)) if found == int(found) else f"{int((found * 1000).to_integral_value())}m"
 
 
+def shown(amount: Decimal, resource: str) -> str:
+    """As the server shows a sum: memory in the largest unit that leaves no rest, all else in thousandths if need be."""
+    if "memory" not in resource:
+        return str(int(amount)) if amount == int(amount) else f"{int(amount * 1000)}m"
+    for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
+        if amount and amount % SUFFIXES[unit] == 0:
+            return f"{int(amount / SUFFIXES[unit])}{unit}"
+    return str(int(amount))
+
+
 def not_one(kind: Kind) -> RefusedError:
     return bad_request(
         f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}: quantities must match '

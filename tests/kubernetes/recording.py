@@ -22,6 +22,7 @@ class Known:
     may tell something in between. `hurry`: the part of the recorded time that pods sleep, since no test waits so long.
     `words`: texts that are others here. `was_busy`: its Job controller missed how pods were
     in between. `unrecorded`: pods that were made beside the recording; they are made when their first event is due.
+    `cores`: those of the recorded node, where they matter.
     """
 
     exceptions: dict[str, str] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class Known:
     words: dict[str, str] = field(default_factory=dict)
     was_busy: bool = False
     unrecorded: frozenset[str] = frozenset()
+    cores: str = ""
 
     def all(self) -> set[str]:
         return {*self.exceptions, *self.races, *self.unrecorded}

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tests.kubernetes import defaults, errors, validation
+from tests.kubernetes import defaults, errors, quotas, validation
 from tests.kubernetes.clock import Clock
 from tests.kubernetes.kinds import (
     CONFIG_MAP,
@@ -69,6 +69,8 @@ class Registry:
         key = Key(kind, namespace if kind.namespaced else "", found["metadata"].get("name", ""))
         self._admit(kind, namespace, found)
         validation.check_new(kind, found)
+        if kind is POD:
+            quotas.check(self.store, namespace, found)
         existing = self.store.get(key)
         if existing is not None:
             terminating = "deletionTimestamp" in existing["metadata"]

@@ -1,72 +1,168 @@
-"""Gives pods a node."""
+"""Gives pods a node, if need be that of less important ones."""
 
 from __future__ import annotations
 
-from decimal import Decimal
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
-from tests.kubernetes import pod_status, quantities
+from tests.kubernetes import pod_status, preemption
 from tests.kubernetes.controllers import NEVER, Pace
+from tests.kubernetes.disruption import mark
 from tests.kubernetes.events import Events
 from tests.kubernetes.kinds import NODE, POD, Key, Object
-from tests.kubernetes.registry import TERMINAL, Registry
+from tests.kubernetes.nodes import Amounts, Room, added, requests, short_of, untolerated
+from tests.kubernetes.preemption import priority
+from tests.kubernetes.registry import Deletion, Registry
 from tests.kubernetes.selectors import matches_labels
+from tests.kubernetes.store import Change
 
-NODE_NAME = "node-1"
-CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": "1100"}
-LABELS = {"kubernetes.io/hostname": NODE_NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-NO_VICTIMS = "1 No preemption victims found for incoming pod."
-NO_HELP = "1 Preemption is not helpful for scheduling."
-
-
-def add_node(registry: Registry) -> None:
-    registry.create(NODE, "", {"metadata": {"name": NODE_NAME, "labels": LABELS}, "spec": {}})
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    amounts = {"capacity": CAPACITY, "allocatable": CAPACITY}
-    registry.update(Key(NODE, "", NODE_NAME), {"status": {**amounts, "conditions": [ready]}}, "status")
+OTHER_LABELS = "node(s) didn't match Pod's node affinity/selector"
+NO_HELP = "Preemption is not helpful for scheduling"
+PREEMPTED = (
+    "True",
+    "PreemptionByScheduler",
+    "default-scheduler: preempting to accommodate a higher priority pod",
+)
 
 
 class Scheduler:
     def __init__(self, registry: Registry, events: Events, pace: Pace) -> None:
         self._registry, self._events, self._pace = registry, events, pace
         self._seen = 0
-        self._waiting: dict[Key, float] = {}  # since when
+        self._room = Room()
+        self._since: dict[Key, float] = {}  # of pods without a node
+        self._nominated: set[Key] = set()  # of these, for whom others have to go
+        self._refused: dict[
+            Key, set[str]
+        ] = {}  # of these, who is tried again when there is more of something
 
     def step(self, now: float) -> float:
         store = self._registry.store
         for change in store.since(self._seen):
-            if change.key.kind is POD and not change.object["spec"].get("nodeName"):
-                self._waiting.setdefault(change.key, now)
+            self._hear(change, now)
         self._seen = store.revision
         due = NEVER
-        for key, since in sorted(self._waiting.items(), key=lambda one: one[1]):
-            if since + self._pace.schedule > now:
-                due = min(due, since + self._pace.schedule)
+        for key in self._in_order():
+            if (ready := self._since[key] + self._pace.schedule) > now:
+                due = min(due, ready)
             else:
                 self._place(key)
         return due
 
+    def _hear(self, change: Change, now: float) -> None:
+        if change.key.kind is NODE:
+            self._refused.clear()
+        if change.key.kind is not POD:
+            return
+        if more := self._room.hear(change):
+            self._refused = {key: short for key, short in self._refused.items() if not short & more}
+        if change.type == "DELETED":
+            self._forget(change.key)
+        elif not change.object["spec"].get("nodeName"):
+            self._since.setdefault(change.key, now)
+
+    def _in_order(self) -> list[Key]:
+        """The most important first, then who has waited longest."""
+        left = [key for key in self._since if key not in self._refused]
+        pods = {key: self._registry.store.get(key) for key in left}
+        return sorted(left, key=lambda key: (-priority(pods[key]) if pods[key] else 0, self._since[key]))
+
     def _place(self, key: Key) -> None:
         pod = self._registry.store.get(key)
         if pod is None or pod["spec"].get("nodeName"):
-            del self._waiting[key]
-        elif not self._matches(pod):
-            self._refuse(key, pod, "1 node(s) didn't match Pod's node affinity/selector", NO_HELP)
-        elif short := self._short_of(pod):
-            lacks = ["1 Too many pods" if name == "pods" else f"1 Insufficient {name}" for name in short]
-            self._refuse(key, pod, ", ".join(lacks), NO_VICTIMS)
+            self._forget(key)
+            return
+        nodes = self._registry.store.all(NODE)
+        unfit = {node["metadata"]["name"]: self._unfit(node, pod) for node in nodes}
+        fitting = [name for name, reasons in unfit.items() if not reasons]
+        if fitting:
+            self._forget(key)
+            self._bind(key, pod, min(fitting, key=lambda name: self._room.used(name).get("pods", 0)))
         else:
-            del self._waiting[key]
-            where = f"{key.namespace}/{key.name} to {NODE_NAME}"
-            self._events.of_scheduler(pod, "Scheduled", f"Successfully assigned {where}", "Binding")
-            self._write(key, {**pod, "spec": {**pod["spec"], "nodeName": NODE_NAME}}, pod_status.SCHEDULED)
+            self._refused[key] = {name for node in nodes for name in self._short_of(node, pod)}
+            self._make_room(key, pod, nodes, unfit)
 
-    def _matches(self, pod: Object) -> bool:
-        labels = self._registry.read(Key(NODE, "", NODE_NAME))["metadata"].get("labels") or {}
-        return matches_labels({"matchLabels": pod["spec"].get("nodeSelector")}, labels)
+    def _forget(self, key: Key) -> None:
+        self._since.pop(key, None)
+        self._nominated.discard(key)
+        self._refused.pop(key, None)
 
-    def _refuse(self, key: Key, pod: Object, why: str, preemption: str) -> None:
+    def _unfit(self, node: Object, pod: Object) -> list[str]:
+        """Why the pod can't have it, in the scheduler's words."""
+        if not matches_labels({"matchLabels": pod["spec"].get("nodeSelector")}, node["metadata"]["labels"]):
+            return [OTHER_LABELS]
+        if taint := untolerated(node, pod, ("NoSchedule", "NoExecute")):
+            return [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"]
+        return [
+            "Too many pods" if name == "pods" else f"Insufficient {name}"
+            for name in self._short_of(node, pod)
+        ]
+
+    def _short_of(self, node: Object, pod: Object) -> list[str]:
+        return short_of(node, self._used(node, pod), requests(pod))
+
+    def _used(self, node: Object, pod: Object) -> Amounts:
+        """Also by those that wait for its pods to end, unless they are less important."""
+        name, uid = node["metadata"]["name"], pod["metadata"]["uid"]
+        waiting = [one for key in self._nominated if (one := self._registry.store.get(key)) is not None]
+        nominated = [
+            requests(one)
+            for one in waiting
+            if one["status"]["nominatedNodeName"] == name
+            and one["metadata"]["uid"] != uid
+            and priority(one) >= priority(pod)
+        ]
+        return added(self._room.used(name), *nominated) if nominated else self._room.used(name)
+
+    def _bind(self, key: Key, pod: Object, node: str) -> None:
+        where = f"{key.namespace}/{key.name} to {node}"
+        self._events.of_scheduler(pod, "Scheduled", f"Successfully assigned {where}", "Binding")
+        bound = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+        self._write(key, bound, pod_status.SCHEDULED)
+        self._room.hear(self._registry.store.changes[-1])
+
+    def _make_room(self, key: Key, pod: Object, nodes: list[Object], unfit: dict[str, list[str]]) -> None:
+        if self._waits_for_victims(pod):
+            return
+        why = _counted(len(nodes), [reason for reasons in unfit.values() for reason in reasons])
+        if pod["spec"].get("preemptionPolicy") == "Never":
+            self._refuse(key, pod, f"{why} preemption: not eligible due to preemptionPolicy=Never.")
+            return
+        found = {node["metadata"]["name"]: self._victims(node, pod, unfit) for node in nodes}
+        possible = {name: pods for name, pods in found.items() if pods and not isinstance(pods[0], str)}
+        if possible:
+            node = min(possible, key=lambda name: (max(map(priority, possible[name])), len(possible[name])))
+            self._preempt(key, pod, node, possible[node], why)
+        else:
+            reasons = [str(reason) for pods in found.values() for reason in pods]
+            self._refuse(key, pod, f"{why} preemption: {_counted(len(nodes), reasons)}")
+
+    def _victims(self, node: Object, pod: Object, unfit: dict[str, list[str]]) -> list[Any]:
+        name = node["metadata"]["name"]
+        if any(reason == OTHER_LABELS or "taint" in reason for reason in unfit[name]):
+            return [NO_HELP]
+        return preemption.victims(node, self._used(node, pod), self._room.pods(name), pod)
+
+    def _waits_for_victims(self, pod: Object) -> bool:
+        node = pod["status"].get("nominatedNodeName", "")
+        pods = self._room.pods(node)
+        return any("deletionTimestamp" in one["metadata"] and priority(one) < priority(pod) for one in pods)
+
+    def _preempt(self, key: Key, pod: Object, node: str, pods: list[Object], why: str) -> None:
+        self._nominated.add(key)
+        self._events.of_scheduler(pod, "FailedScheduling", why, "Scheduling")
+        for victim in pods:
+            mark(self._registry, victim, PREEMPTED)
+        nominated = {**pod, "status": {**pod["status"], "nominatedNodeName": node}}
+        self._write(key, nominated, {"PodScheduled": ("False", "Unschedulable", why)})
+        for victim in pods:
+            self._registry.delete(_key(victim), Deletion())
+            message = f"Preempted by pod {pod['metadata']['uid']} on node {node}"
+            self._events.of_scheduler(victim, "Preempted", message, "Preempting", related=pod)
+
+    def _refuse(self, key: Key, pod: Object, message: str) -> None:
         """It is said once, as long as it is for the same reason."""
-        message = f"0/1 nodes are available: {why}. preemption: 0/1 nodes are available: {preemption}"
         if any(one.get("message") == message for one in pod["status"].get("conditions", [])):
             return
         self._events.of_scheduler(pod, "FailedScheduling", message, "Scheduling")
@@ -77,24 +173,11 @@ class Scheduler:
         found = pod_status.conditions(old.get("conditions", []), conditions, stamp)
         self._registry.store.put(key, {**pod, "status": {**old, "conditions": found}})
 
-    def _short_of(self, pod: Object) -> list[str]:
-        wanted = requests(pod)
-        capacity = self._registry.read(Key(NODE, "", NODE_NAME))["status"]["allocatable"]
-        used: dict[str, Decimal] = {}
-        for other in self._registry.store.all(POD):
-            if other["spec"].get("nodeName") and other["status"]["phase"] not in TERMINAL:
-                for name, amount in requests(other).items():
-                    used[name] = used.get(name, Decimal(0)) + amount
-        return [
-            name
-            for name, amount in wanted.items()
-            if used.get(name, Decimal(0)) + amount > quantities.value(capacity.get(name, "0"))
-        ]
+
+def _counted(nodes: int, reasons: Iterable[str]) -> str:
+    counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
+    return f"0/{nodes} nodes are available: {', '.join(counted)}."
 
 
-def requests(pod: Object) -> dict[str, Decimal]:
-    total = {"pods": Decimal(1)}
-    for container in pod["spec"]["containers"]:
-        for name, amount in container["resources"].get("requests", {}).items():
-            total[name] = total.get(name, Decimal(0)) + quantities.value(amount)
-    return total
+def _key(pod: Object) -> Key:
+    return Key(POD, pod["metadata"]["namespace"], pod["metadata"]["name"])

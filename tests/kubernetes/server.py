@@ -28,9 +28,11 @@ import msgspec
 from tests.kubernetes import messages
 from tests.kubernetes.access import Access
 from tests.kubernetes.api import Api
+from tests.kubernetes.budgets import Budgets
 from tests.kubernetes.clock import Clock
 from tests.kubernetes.collector import Collector
 from tests.kubernetes.controllers import QUICK, REAL, Controllers
+from tests.kubernetes.disruption import PodCollector, Taints
 from tests.kubernetes.errors import RefusedError, status, throttled
 from tests.kubernetes.events import Events
 from tests.kubernetes.eviction import Evictions
@@ -42,8 +44,10 @@ from tests.kubernetes.kubelet import Kubelet
 from tests.kubernetes.logs import Logs
 from tests.kubernetes.messages import Answer, Request
 from tests.kubernetes.network import Network
+from tests.kubernetes.nodes import NODE_NAME, add_node, lose_node
+from tests.kubernetes.quotas import Quotas
 from tests.kubernetes.registry import Registry
-from tests.kubernetes.scheduler import NODE_NAME, Scheduler, add_node
+from tests.kubernetes.scheduler import Scheduler
 from tests.kubernetes.services import Services
 from tests.kubernetes.store import Store
 
@@ -75,13 +79,22 @@ class Double:
         parts = [
             Jobs(self.registry, events, pace),
             Expiry(self.registry),
+            Budgets(self.store, self.clock),
+            Quotas(self.store),
+            Taints(self.registry, pace),
+            PodCollector(self.registry, pace),
             Collector(self.registry, pace),
             services,
             Scheduler(self.registry, events, pace),
             self.kubelet,
         ]
-        self.controllers = Controllers(self.store, self.clock, parts)
+        self.controllers = Controllers(self.store, self.clock, parts, self.stop)
         self.controllers.start()
+
+    def stop(self, code: int = 1) -> None:
+        """The whole process, with its pods."""
+        self.kubelet.kill_all()
+        os._exit(code)
 
     def answer(self, request: Request) -> Answer:
         try:
@@ -105,6 +118,13 @@ class Double:
             case "cut":
                 for watch in list(self.api.watches):
                     watch.end()
+            case "add-node":
+                with self.store.changed:
+                    add_node(self.registry, *asked)
+            case "lose-node":
+                with self.store.changed:
+                    self.kubelet.lose(asked)
+                    lose_node(self.registry, asked)
             case "memory":
                 with self.store.changed:
                     self.kubelet.run_out_of_memory(*asked)
@@ -206,8 +226,7 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
     sys.stdin.read()
-    Handler.double.kubelet.kill_all()
-    os._exit(0)
+    Handler.double.stop(0)
 
 
 if __name__ == "__main__":

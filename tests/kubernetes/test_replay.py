@@ -37,6 +37,7 @@ TRACES: dict[str, Known] = {
         hurry=0.5,
         words={"python3": "true"},
     ),
+    "06-delete-evict-preempt": Known(hurry=0.3, cores="2"),
     "07-rbac": Known(
         {"version-allowed-to-all version: .body.gitCommit": "nobody built the double from a commit"},
         unrecorded=frozenset({"after-removal"}),  # its watches see it
@@ -76,6 +77,8 @@ def test_the_double_does_as_a_real_api_server_did(name: str, tmp_path: Path) -> 
     with api_server(tmp_path, pace="real") as cluster:
         for made in (namespace, f"{namespace}-other"):
             cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": made}})
+        if TRACES[name].cores:
+            cluster.capacity(cpu=TRACES[name].cores)
         words = {"/tmp/ok": str(tmp_path / "ok")}  # noqa: S108 - in a pod
         known = replace(TRACES[name], words=words | TRACES[name].words)
         replay = Replay(cluster, name, known)
