@@ -107,7 +107,8 @@ def obstacle(pod: Pod) -> Obstacle | None:
 
 
 def ran_out_of_memory(pod: Pod) -> bool:
-    return pod.end is not None and pod.end.reason == "OOMKilled"
+    """Not where only a child of the instance did, which went on."""
+    return pod.end is not None and pod.end.reason == "OOMKilled" and pod.end.exit_code != 0
 
 
 def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
@@ -165,4 +166,6 @@ def _exit(pod: Pod) -> Exit | None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    """The end matters most: there stands the cause."""
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[: half - 1]}…{text[-half:]}"
