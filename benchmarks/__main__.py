@@ -25,6 +25,7 @@ from benchmarks import (
     maxcompute,
     modes,
     mysql,
+    pods,
     predicting,
     quota,
     replacing,
@@ -58,6 +59,7 @@ CASES = {
     "quota": quota.measure,
     "mysql": mysql.measure,
     "maxcompute": maxcompute.measure,
+    "pods": pods.measure,
 }
 
 

@@ -1,0 +1,165 @@
+"""Pods of a job on Kubernetes: from the first order of a master's crew until it has seen all of them run.
+
+The API server is the double of the tests, in a process of its own, which takes a while for each pod that is created, as
+servers do. Its pods are processes that sleep. The peer creates the same pods by the official client, one after another,
+and watches until all run; of a hundred pods, because the double is slow with many that come one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.table import Row
+from edl.cluster import Change, Instance, Room
+from edl.errors import ClusterError
+from edl.kubernetes import names
+from edl.kubernetes.cluster import KubernetesCluster
+from edl.kubernetes.deployment import Deployment
+from edl.master.crew import Crew
+from edl.master.following import follow
+from edl.master.leases import Leases
+from edl.master.orders import Orders
+from edl.tasks.job import Plan
+from tests.kubernetes.faults import Fault
+from tests.kubernetes.process import Cluster, api_server
+
+FEW, MANY = 100, 1000
+CREATE_SECS = 0.01  # that the server takes for a pod, beside its own work
+PATIENCE = 300.0
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    """rows: of few, a hundred pods only."""
+    found = [_against_a_loop(folder / "few", rounds)]
+    if rows > 100_000:
+        with _double(folder / "many") as double, _site(double, MANY) as site:
+            found.append(
+                Row(
+                    f"{MANY:,} pods of a job, until the master has seen all run",
+                    asyncio.run(site.by_master()).words,
+                )
+            )
+    return found
+
+
+def _against_a_loop(folder: Path, rounds: int) -> Row:
+    ours, theirs = [], []
+    with _double(folder) as double:
+        for _ in range(rounds):
+            with _site(double, FEW) as site:
+                ours.append(asyncio.run(site.by_master()))
+            with _site(double, FEW) as site:
+                theirs.append(site.by_client())
+    median = sorted(ours, key=lambda course: course.seconds)[rounds // 2]
+    return Row(
+        f"{FEW} pods of a job, until the master has seen all run; against a loop of the official client",
+        f"{median.words}; {statistics.median(theirs):.1f} s",
+        [mine.seconds / other for mine, other in zip(ours, theirs, strict=True)],
+        most=0.9,
+    )
+
+
+@dataclass(frozen=True)
+class Course:
+    """Seconds until all run; of the processor in this process; requests that were made."""
+
+    seconds: float
+    own: float
+    requests: int
+
+    @property
+    def words(self) -> str:
+        rate = self.requests / self.seconds
+        return f"{self.seconds:.1f} s, {self.own:.2f} of the master's processor, {rate:,.0f} requests/s"
+
+
+@contextlib.contextmanager
+def _double(folder: Path) -> Iterator[Cluster]:
+    folder.mkdir(parents=True)
+    with api_server(folder) as double:
+        double.go_wrong(Fault("delay", "^POST .*/pods$", times=10**9, seconds=CREATE_SECS))
+        yield double
+
+
+@contextlib.contextmanager
+def _site(double: Cluster, count: int) -> Iterator[Site]:
+    site = Site(double, count)
+    double.requests()
+    yield site
+    double.ask("DELETE", site.path, {"gracePeriodSeconds": 0})
+
+
+class Site:
+    """A Job in a namespace of its own, and the pods that it is to have."""
+
+    def __init__(self, double: Cluster, count: int) -> None:
+        self.double, self.count = double, count
+        self.namespace = double.new_namespace()
+        self.path = f"/api/v1/namespaces/{self.namespace}/pods"
+        container = {"name": "main", "image": "busybox:1", "command": ["sleep", "1000"]}
+        self.manifest: dict[str, Any] = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+        body = {"metadata": {"name": "job"}, "spec": {"suspend": True, "template": self.manifest}}
+        self.job = double.ask("POST", f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body)
+
+    async def by_master(self) -> Course:
+        """By the crew, the orders and the following of a master."""
+        uid = self.job["metadata"]["uid"]
+        deployment = Deployment("job", self.namespace, "id", self.manifest, self.manifest, uid=uid)
+        cluster = KubernetesCluster(self.double.client(), deployment, self.count)
+        crew = Crew(Leases(Plan("predict", 1_000_000)), self.count)
+        all_run, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def changed(change: Change | Room) -> None:
+            if isinstance(change, Change):
+                crew.changed(change, loop.time())
+            if crew.running == self.count:
+                all_run.set()
+
+        def refused(instance: Instance, error: ClusterError) -> None:
+            raise error
+
+        orders = Orders(cluster, refused)
+        cluster.list()
+        following = threading.Thread(
+            target=follow, args=(cluster, lambda change: loop.call_soon_threadsafe(changed, change), print)
+        )
+        following.start()
+        began, own = time.perf_counter(), time.process_time()
+        for order in crew.orders(loop.time()):
+            orders.give(order)
+        await asyncio.wait_for(all_run.wait(), PATIENCE)
+        course = Course(time.perf_counter() - began, time.process_time() - own, len(self.double.requests()))
+        orders.close()
+        cluster.close()
+        following.join()
+        return course
+
+    def by_client(self) -> float:
+        """Seconds, by who knows the official client and nothing else."""
+        from kubernetes import client, watch
+
+        with self.double.client() as api:
+            core = client.CoreV1Api(api)
+            began = time.perf_counter()
+            for number in range(self.count):
+                name = names.pod("job", Instance(f"worker-{number}", "worker"))
+                core.create_namespaced_pod(self.namespace, {**self.manifest, "metadata": {"name": name}})
+            listed = core.list_namespaced_pod(self.namespace)
+            running = {pod.metadata.name for pod in listed.items if pod.status.phase == "Running"}
+            version = listed.metadata.resource_version
+            events = watch.Watch().stream(
+                core.list_namespaced_pod, self.namespace, resource_version=version, timeout_seconds=300
+            )
+            with contextlib.closing(events):
+                while len(running) < self.count:
+                    pod = next(events)["object"]
+                    running |= {pod.metadata.name} if pod.status.phase == "Running" else set()
+            return time.perf_counter() - began
