@@ -57,3 +57,23 @@ def test_neither_framework_nor_compiler_is_loaded_before_there_is_a_table() -> N
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_code_that_an_image_brings_is_used_from_a_folder_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, own = tmp_path / "image", tmp_path / "own"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(image))
+    subprocess.run([sys.executable, "-m", "edl.ps.warm"], check=True)
+    before = machine_code(image)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(own))
+    monkeypatch.setenv("EDL_KERNELS", str(image))
+    subprocess.run([sys.executable, "-c", READ], check=True, capture_output=True)
+    assert machine_code(own) == before == machine_code(image)  # nothing was compiled again
+
+
+def machine_code(folder: Path) -> dict[str, int]:
+    """Path below the folder -> size."""
+    return {
+        str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()
+    }
