@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from sqlflow_edl.cli import exit_codes, place
+from sqlflow_edl.cli import exit_codes, image, place
 from sqlflow_edl.cli.variables import assignment
 
 MOST_WORKERS = 1000
@@ -53,6 +53,7 @@ COMMANDS = {
     "logs": "logs.logs",
     "attach": "attach.attach",
     "cancel": "cancel.cancel",
+    "image": "image.image",
 }
 
 
@@ -137,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
     _variables(compile_)
     _add_job_commands(commands)
+    image.add_command(commands)
     return parser
 
 

@@ -1,0 +1,86 @@
+"""`sqlflow image`: build and push images for jobs on Kubernetes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.variables import assignment
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The parser of the command."""
+    text = "build and push images for jobs on Kubernetes, with docker, podman or buildah"
+    image = commands.add_parser(
+        "image", help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    actions = image.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
+    init = _action(actions, "init", "write a Dockerfile for packages and models of your own")
+    init.add_argument("folder", metavar="DIR", type=Path, help="made if it is not there")
+    build = _action(actions, "build", "build the image of a folder; the exit code is the builder's")
+    build.add_argument(
+        "folder", metavar="DIR", type=Path, nargs="?", default=Path(), help="by default this one"
+    )
+    build.add_argument("-t", "--tag", metavar="TAG", required=True, help="such as registry/name:1")
+    build.add_argument("-f", "--file", metavar="FILE", type=Path, help="by default the Dockerfile in DIR")
+    build.add_argument("--target", metavar="STAGE", default="", help="of the file; by default the last")
+    build.add_argument(
+        "--build-arg", metavar="NAME=VALUE", type=assignment, action="append", default=[], help="of the file"
+    )
+    push = _action(actions, "push", "push an image to its registry; the exit code is the builder's")
+    push.add_argument("tag", metavar="TAG")
+    for action in (build, push):
+        action.add_argument("--builder", choices=("docker", "podman", "buildah"), default="")
+
+
+def _action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+@reported
+def image(options: argparse.Namespace) -> int:
+    """The command; returns the exit code."""
+    return {"init": _init, "build": _build, "push": _push}[options.action](options)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from sqlflow_edl import images
+    from sqlflow_edl.cli import exit_codes
+
+    for path in images.init(options.folder):
+        print(path)
+    say = f"""\
+Put your modules into {options.folder / images.MODELS}, and the packages that they import into requirements.txt; then
+  sqlflow image build {options.folder} --tag REGISTRY/NAME:TAG
+  sqlflow image push REGISTRY/NAME:TAG
+  sqlflow run FILE --on kubernetes --image REGISTRY/NAME:TAG"""
+    print(say, file=sys.stderr)
+    return exit_codes.OK
+
+
+def _build(options: argparse.Namespace) -> int:
+    from sqlflow_edl.images import find_builder
+
+    builder = find_builder(options.builder)
+    print(f"building {options.tag} with {builder.name}", file=sys.stderr)
+    return builder.build(
+        options.folder,
+        options.tag,
+        file=options.file,
+        target=options.target,
+        arguments=dict(options.build_arg),
+    )
+
+
+def _push(options: argparse.Namespace) -> int:
+    from sqlflow_edl.images import find_builder
+
+    return find_builder(options.builder).push(options.tag)

@@ -1,0 +1,147 @@
+"""Images for jobs on Kubernetes, built and pushed by docker, podman or buildah, whichever is there.
+
+The stock image runs every job of the package's own models. A folder that `init` made adds packages and models of the
+user's own to it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from edl.errors import ClusterError, SemanticError
+from edl.version import VERSION
+
+BUILDERS = ("docker", "podman", "buildah")  # the one that is asked first comes first
+STOCK = f"sqlflow-edl:{VERSION}"
+FILES = ("Dockerfile", "Containerfile")
+MODELS = "models"  # the folder of a user's modules
+
+_ASKED = {
+    "docker": ("version", "--format", "{{.Server.Version}}")
+}  # what a builder answers when its daemon runs
+_TEMPLATES = {"Dockerfile": "dockerfile.jinja", "requirements.txt": "requirements.jinja"}
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::\d+)?/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"
+)
+_SECS = 30.0  # that a builder may take to say that its daemon runs
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """One of BUILDERS, at its path."""
+
+    name: str
+    path: str
+
+    def build(
+        self,
+        folder: Path,
+        tag: str,
+        *,
+        file: Path | None = None,
+        target: str = "",
+        arguments: Mapping[str, str] | None = None,
+    ) -> int:
+        """Build the image of the folder, whose files it may copy; the builder's exit code.
+
+        file: the Dockerfile, by default the folder's own. target: a stage of it. SemanticError: the tag, or there is
+        no file.
+        """
+        check_tag(tag)
+        command = ["build", "--file", str(file or _file_of(folder)), "--tag", tag]
+        command += ["--target", target] if target else []
+        for name, value in (arguments or {}).items():
+            command += ["--build-arg", f"{name}={value}"]
+        return self._run([*command, str(folder)])
+
+    def push(self, tag: str) -> int:
+        """Push the image to the registry that its tag names; the builder's exit code. SemanticError: the tag."""
+        check_tag(tag)
+        return self._run(["push", tag])
+
+    def why_not(self) -> str:
+        """What its daemon says when it does not answer; empty when it does, or when none is needed."""
+        if self.name not in _ASKED:
+            return ""
+        try:
+            asked = subprocess.run(  # noqa: S603
+                [self.path, *_ASKED[self.name]], capture_output=True, text=True, timeout=_SECS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"no answer within {_SECS:g} s"
+        lines = asked.stderr.strip().splitlines()
+        return "" if asked.returncode == 0 else (lines[-1] if lines else f"exit code {asked.returncode}")
+
+    def _run(self, arguments: Sequence[str]) -> int:
+        return subprocess.run([self.path, *arguments], check=False).returncode  # noqa: S603
+
+
+def find_builder(name: str = "") -> Builder:
+    """The builder of that name, or the first that is there and works. ClusterError: there is none, and why."""
+    found = list(_installed((name,) if name else BUILDERS))
+    if not found:
+        wanted = f"{name} is" if name else "docker, podman and buildah are"
+        raise ClusterError(
+            f"{wanted} not installed, and an image needs a builder",
+            hint="install podman or buildah, which need no daemon; docs/images.md tells a way without any builder",
+        )
+    refused = {}
+    for builder in found:
+        why = builder.why_not()
+        if not why:
+            return builder
+        refused[builder.name] = why
+    said = "; ".join(f"{each}: {why}" for each, why in refused.items())
+    raise ClusterError(
+        f"no builder of images works: {said}", hint="start its daemon, or install podman or buildah"
+    )
+
+
+def init(folder: Path) -> list[Path]:
+    """Make a folder of an image with the user's own packages and models: a Dockerfile, requirements.txt, models/.
+
+    The files that were written. SemanticError: one of them is there.
+    """
+    import jinja2
+
+    paths = {folder / name: template for name, template in _TEMPLATES.items()}
+    if there := [path for path in (*paths, folder / "Containerfile") if path.exists()]:
+        raise SemanticError(f"{there[0]} is there already", hint="name another folder, or edit that file")
+    (folder / MODELS).mkdir(parents=True, exist_ok=True)
+    templates = resources.files("sqlflow_edl.codegen_templates") / "image"
+    for path, template in paths.items():
+        text = (templates / template).read_text(encoding="utf-8")
+        made = jinja2.Template(text, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+        path.write_text(made.render(stock=STOCK, models=MODELS), encoding="utf-8")
+    return list(paths)
+
+
+def check_tag(tag: str) -> None:
+    """SemanticError: it cannot name an image."""
+    if _TAG.fullmatch(tag):
+        return
+    near = tag.lower() if _TAG.fullmatch(tag.lower()) else ""
+    raise SemanticError(
+        f"{tag!r} cannot name an image",
+        hint=f"write {near}" if near else "write registry/name:tag, in lower case, such as team/models:1",
+    )
+
+
+def _installed(names: Sequence[str]) -> Iterator[Builder]:
+    for name in names:
+        if path := shutil.which(name):
+            yield Builder(name, path)
+
+
+def _file_of(folder: Path) -> Path:
+    for name in FILES:
+        if (folder / name).is_file():
+            return folder / name
+    raise SemanticError(f"there is no Dockerfile in {folder}", hint=f"sqlflow image init {folder} writes one")
