@@ -96,8 +96,11 @@ class Site:
                 assert any(self.names() == names for _ in events), self.names()
 
     def close(self) -> None:
-        for cluster in self._clusters:
-            cluster.close()
+        """It may be closed before."""
+        if not self._clusters:
+            return
+        while self._clusters:
+            self._clusters.pop().close()
         self.double.go_wrong()
         self.double.ask("DELETE", self.path, {"gracePeriodSeconds": 0})
 
@@ -158,12 +161,12 @@ class Following:
 
 @pytest.fixture
 def site(kubernetes: Cluster) -> Iterator[Callable[..., Site]]:
-    """site(script): a job whose instances run the script."""
+    """site(script): a job whose instances run the script. double: one of its own, where nodes are to change."""
     kubernetes.go_wrong()
     made: list[Site] = []
 
-    def make(script: str = "sleep 100", **container: Any) -> Site:
-        made.append(Site(kubernetes, script, **container))
+    def make(script: str = "sleep 100", *, double: Cluster = kubernetes, **container: Any) -> Site:
+        made.append(Site(double, script, **container))
         return made[-1]
 
     yield make

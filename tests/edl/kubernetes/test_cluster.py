@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from edl.cluster import Instance, NoRoomError
 from edl.errors import ClusterError
 from edl.kubernetes.cluster import KubernetesCluster
-from edl.kubernetes.deployment import Policy
+from edl.kubernetes.deployment import Policy, Priorities
 from tests.edl.kubernetes.conftest import SECONDS, Following, Site, pod_manifest
 from tests.kubernetes.faults import Fault
+from tests.kubernetes.process import api_server
 
 Sites = Callable[..., Site]
 Followed = Callable[[KubernetesCluster], Following]
@@ -345,6 +347,67 @@ def test_a_server_that_finds_no_node_is_withdrawn_for_want_of_room(site: Sites, 
     [waiting] = following.comes_to("pending", worker())
     assert "Insufficient cpu" in waiting.detail
     place.comes_to(["worker-0-0"])
+
+
+def test_an_image_that_no_node_gets_is_a_failure_in_the_registrys_words(
+    site: Sites, followed: Followed
+) -> None:
+    place = site(image="missing/one:1")
+    cluster = place.cluster(policy=Policy(image_secs=0.0))
+    following = followed(cluster)
+    cluster.start(worker())
+    [ended] = following.comes_to("ended", worker())
+    assert ended.reason == "failed"
+    assert "missing/one:1" in ended.detail
+    place.comes_to([])
+
+
+def test_one_whose_place_a_more_important_one_takes_was_preempted(
+    site: Sites, followed: Followed, tmp_path: Path
+) -> None:
+    with api_server(tmp_path) as double:
+        double.capacity(cpu="1")
+        for name, value in (("high", 10), ("low", 1)):
+            path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+            double.ask("POST", path, {"metadata": {"name": name}, "value": value})
+        place = site(ENDLESS, double=double, resources={"requests": {"cpu": "1"}})
+        cluster = place.cluster(priorities=Priorities("high", "low", 0.25))  # of four workers
+        following = followed(cluster)
+        cluster.start(worker(1))
+        following.comes_to("running", worker(1))
+        cluster.start(worker(0))
+        [ended] = following.comes_to("ended", worker(1))
+        assert (ended.reason, ended.exit_code) == ("preempted", 4)
+        assert ended.detail == "a pod of higher priority takes its place"
+        following.comes_to("running", worker(0))
+        following.close()
+        place.close()
+
+
+def test_one_on_a_node_that_is_lost_is_given_up_though_nobody_says_that_it_ended(
+    site: Sites, followed: Followed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edl.kubernetes.policy.OVERDUE_SECS", 0.1)
+    with api_server(tmp_path) as double:
+        double.capacity(pods="0")
+        double.add_node("node-2", cpu="4", memory="4Gi", pods="10")
+        place = site(ENDLESS, double=double)
+        place.deployment.worker["spec"]["terminationGracePeriodSeconds"] = 1
+        cluster = place.cluster()
+        following = followed(cluster)
+        cluster.start(worker())
+        [running] = following.comes_to("running", worker())
+        assert running.place.endswith("on node-2")
+        double.capacity(pods="10")
+        double.lose_node("node-2")
+        [ended] = following.comes_to("ended", worker())
+        assert (ended.reason, ended.detail) == ("lost", "its node does not say that it has ended")
+        cluster.start(worker(0, 1))
+        following.comes_to("running", worker(0, 1))
+        double.remove_node("node-2")
+        place.comes_to(["worker-0-1"])
+        following.close()
+        place.close()
 
 
 def resources_of(pod: dict[str, Any]) -> dict[str, dict[str, str]]:
