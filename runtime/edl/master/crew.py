@@ -201,6 +201,8 @@ class Crew:
         post = self._posts[instance.name]
         if isinstance(error, NoRoomError):
             post.refusals += 1
+            if post.refusals == 1:
+                self._leases.note(f"{instance.name} waits: {error.message}")
             post.not_before = now + min(LONGEST_WAIT, 0.1 * 2 ** min(10, post.refusals - 1))
             self._wait_for_room(post)
             return

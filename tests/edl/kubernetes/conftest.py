@@ -49,6 +49,32 @@ class Site:
             body = {"metadata": {"name": kept, "labels": {"team": "a"}}}
             double.ask("POST", f"/api/v1/namespaces/{self.namespace}/configmaps", body)
 
+    def token_of_a_master(self) -> str:
+        """With the rights of its role, and no others."""
+        name, core = self.deployment.name, f"/api/v1/namespaces/{self.namespace}"
+        kept = [names.ledger(name), names.status(name)]
+        rules = [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list", "watch"]},
+            {
+                "apiGroups": [""],
+                "resources": ["configmaps"],
+                "verbs": ["get", "update"],
+                "resourceNames": kept,
+            },
+        ]
+        group = "rbac.authorization.k8s.io"
+        rights = f"/apis/{group}/v1/namespaces/{self.namespace}"
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": self.namespace}
+        role = {"apiGroup": group, "kind": "Role", "name": name}
+        metadata = {"name": name}
+        self.double.ask("POST", f"{core}/serviceaccounts", {"metadata": metadata})
+        self.double.ask("POST", f"{rights}/roles", {"metadata": metadata, "rules": rules})
+        self.double.ask(
+            "POST", f"{rights}/rolebindings", {"metadata": metadata, "roleRef": role, "subjects": [subject]}
+        )
+        path = f"{core}/serviceaccounts/{name}/token"
+        return str(self.double.ask("POST", path, {"spec": {}})["status"]["token"])
+
     def kept(self, name: str) -> dict[str, Any]:
         """The ConfigMap of that name."""
         found: dict[str, Any] = self.double.ask(

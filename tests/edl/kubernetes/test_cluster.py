@@ -12,8 +12,12 @@ import pytest
 
 from edl.cluster import Instance, NoRoomError
 from edl.errors import ClusterError
+from edl.kubernetes import names
+from edl.kubernetes.board import Board, read_end
 from edl.kubernetes.cluster import KubernetesCluster
 from edl.kubernetes.deployment import Policy, Priorities
+from edl.kubernetes.ledger import ConfigMapLedger
+from edl.tasks.failed import Failed
 from tests.edl.kubernetes.conftest import SECONDS, Following, Site, pod_manifest
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import api_server
@@ -174,6 +178,25 @@ def test_a_list_is_read_page_by_page(site: Sites, monkeypatch: pytest.MonkeyPatc
     place.double.requests()
     assert [change.instance for change in place.cluster().list()] == [worker(number) for number in range(5)]
     assert sum("limit=2" in request for request in place.double.requests()) == 3
+
+
+def test_a_master_needs_no_more_rights_than_its_role_gives(site: Sites, followed: Followed) -> None:
+    place = site(ENDLESS)
+    api = place.double.client(place.token_of_a_master())
+    cluster = KubernetesCluster(api, place.deployment, 1)
+    following = followed(cluster)
+    cluster.start(worker())
+    cluster.start(worker())
+    following.comes_to("running", worker())
+    cluster.end_all(20.0)
+    following.comes_to("ended", worker())
+    ledger = ConfigMapLedger(api, place.deployment)
+    ledger.write(b"one")
+    assert ledger.read() == b"one"
+    board = Board(api, place.deployment)
+    board.end(Failed("runtime", "it broke"))
+    board.close()
+    assert read_end(place.kept(names.status(place.deployment.name))["data"]) is not None
 
 
 # Watches ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ TRAIN = Plan("train", 40 * LEAST_ROWS, 0, Training(batch_size=512))
 
 class Job:
     def __init__(self, workers: int, *, patience: int = 0) -> None:
-        self.leases = Leases(PREDICT)
+        self.notes: list[str] = []
+        self.leases = Leases(PREDICT, note=self.notes.append)
         self.crew = Crew(self.leases, workers, patience=patience)
 
     def started(self, now: float) -> list[tuple[str, int]]:
@@ -221,6 +222,7 @@ def test_a_cluster_without_room_is_asked_for_the_same_start_later_and_later_and_
     assert waits == sorted(waits)
     assert waits[-1] < 5.2
     assert not job.leases.finished
+    assert job.notes == ["worker-0 waits: all slots are taken"]
 
 
 def names(orders: list[Order], *, stop: bool) -> list[str]:
