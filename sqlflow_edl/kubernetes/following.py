@@ -72,7 +72,7 @@ class Following:
 
     def _hear(self) -> End | None:
         """What the master prints until it is time to look; the end of the job, when it is among it."""
-        until = self._clock() + LOOK
+        until = self._clock() + (LOOK if self._has_started else START_LOOK)
         while (wait := until - self._clock()) > 0:
             try:
                 line = self._logs.next(wait)
