@@ -128,8 +128,11 @@ def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
     """What the master says of them, and where their newest pods are, which is known though it is away."""
     told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
     newest = {instance_name(pod): pod for pod in pods}
-    masters = sum(pod.instance is None for pod in pods)
-    rows = [_row(pod, told.get(name), masters - 1) for name, pod in newest.items()]
+    seen = sum(pod.instance is None for pod in pods) - 1
+    known = (
+        snapshot.master_relaunches if snapshot is not None else 0
+    )  # those whose pods were deleted among them
+    rows = [_row(pod, told.get(name), max(seen, known)) for name, pod in newest.items()]
     return (*rows, *(row for name, row in told.items() if name not in newest))
 
 

@@ -88,6 +88,15 @@ def test_why_a_pod_waits_is_said_once_and_in_words(play: Play, told: Told) -> No
     assert told.notes == ["worker-1 waits: 0/1 nodes are available: 1 Insufficient cpu."]
 
 
+def test_a_log_that_breaks_is_taken_up_behind_the_last_line(play: Play, told: Told) -> None:
+    play.start()
+    play.cluster.go_wrong(Fault("cut", "/log", events=1))
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND]
+
+
 def test_a_cluster_that_does_not_answer_for_a_while_is_asked_again(
     play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,148 @@
+"""Where whole jobs of the tests run: on the double, or in the cluster of the kubeconfig that EDL_TEST_KUBECONFIG names.
+
+There, EDL_TEST_IMAGE is the image of all containers, and of a MariaDB which the tests start; its target is `test`. The
+database is reached by the port that the node gives it, from here and from pods. All is in one namespace, which goes at
+the end.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from edl.data import connect as connect_source
+from edl.errors import SourceError
+from edl.kubernetes.calls import Calls
+from edl.kubernetes.connect import connect
+from tests.kubernetes.process import Cluster
+from tests.mariadb import PASSWORD, Server
+
+CONFIG, IMAGE = "EDL_TEST_KUBECONFIG", "EDL_TEST_IMAGE"
+START_SECS = 120.0  # that a database may take in a pod
+ON_NODE = 3306
+
+# What a pod runs that is a database; its data go with it.
+DATABASE = f"""set -e
+mariadb-install-db --no-defaults --datadir=/tmp/data --auth-root-authentication-method=normal --skip-test-db >/dev/null
+echo "CREATE USER owner@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO owner@'%' WITH GRANT OPTION;" >/tmp/init
+exec mariadbd --no-defaults --datadir=/tmp/data --socket=/tmp/s --pid-file=/tmp/pid --init-file=/tmp/init \\
+  --port={ON_NODE} --bind-address=0.0.0.0 --skip-name-resolve --character-set-server=utf8mb4
+"""
+
+# Small, for a node with little to give.
+SETTINGS = {
+    "master_cpu": "0.1",
+    "worker_cpu": "0.2",
+    "ps_cpu": "0.1",
+    "worker_cpu_limit": "2",
+    "ps_cpu_limit": "2",
+    "master_memory": "512Mi",
+}
+
+
+@dataclass
+class Place:
+    """A namespace, and a database with the rows of a test. url: of the database, from here and from pods."""
+
+    namespace: str
+    url: str
+    calls: Calls
+    image: str = "sqlflow-edl:test"
+
+    @property
+    def options(self) -> list[str]:
+        """Of `sqlflow run`."""
+        settings = [f"--set={name}={value}" for name, value in SETTINGS.items()]
+        where = ["--on", "kubernetes", "--namespace", self.namespace, "--image", self.image]
+        return ["--source", self.url, *where, *settings]
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        with connect_source(self.url) as source:
+            reader = source.execute(sql)
+            return reader.read_all().to_pylist() if reader is not None else []
+
+    def pods(self, role: str = "") -> list[dict[str, Any]]:
+        """Of jobs."""
+        selector = "sqlflow-edl/role" + (f"={role}" if role else "")
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        answer = self.calls.ask("GET", path, query={"labelSelector": selector})
+        return msgspec.json.decode(answer)["items"]  # type: ignore[no-any-return]
+
+    def delete(self, pod: dict[str, Any], grace: int) -> None:
+        """A grace of 0 kills it."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
+        self.calls.ask("DELETE", path, {"gracePeriodSeconds": grace})
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Place]:
+    if config := os.environ.get(CONFIG):
+        monkeypatch.setenv("KUBECONFIG", config)
+        with _real(os.environ[IMAGE]) as found:
+            yield found
+        return
+    cluster: Cluster = request.getfixturevalue("kubernetes")
+    namespace: str = request.getfixturevalue("namespace")
+    mariadb: Server = request.getfixturevalue("mariadb")
+    yield Place(namespace, mariadb.url(), Calls(connect()))
+    cluster.ask("DELETE", f"/apis/batch/v1/namespaces/{namespace}/jobs", {"propagationPolicy": "Background"})
+
+
+@contextmanager
+def _real(image: str) -> Iterator[Place]:
+    calls, namespace = Calls(connect()), f"sqlflow-edl-test-{secrets.token_hex(3)}"
+    calls.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    try:
+        place = Place(namespace, _database(calls, namespace, image), calls, image)
+        place.query("CREATE DATABASE rows_of_tests")
+        place.url = place.url + "rows_of_tests"
+        yield place
+    finally:
+        calls.ask("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+def _database(calls: Calls, namespace: str, image: str) -> str:
+    """Start one; its URL, up to the name of a database."""
+    labels = {"app": "database"}
+    container = {
+        "name": "mariadb",
+        "image": image,
+        "command": ["sh", "-c", DATABASE],
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+    }
+    spec = {"containers": [container], "volumes": [{"name": "tmp", "emptyDir": {}}]}
+    path = f"/api/v1/namespaces/{namespace}"
+    calls.ask("POST", f"{path}/pods", {"metadata": {"name": "database", "labels": labels}, "spec": spec})
+    service = {"type": "NodePort", "selector": labels, "ports": [{"port": ON_NODE}]}
+    body = {"metadata": {"name": "database"}, "spec": service}
+    made = msgspec.json.decode(calls.ask("POST", f"{path}/services", body))
+    [node, *_] = msgspec.json.decode(calls.ask("GET", "/api/v1/nodes"))["items"]
+    [host] = [one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP"]
+    password = PASSWORD.replace("%", "%25")
+    url = f"mysql://owner:{password}@{host}:{made['spec']['ports'][0]['nodePort']}/"
+    until(lambda: _answers(url), START_SECS)
+    return url
+
+
+def _answers(url: str) -> bool:
+    try:
+        with connect_source(url):
+            return True
+    except SourceError:
+        return False
+
+
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it has not come true"
+        time.sleep(0.1)
