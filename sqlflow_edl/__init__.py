@@ -12,18 +12,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sqlflow_edl.session import Session
     from sqlflow_edl.syntax import Statement
 
 __all__ = ["connect", "parse"]
 
 
-def connect(url: str, *, dialect: str | None = None, create: bool = False, model_store: str = "") -> Session:
-    """Open the data source. create: make a database file that is not there. model_store: a folder, or the URL of an
-    object store, that keeps models instead of the source. SourceError: it cannot be reached."""
+def connect(
+    url: str,
+    *,
+    dialect: str | None = None,
+    create: bool = False,
+    model_store: str = "",
+    on: str = "",
+    settings: Mapping[str, str] | None = None,
+) -> Session:
+    """Open the data source. SourceError: it cannot be reached.
+
+    create: make a database file that is not there. model_store: a folder, or the URL of an object store, that keeps
+    models instead of the source. on: where jobs run, `kubernetes` or `kubernetes:PROFILE`, and with which settings;
+    by default on this machine.
+    """
+    from sqlflow_edl.kubernetes.settings import place
     from sqlflow_edl.session import Session
 
-    return Session(url, dialect=dialect, create=create, model_store=model_store)
+    where = place(on, settings or {})
+    return Session(url, dialect=dialect, create=create, model_store=model_store, place=where)
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:

@@ -30,6 +30,7 @@ Values = Mapping[str, Setting]  # by name, without the prefix that it has in WIT
 
 ROWS = {row.name.removeprefix(PLACE): row for row in KUBERNETES}
 FILE = "kubernetes.toml"
+NAME = "kubernetes"  # of the place
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,16 @@ def configured(
     SemanticError: the file cannot be read, or has no such profile; a setting is unknown or wrong.
     """
     return Configuration(_of_file(profile, file), dict(_of_command(*each) for each in written))
+
+
+def place(on: str, settings: Mapping[str, str]) -> Configuration | None:
+    """Where jobs run by the name of that, `kubernetes` or `kubernetes:PROFILE`; None for an empty one: here."""
+    if not on and not settings:
+        return None
+    name, colon, profile = on.partition(":")
+    if name != NAME or (colon and not profile):
+        raise SemanticError(f"jobs cannot run on {on!r}", hint=f"{NAME}, or {NAME}:PROFILE")
+    return configured(profile, written=settings.items())
 
 
 def _over(name: str, before: Setting, value: Setting) -> Setting:

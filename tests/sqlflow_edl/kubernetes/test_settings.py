@@ -8,7 +8,7 @@ import pytest
 
 from edl.errors import ErrorList, SemanticError
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
-from sqlflow_edl.kubernetes.settings import Configuration, configured
+from sqlflow_edl.kubernetes.settings import Configuration, configured, place
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Attribute
 
@@ -146,3 +146,17 @@ def test_defaults_are_what_their_types_and_ranges_allow() -> None:
         if row.default is not None:
             text = str(row.default)
             assert configured(written=[(row.name.removeprefix("kubernetes."), text)])
+
+
+def test_a_place_is_this_machine_or_kubernetes_with_a_profile() -> None:
+    assert place("", {}) is None
+    found = place("kubernetes", {"worker_gpu": "2"})
+    assert found is not None and found.settings().whole("worker_gpu") == 2
+    with pytest.raises(SemanticError, match="there is no file"):
+        place("kubernetes:gpu", {})
+
+
+@pytest.mark.parametrize("on", ["mars", "kubernetes:", ""])
+def test_any_other_place_is_refused(on: str) -> None:
+    with pytest.raises(SemanticError, match="jobs cannot run on"):
+        place(on, {"image": "x"})
