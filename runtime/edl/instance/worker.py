@@ -163,7 +163,13 @@ def _train(
     keep_only(store, resume)
     if resume:
         trainer.resume(read_cut(store.fetch(resume)))
-    trainer.keep_cuts(store, writer=_writer(instance), begin=tasks.cut, written=tasks.cut_written)
+    trainer.keep_cuts(
+        store,
+        writer=_writer(instance),
+        keeper=_keeper(job, tasks),
+        begin=tasks.cut,
+        written=tasks.cut_written,
+    )
     trainer.worker.draining = draining
     trainer.run()
 
@@ -237,6 +243,7 @@ def _train_in_rings(
         trainer.keep_cuts(
             store,
             writer=_writer(instance),
+            keeper=_keeper(job, member),
             begin=tasks.cut,
             written=member.cut_written,
             may=lambda: tasks.leads,
@@ -255,6 +262,12 @@ def _training(program: Program, job: JobFolder, storage: Storage) -> tuple[Reade
 def _writer(instance: Instance) -> str:
     """What is in the names of its checkpoints: two starts of an instance may write at the same time."""
     return f"{instance.name}-{instance.incarnation}"
+
+
+def _keeper(job: JobFolder, tasks: RemoteTasks) -> Callable[[], int]:
+    """Who keeps them may be another one after a while, where that is the master."""
+    with_master = opening.are_with_master(job.path)
+    return lambda: tasks.master_epoch if with_master else 0
 
 
 def _starting(program: Program, storage: Storage) -> dict[str, Array] | None:

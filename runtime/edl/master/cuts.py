@@ -2,7 +2,7 @@
 
 A pure state machine. A cut is
 
-    due        by steps or seconds, the first as soon as the servers are open
+    due        by steps or seconds; the first as soon as the servers are open, and where the last one is lost
     taken      each server has copied what it has; server 0 has said how far which task was then
     written    every shard is on disk, or with its server's neighbour
     complete   its manifest is there, and the ledger says so: from now on the job goes back to it
@@ -51,6 +51,7 @@ class Cuts:
         self._taking: Taking | None = None
         self._counter = 0
         self._not_before = 0.0
+        self._lost = leases.cut_is_lost  # with the disk of the master before
         self._at: tuple[float, int] | None = None  # second and step of the last one
         self.in_memory = when.copies == "neighbours"
         self.steps: tuple[int, ...] = ()  # of each server at the last complete one, if that was in our time
@@ -65,7 +66,7 @@ class Cuts:
         alone = self.in_memory and self._servers == 1
         if alone or self._taking is not None or now < self._not_before:
             return False
-        if self._leases.kept.cut is None:
+        if self._leases.kept.cut is None or self._lost:
             return True
         if self._at is None or step < self._at[1]:  # of this master, or since the job went back
             self._at = (now, step)
@@ -118,7 +119,7 @@ class Cuts:
         if self.in_memory:  # whoever is lost while it is taken has it dropped
             kept.cut.manifest, kept.cut.lives = manifest, [place.life for place in kept.servers]
         self.steps = taking.steps
-        self._taking = None
+        self._taking, self._lost = None, False
         return True
 
     def readable(self) -> bool:

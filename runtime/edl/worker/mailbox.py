@@ -25,7 +25,7 @@ class Mailbox:
         self.instance = instance
         self.incarnation = incarnation
         self.flags = Flag.NONE
-        self.generation = 0
+        self.generation = self.master_epoch = 0
         self.rejoin = True
         self.informed = False  # whether `flags` are of an answer that came since we registered
         self.seen_upto = 0
@@ -49,7 +49,7 @@ class Mailbox:
         if joined.generation != self.generation:  # the job went back: what is in hands is void
             self._held.clear()
             self._received.clear()
-        self.generation = joined.generation
+        self.generation, self.master_epoch = joined.generation, joined.master_epoch
         self.servers = joined.servers
         self.rejoin = self.informed = False
         self.flags = Flag.FINISHED if joined.finished else Flag.NONE
@@ -119,7 +119,7 @@ class Mailbox:
         )
 
     def answered(self, answer: Answer) -> None:
-        self.flags = answer.flags
+        self.flags, self.master_epoch = answer.flags, answer.master_epoch
         self.informed = True
         self.rejoin = bool(answer.flags & Flag.REJOIN)
         if self.rejoin:

@@ -207,6 +207,11 @@ class RemoteTasks:
         """The job cannot be done at all: tell the master why, and wait until it knows."""
         self._tell_failure(Task(0, "export"), error, fatal=True)
 
+    @property
+    def master_epoch(self) -> int:
+        """Grows with every master of the job."""
+        return self._mailbox.master_epoch
+
     def cut(self, folder: str, part: Report) -> None:
         """The weights of this moment go to `folder`; `part` of the open task is in them."""
         with self._changed:

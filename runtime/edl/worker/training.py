@@ -148,19 +148,21 @@ class Trainer:
         store: CheckpointStore,
         *,
         writer: str,
+        keeper: Callable[[], int],
         begin: Callable[[str, Report], None],
         written: Callable[[str], None],
         may: Callable[[], bool] = lambda: True,
     ) -> None:
         """Write cuts into `store` as the JobSpec says. begin: told a cut's name and what is done of the open task.
 
-        writer: see `Checkpointer`. may: whether it is for this worker to do so.
+        writer, keeper: see `Checkpointer`. may: whether it is for this worker to do so.
         """
         self._begin_cuts = partial(
             Checkpointer,
             store,
             self._program.spec.checkpoints,
             writer=writer,
+            keeper=keeper,
             begin=lambda name: begin(name, self._open),
             written=written,
         )

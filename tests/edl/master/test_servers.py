@@ -280,6 +280,9 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
         stage.restart()
         stage.talk(1.0)
         assert stage.leases.kept.generation == 1  # the server has what was trained
+        [*_, call] = stage.said(Cut)  # and writes it down again, without delay
+        assert isinstance(call.header, Cut)
+        assert call.header.folder > cut
         stage.lose(0)
         stage.register(0, 1)
     stage.said(Arrange)

@@ -29,11 +29,13 @@ class Writer:
 
     def __init__(self, folder: Path, when: Checkpoints, writer: str = "worker-0-0") -> None:
         self.now = 0.0
+        self.keeper = 1
         self.told: list[str] = []
         self.checkpointer = Checkpointer(
             SharedFolder(folder),
             when,
             writer=writer,
+            keeper=lambda: self.keeper,
             begin=lambda name: self.told.append(f"begin {name}"),
             written=lambda name: self.told.append(f"written {name}"),
             clock=lambda: self.now,
@@ -125,6 +127,16 @@ def test_cuts_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
     never = Writer(tmp_path / "never", Checkpoints(secs=0))
     never.now = 1e9
     assert not never.checkpointer.due(1_000_000)
+
+
+def test_a_cut_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints(secs=600.0))
+    writer.take(7)
+    assert not writer.checkpointer.due(8)
+    writer.keeper = 2
+    assert writer.checkpointer.due(8)
+    writer.take(8)
+    assert not writer.checkpointer.due(9)
 
 
 def test_a15_a_cut_that_is_half_written_is_ignored(tmp_path: Path) -> None:

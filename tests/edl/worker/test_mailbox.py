@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edl.tasks.exchange import Answer, Held
+from edl.tasks.exchange import Answer, Held, Joined
 from edl.tasks.task import Report, Task
 from edl.worker.mailbox import Mailbox
 
@@ -17,3 +17,11 @@ def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
     alone.progress(Report(task, 40, 2, 8.0, 20.0))
     member.enters(1, [Report(task, 40, 2, 8.0, 20.0)], ())
     assert alone.request({}).held == member.request({}).held == (wanted,)
+
+
+def test_which_master_it_is_that_answers_is_known() -> None:
+    box = Mailbox("worker-0", 0)
+    box.joined(Joined(3, 1, 10.0, 3.0))
+    assert box.master_epoch == 3
+    box.answered(Answer(4))
+    assert box.master_epoch == 4

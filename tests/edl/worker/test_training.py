@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from edl.checkpoints import GoneError
 from edl.errors import JobError, SemanticError
 from edl.program import UserCodeError
 from edl.spec import ClassLabel, Rows
@@ -18,6 +19,7 @@ from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import JobCancelledError
 from edl.tasks.task import Round, Summary
+from edl.worker.strategy import Local
 from edl.worker.training import Trainer, plan, split, train
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 
@@ -287,6 +289,29 @@ def test_the_weights_of_the_best_epoch_are_kept_with_their_figures(tmp_path: Pat
     _, until_then = run(tmp_path / "then", overfitting(), **{**options, "epochs": lowest})
     assert same(kept, until_then)
     assert not same(kept, weights)
+
+
+def test_where_the_best_weights_are_lost_the_model_has_the_last_ones_and_the_end_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"validation": 20, "epochs": 30, "batch_size": 8}
+    best, _ = run(tmp_path / "best", overfitting(), keep="best", **options)
+    last, expected = run(tmp_path / "last", overfitting(), **options)
+    weights = Local.weights
+
+    def lost(self: Local, epoch: int) -> Any:
+        if epoch:
+            raise GoneError(f"the weights of epoch {epoch} are gone")
+        return weights(self, epoch)
+
+    monkeypatch.setattr(Local, "weights", lost)
+    found, kept = run(tmp_path / "lost", overfitting(), keep="best", **options)
+    assert (found.kept_epoch, found.lost_epoch) == (0, best.kept_epoch)
+    assert found.figures == last.figures
+    assert (
+        found.ending == f"the weights of epoch {best.kept_epoch}, the best, are lost: the last ones are kept"
+    )
+    assert same(kept, expected)
 
 
 def test_early_stopping_ends_the_training(tmp_path: Path) -> None:
