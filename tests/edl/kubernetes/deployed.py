@@ -36,15 +36,18 @@ class Deployed:
 
     def events(self) -> list[Event]:
         """What the present master has told."""
-        core = client.CoreV1Api(self.double.client())
         log = self.folder / "master.log"
-        try:
-            text = core.read_namespaced_pod_log(self.master(), self.deployment.namespace)
-        except (ApiException, StopIteration):
-            return []
-        log.write_text(text)
+        log.write_text(self.log())
         with EventReader(log) as reader:
             return [*reader.read()]
+
+    def log(self) -> str:
+        """Of the present master; empty where there is none."""
+        core = client.CoreV1Api(self.double.client())
+        try:
+            return str(core.read_namespaced_pod_log(self.master(), self.deployment.namespace))
+        except (ApiException, StopIteration):
+            return ""
 
     def master(self) -> str:
         """The name of its pod."""

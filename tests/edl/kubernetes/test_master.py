@@ -20,8 +20,8 @@ from edl.models.intent import Intent, write_intent
 from edl.models.records import ModelRecord
 from edl.models.registry import open_registry
 from edl.program import read_spec
+from edl.spec import Checkpoints, Output, Rows, to_json
 from edl.spec import Cluster as ClusterSpec
-from edl.spec import Output, Rows, to_json
 from edl.tasks.events import EpochEnd
 from edl.tasks.outcome import Outcome
 from tests.edl import programs
@@ -159,3 +159,36 @@ def test_results_of_several_workers_are_one_table_though_the_master_was_lost(
     assert reader is not None
     assert reader.read_all().to_pylist() == [{"found": TABLE, "known": TABLE, "scored": TABLE}]
     assert not left_in(source)
+
+
+@pytest.mark.soak
+def test_a_trainer_finds_its_checkpoint_with_the_master_and_with_the_one_that_follows(
+    kubernetes: Cluster, source: Source, tmp_path: Path
+) -> None:
+    job = job_of(
+        source,
+        f"SELECT x, y FROM t WHERE n <= {ROWS + VALIDATION}",
+        Intent("train", source.url, "b.m", RECORD),
+        Rows(True, ROWS + VALIDATION, ROWS, VALIDATION),
+        epochs=4,
+        batch_size=20,
+        replace={"import torch\n": f"{IMPORTS}import torch\n"},
+        append=GATE.format(gate=str(tmp_path / "gate")),
+        changes={"cluster": ClusterSpec(workers=1), "checkpoints": Checkpoints(steps=30, secs=0)},
+    )
+    deployed = run(kubernetes, job, source, tmp_path)
+
+    def cut_of(worker: str) -> bool:
+        found = board.read_snapshot(deployed.status())
+        return found is not None and found.cut.endswith(worker)
+
+    deployed.until(lambda: cut_of("worker-0-0"))
+    deployed.delete(f"{deployed.deployment.name}-worker-0-0")
+    deployed.until(lambda: cut_of("worker-0-1"))
+    assert "training goes on from step" in deployed.log()
+    first = deployed.master()
+    deployed.delete(first)  # with its disk
+    (tmp_path / "gate").touch()
+    deployed.until(lambda: deployed.events() and deployed.master() != first)
+    assert outcome_of(deployed).rows == 4 * ROWS
+    assert "training begins anew" not in deployed.log()
