@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
+from edl.checkpoints.opening import with_master
 from edl.errors import SemanticError
 from edl.kubernetes import quantities
 from edl.kubernetes.names import PodRole
@@ -15,7 +18,7 @@ from sqlflow_edl.kubernetes.settings import Settings
 
 def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
     """Of a container. SemanticError: it may use less than it asks for."""
-    memory = settings.text(f"{role}_memory") or (sizing.server(spec) if role == "ps" else sizing.worker(spec))
+    memory = settings.text(f"{role}_memory") or _memory(settings, spec, role)
     requests = {"cpu": settings.text(f"{role}_cpu"), "memory": memory}
     limits = {}
     for name, asked in requests.items():
@@ -32,6 +35,15 @@ def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
     if role == "worker" and (number := settings.whole("worker_gpu")):
         requests[settings.text("gpu_resource")] = limits[settings.text("gpu_resource")] = str(number)
     return {"requests": requests, "limits": limits} if limits else {"requests": requests}
+
+
+def _memory(settings: Settings, spec: JobSpec, role: PodRole) -> str:
+    if role != "ps":
+        return sizing.worker(spec)
+    when = spec.checkpoints
+    if not (settings.text("volume") or settings.text("checkpoints")):
+        when = with_master(when, spec.cluster.parameter_servers)
+    return sizing.server(msgspec.structs.replace(spec, checkpoints=when))
 
 
 def threads(settings: Settings) -> int:

@@ -14,7 +14,6 @@ import msgspec
 from edl.checkpoints import CheckpointStore
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.keeper import Keeper
-from edl.checkpoints.relay import Relay
 from edl.cluster import Instance
 from edl.cluster.folder import DEPLOYMENT, ClusterFolder
 from edl.data.jobs import JobFolder
@@ -40,10 +39,13 @@ def keeper(job: Path) -> Keeper | None:
 
 
 def when(written: Checkpoints, job: Path, servers: int) -> Checkpoints:
-    """What the JobSpec says, for so many servers. They send each other what would be too much for the master."""
-    if are_with_master(job) and servers > 1:
-        return msgspec.structs.replace(written, copies="neighbours")
-    return written
+    """What the JobSpec says, for so many servers where they are."""
+    return with_master(written, servers) if are_with_master(job) else written
+
+
+def with_master(written: Checkpoints, servers: int) -> Checkpoints:
+    """What the JobSpec says, for so many servers that share no disk: they send each other what is too much for one."""
+    return msgspec.structs.replace(written, copies="neighbours") if servers > 1 else written
 
 
 def for_master(job: Path) -> CheckpointStore:
@@ -55,6 +57,8 @@ def for_instance(job: Path, instance: Instance) -> CheckpointStore:
     """JobError: the object store cannot be opened."""
     own = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"
     if are_with_master(job):
+        from edl.checkpoints.relay import Relay  # with gRPC
+
         folder = ClusterFolder(job)
         return Relay(own, folder.address(), folder.token())
     return _named(job, str(own.name)) or SharedFolder(JobFolder(job).checkpoints)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from edl import spec
 from edl.kubernetes import quantities
 from sqlflow_edl.kubernetes import sizing
+from sqlflow_edl.kubernetes.resources import resources
+from sqlflow_edl.kubernetes.settings import configured
 from tests.sqlflow_edl.kubernetes import jobs
 
 LARGE = {"features": (spec.Embedding(spec.HashBucket("word", 10_000_000), 16),)}
@@ -29,3 +33,15 @@ def test_copies_with_neighbours_take_twice_as_much() -> None:
     once = jobs.job_spec(inputs=LARGE, cluster=cluster)
     twice = jobs.job_spec(inputs=LARGE, cluster=cluster, checkpoints=spec.Checkpoints(copies="neighbours"))
     assert quantities.value(sizing.server(twice)) > 1.8 * float(quantities.value(sizing.server(once)))
+
+
+def test_servers_without_a_place_for_checkpoints_have_room_for_each_others() -> None:
+    def memory(*written: tuple[str, str], servers: int = 2) -> Decimal:
+        job = jobs.job_spec(inputs=LARGE, cluster=jobs.with_workers(2, servers=servers).cluster)
+        found = resources(configured(written=[*written]).settings(), job, "ps")
+        return quantities.value(found["requests"]["memory"])
+
+    alone = memory(("volume", "claim"))
+    assert memory() > Decimal("1.8") * alone
+    assert memory(("checkpoints", "s3://bucket/cuts")) == alone
+    assert memory(servers=1) == memory(("volume", "claim"), servers=1)
