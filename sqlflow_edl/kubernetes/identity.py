@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edl.kubernetes import names
+from edl.kubernetes import manifests, names
 from edl.kubernetes.names import PodRole
 from edl.spec import JobSpec
 from sqlflow_edl.kubernetes.manifests import Object
@@ -32,16 +32,7 @@ class Identity:
         """Of an object of that name. owner: the uid of the Job, which takes the object along when it goes."""
         found: Object = {"name": name, "namespace": self.namespace, **self.described()}
         if owner:
-            found["ownerReferences"] = [
-                {
-                    "apiVersion": "batch/v1",
-                    "kind": "Job",
-                    "name": self.name,
-                    "uid": owner,
-                    "controller": False,
-                    "blockOwnerDeletion": False,
-                }
-            ]
+            found["ownerReferences"] = [manifests.owner(self.name, owner)]
         return found
 
     def described(self, role: PodRole | None = None) -> Object:

@@ -102,7 +102,6 @@ class Objects:
                 settings.text("low_priority_class"),
                 settings.number("high_priority_fraction"),
             ),
-            volume=bool(pods.checkpoints(settings)),
         )
 
     def owned(self, uid: str) -> list[Object]:

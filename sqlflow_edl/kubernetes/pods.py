@@ -81,7 +81,7 @@ def check(settings: Settings) -> None:
         merging.templates(Path(path))
 
 
-def checkpoints(settings: Settings) -> str:
+def _checkpoints(settings: Settings) -> str:
     """A folder that all pods see, or a URL; empty: there is none."""
     on_volume = f"{VOLUME}/checkpoints" if settings.text("volume") else ""
     return settings.text("checkpoints") or on_volume
@@ -94,7 +94,7 @@ def _environment(identity: Identity, settings: Settings) -> dict[str, str]:
         "EDL_SECRETS": "/edl/secrets",
         "EDL_JOB": f"/edl/job/{identity.job}",
         "EDL_MASTER": names.address(identity.name, identity.namespace),
-        "EDL_CHECKPOINTS": checkpoints(settings),
+        "EDL_CHECKPOINTS": _checkpoints(settings),
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
     }
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}

@@ -44,7 +44,7 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: of the Job; see `edl.kubernetes.names`. uid: of the Job, which owns all others; empty before it is there.
     job: the job's id. context: of the client's kubeconfig; empty: the current one. worker, ps: pod manifests, to
     which the master adds name, labels, owner, EDL_INSTANCE, priority class and, after one ran out of it, memory. In
-    each, the first container is the instance's. volume: whether the pods share a folder for checkpoints.
+    each, the first container is the instance's.
     """
 
     name: str
@@ -56,7 +56,6 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context: str = ""
     policy: Policy = Policy()
     priorities: Priorities = Priorities()
-    volume: bool = False
     version: Literal[1] = 1
 
     def manifest(self, role: Role) -> dict[str, Any]:

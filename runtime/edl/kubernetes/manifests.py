@@ -29,7 +29,7 @@ def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory
         names.INSTANCE: instance.name,
         names.INCARNATION: str(instance.incarnation),
     }
-    metadata["ownerReferences"] = [owner(deployment)]
+    metadata["ownerReferences"] = [owner(job, deployment.uid)]
     container = made["spec"]["containers"][0]
     told = {"name": "EDL_INSTANCE", "value": msgspec.json.encode(instance).decode()}
     container["env"] = [told, *(each for each in container.get("env", []) if each["name"] != told["name"])]
@@ -40,13 +40,13 @@ def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory
     return made
 
 
-def owner(deployment: Deployment) -> Manifest:
+def owner(job: str, uid: str) -> Manifest:
     """The Job, which takes what it owns along when it goes, and does not count these pods as its own."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "name": deployment.name,
-        "uid": deployment.uid,
+        "name": job,
+        "uid": uid,
         "controller": False,
         "blockOwnerDeletion": False,
     }
