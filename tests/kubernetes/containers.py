@@ -53,6 +53,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 bufsize=0,
                 start_new_session=True,
+                close_fds=False,  # of a thousand pods; none is inherited
                 **self._surroundings,
             )
         except OSError as error:

@@ -28,6 +28,7 @@ class Kubelet:
     url: str  # of the API server, for the pods
     pace: Pace
     _lives: dict[str, PodLife] = field(default_factory=dict)  # by uid
+    _due: dict[str, float] = field(default_factory=dict)  # when each of them is looked at next
     _lost: set[str] = field(default_factory=set)  # nodes
     _seen: int = 0
 
@@ -37,24 +38,27 @@ class Kubelet:
             if change.key.kind is POD and change.object["spec"].get("nodeName"):
                 self._hear(change.key, change.object, gone=change.type == "DELETED", now=now)
         self._seen = store.revision
-        return min((life.step(now) for life in list(self._lives.values())), default=NEVER)
+        for uid in [uid for uid, due in self._due.items() if due <= now]:
+            self._due[uid] = self._lives[uid].step(now)
+        return min(self._due.values(), default=NEVER)
 
     def kill_all(self) -> None:
-        for life in self._lives.values():
-            life.kill()
+        with self.registry.store.lock:
+            for life in self._lives.values():
+                life.kill()
 
     def lose(self, node: str) -> None:
         """Its pods are killed, and nothing is said of them any more."""
         self._lost.add(node)
         for pod in pods_on(self.registry.store, node):
-            if (life := self._lives.pop(pod["metadata"]["uid"], None)) is not None:
-                life.kill()
+            self._forget(pod["metadata"]["uid"])
 
-    def wake(self) -> None:
-        """Something has happened to a process."""
-        changed = self.registry.store.changed
-        with changed:
-            changed.notify_all()
+    def wake(self, uid: str) -> None:
+        """Something has happened to a process of the pod."""
+        with self.registry.store.changed:
+            if uid in self._due:
+                self._due[uid] = 0.0
+            self.registry.store.changed.notify_all()
 
     def say(self, pod: Object, version: str, reason: str, message: str, container: Container | None) -> None:
         """As an event, of the pod as it was when the node heard of it."""
@@ -76,10 +80,16 @@ class Kubelet:
     def _hear(self, key: Key, pod: Object, *, gone: bool, now: float) -> None:
         uid = pod["metadata"]["uid"]
         if gone:
-            life = self._lives.pop(uid, None)
-            if life is not None:
-                life.kill()
+            self._forget(uid)
         elif pod["spec"]["nodeName"] in self._lost:
             return
-        elif uid not in self._lives and pod["status"]["phase"] not in TERMINAL:
+        elif uid in self._lives:
+            self._due[uid] = now
+        elif pod["status"]["phase"] not in TERMINAL:
             self._lives[uid] = PodLife(self, key, pod, next(self.addresses), now)
+            self._due[uid] = now
+
+    def _forget(self, uid: str) -> None:
+        self._due.pop(uid, None)
+        if (life := self._lives.pop(uid, None)) is not None:
+            life.kill()

@@ -6,6 +6,7 @@ from it, and how a pod ends that was told to is told in one piece.
 
 from __future__ import annotations
 
+import functools
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ class PodLife:
         self.init = [Container(spec, waits, is_init=True) for spec in init]
         self.containers = [Container(spec, waits) for spec in pod["spec"]["containers"]]
         self._waits = waits
-        self._probes = Probes(self.containers, kubelet.wake)
+        self._probes = Probes(self.containers, functools.partial(kubelet.wake, self._uid))
         self._starter: Starter | None = None  # there as soon as the pod has its address
         self._is_up = False  # and as long as it has one
         self._stage, self._due = Stage.BOUND, now + kubelet.pace.notice

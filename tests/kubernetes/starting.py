@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from tests.kubernetes.containers import Process, last_words, rewritten
 from tests.kubernetes.images import Reason
 from tests.kubernetes.kinds import SERVICE_ACCOUNT, Key, Object
 from tests.kubernetes.output import Output
+from tests.kubernetes.pauses import Pause, is_pause
 from tests.kubernetes.volumes import Volumes
 
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ class Starter:
             self._say(pod, container, "Failed", f"Error: {missing}")
             return Reason("CreateContainerConfigError", str(missing))
         output = Output(log, self._kubelet.registry.clock.now)
-        process = Process(placed, variables, output, self._kubelet.wake)
+        wake = functools.partial(self._kubelet.wake, pod["metadata"]["uid"])
+        process = Pause(output, wake) if is_pause(spec) else Process(placed, variables, output, wake)
         self._say(pod, container, "Created", f"Created container: {container.name}")
         if process.error:
             self._say(pod, container, "Failed", f"Error: {process.error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from dataclasses import dataclass
 
 from tests.kubernetes.kinds import Key, Kind, Object
@@ -29,25 +30,25 @@ class Store:
         self.compacted = 0  # what was before cannot be listed
         self.watchable = FIRST  # what was before cannot be watched
         self.changes: list[Change] = []
-        self._objects: dict[Key, Object] = {}
+        self._objects: dict[Kind, dict[Key, Object]] = defaultdict(dict)
 
     def get(self, key: Key) -> Object | None:
-        return self._objects.get(key)
+        return self._objects[key.kind].get(key)
 
     def put(self, key: Key, found: Object) -> Object:
         """As it is stored. What is as it was keeps its revision, and nobody hears of it."""
-        previous = self._objects.get(key)
+        previous = self.get(key)
         if previous is not None and _is_same(previous, found):
             return previous
         return self._write("MODIFIED" if previous else "ADDED", key, found)
 
     def remove(self, key: Key, last: Object) -> Object:
         removed = self._write("DELETED", key, last)
-        del self._objects[key]
+        del self._objects[key.kind][key]
         return removed
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        return _sorted(self._objects, kind, namespace)
+        return _sorted(self._objects[kind], namespace)
 
     def all_at(self, revision: int, kind: Kind, namespace: str = "") -> list[Object]:
         """As they were then."""
@@ -55,13 +56,12 @@ class Store:
         for change in self.changes:
             if change.revision > revision:
                 break
+            if change.key.kind is not kind:
+                continue
             objects[change.key] = change.object
             if change.type == "DELETED":
                 del objects[change.key]
-        return _sorted(objects, kind, namespace)
-
-    def everything(self) -> list[tuple[Key, Object]]:
-        return list(self._objects.items())
+        return _sorted(objects, namespace)
 
     def since(self, revision: int) -> list[Change]:
         """Changes after that revision, oldest first."""
@@ -80,8 +80,8 @@ class Store:
         self.revision += 1
         metadata = {**found["metadata"], "resourceVersion": str(self.revision)}
         written = {**found, "metadata": metadata}
-        self.changes.append(Change(self.revision, type_, key, written, self._objects.get(key)))
-        self._objects[key] = written
+        self.changes.append(Change(self.revision, type_, key, written, self.get(key)))
+        self._objects[key.kind][key] = written
         self.changed.notify_all()
         return written
 
@@ -94,6 +94,6 @@ def _is_same(one: Object, other: Object) -> bool:
     }
 
 
-def _sorted(objects: dict[Key, Object], kind: Kind, namespace: str) -> list[Object]:
-    found = [key for key in objects if key.kind is kind and namespace in ("", key.namespace)]
+def _sorted(objects: dict[Key, Object], namespace: str) -> list[Object]:
+    found = [key for key in objects if namespace in ("", key.namespace)]
     return [objects[key] for key in sorted(found, key=lambda key: (key.namespace, key.name))]
