@@ -142,17 +142,14 @@ class _Application:
         return msgspec.json.decode(answer, type=_Existing).metadata
 
     def _resume(self) -> None:
-        job = self._objects.job()
-        path = f"{self._path(job)}/{self._objects.name}"
         try:
-            self._calls.ask("PATCH", path, {"spec": {"suspend": False}})
+            self._calls.ask("PATCH", self._job_path, {"spec": {"suspend": False}})
         except RefusedError as refused:
             raise self._explained(refused, Right("patch", "batch", "jobs")) from None
 
     def _withdraw(self, error: BaseException) -> None:
         """Take the Job away if it is ours, and with it what it owns; the error tells it when that fails too."""
-        job = self._objects.job()
-        path = f"{self._path(job)}/{self._objects.name}"
+        path = self._job_path
         try:
             found = msgspec.json.decode(
                 self._calls.ask("GET", path, patience=PARTING), type=_Existing
@@ -170,6 +167,10 @@ class _Application:
 
     def _explained(self, refused: RefusedError, right: Right) -> ClusterError:
         return rights.explained(refused, right, self._objects.namespace)
+
+    @property
+    def _job_path(self) -> str:
+        return f"/apis/batch/v1/namespaces/{self._objects.namespace}/jobs/{self._objects.name}"
 
     @staticmethod
     def _path(made: Object) -> str:

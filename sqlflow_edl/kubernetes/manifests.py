@@ -33,8 +33,9 @@ def render(template: str, **values: object) -> Object:
 def yaml_of(text: str) -> list[Any]:
     """The documents of the text, empty ones left out. ClusterError: it is no YAML, or cannot be read here."""
     yaml = _yaml()
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # which is ten times as fast, where it is there
     try:
-        return [document for document in yaml.safe_load_all(text) if document is not None]
+        return [document for document in yaml.load_all(text, loader) if document is not None]
     except yaml.YAMLError as error:
         raise ClusterError(f"this is no YAML: {error}") from None
 

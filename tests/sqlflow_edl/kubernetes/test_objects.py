@@ -39,6 +39,11 @@ CASES: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
+@functools.cache
+def rendered(case: str) -> list[dict[str, Any]]:
+    return CASES[case]()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def schemas_are_read_once() -> Any:
     """Each is a megabyte, and the package reads it for every object."""
@@ -49,14 +54,14 @@ def schemas_are_read_once() -> Any:
 
 @pytest.mark.parametrize("case", CASES)
 def test_objects_are_those_of_the_golden_file(case: str, golden: Callable[[str, bytes], None]) -> None:
-    golden(f"kubernetes/{case}.yaml", shown(CASES[case]()).encode())
+    golden(f"kubernetes/{case}.yaml", shown(rendered(case)).encode())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_object_is_one_of_the_published_schema(version: str) -> None:
     checked = []
-    for case in CASES.values():
-        found = case()
+    for case in CASES:
+        found = rendered(case)
         deployed = jobs.deployment(found)
         pods = [
             {**pod, "metadata": {**pod["metadata"], "name": "p"}} for pod in (deployed.worker, deployed.ps)
