@@ -81,11 +81,12 @@ class Volumes:
         if "configMap" in source:
             key = Key(CONFIG_MAP, namespace, source["configMap"]["name"])
             values = environment.values(self._store, key, source["configMap"])
-            yield from _chosen(values, source["configMap"], mode)
+            yield from _chosen(values, source["configMap"], mode, "config")
         if "secret" in source:
             secret = source["secret"]  # a projected one has a `name`
             key = Key(SECRET, namespace, secret.get("secretName") or secret["name"])
-            yield from _chosen(environment.values(self._store, key, secret), secret, mode)
+            values = environment.values(self._store, key, secret)
+            yield from _chosen(values, secret, mode, "secret")
         for item in source.get("downwardAPI", {}).get("items", []):
             if "fieldRef" in item:
                 value = environment.field(self._pod, item["fieldRef"]["fieldPath"], self._address)
@@ -95,11 +96,11 @@ class Volumes:
             yield File(source["serviceAccountToken"]["path"], self._access.token(account).encode(), mode)
 
 
-def _chosen(values: dict[str, bytes], reference: Object, mode: int) -> Iterator[File]:
+def _chosen(values: dict[str, bytes], reference: Object, mode: int, what: str) -> Iterator[File]:
     if "items" not in reference:
         yield from (File(key, value, mode) for key, value in values.items())
     for item in reference.get("items", []):
         if item["key"] in values:
             yield File(item["path"], values[item["key"]], item.get("mode", mode))
         elif not reference.get("optional"):
-            raise environment.MissingError(f"references non-existent config key: {item['key']}")
+            raise environment.MissingError(f"references non-existent {what} key: {item['key']}")
