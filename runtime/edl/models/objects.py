@@ -37,7 +37,9 @@ class Objects:
                 found = self._system.find(self._path(folder))
             except FileNotFoundError:
                 return []
-        names = (path.removeprefix(f"{self._root}/") for path in found)
+        # Some give the folder itself, where its first object comes while they look.
+        inside = (path for path in found if path.startswith(f"{self._path(folder)}/"))
+        names = (path.removeprefix(f"{self._root}/") for path in inside)
         return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:

@@ -52,6 +52,7 @@ class StoredRegistry(EventRegistry):
         self._objects = objects
         self._pause = pause
         self._known: dict[str, Event] = {}  # events do not change
+        self._marked = False
 
     # Steps of writing ------------------------------------------------------------------------------------
 
@@ -123,6 +124,8 @@ class StoredRegistry(EventRegistry):
 
     def _is_marked(self) -> bool:
         """Whether this is a model store. SpecError: one of another version."""
+        if self._marked:
+            return True
         content = self._objects.read([MARK]).get(MARK)
         if content is None:
             return False
@@ -135,6 +138,7 @@ class StoredRegistry(EventRegistry):
                 f"the model store {self.url} is of version {version}, and this program reads version 1",
                 hint="install a newer sqlflow-edl",
             )
+        self._marked = True
         return True
 
 

@@ -258,6 +258,14 @@ def test_of_two_who_claim_a_folder_at_the_same_moment_at_most_one_has_it(
     assert other.names("b") == ["b/claim-x"]
 
 
+def test_a_folder_that_a_store_names_itself_is_none_of_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = open_objects(f"memory://{secrets.token_hex(8)}")
+    objects.put("a/b", b"")
+    found = objects._system.find
+    monkeypatch.setattr(objects._system, "find", lambda path: [path, *found(path)])
+    assert objects.names("a") == objects.names() == ["a/b"]
+
+
 def test_a_document_that_is_being_written_is_not_there(tmp_path: Path) -> None:
     objects = open_objects(str(tmp_path))
     objects.put("a/whole.json", b"{}")
