@@ -30,10 +30,11 @@ CONFIG, IMAGE = "EDL_TEST_KUBECONFIG", "EDL_TEST_IMAGE"
 START_SECS = 120.0  # that a database may take in a pod
 ON_NODE = 3306
 
-# What a pod runs that is a database; its data go with it.
+# What a pod runs that is a database; its data go with it. The server reads a statement a line there.
 DATABASE = f"""set -e
 mariadb-install-db --no-defaults --datadir=/tmp/data --auth-root-authentication-method=normal --skip-test-db >/dev/null
-echo "CREATE USER owner@'%' IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO owner@'%' WITH GRANT OPTION;" >/tmp/init
+echo "CREATE USER owner@'%' IDENTIFIED BY '{PASSWORD}';
+GRANT ALL ON *.* TO owner@'%' WITH GRANT OPTION;" >/tmp/init
 exec mariadbd --no-defaults --datadir=/tmp/data --socket=/tmp/s --pid-file=/tmp/pid --init-file=/tmp/init \\
   --port={ON_NODE} --bind-address=0.0.0.0 --skip-name-resolve --character-set-server=utf8mb4
 """
