@@ -42,7 +42,9 @@ def modules_of(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
 
 
-def test_a_wheel_compiles_a_statement_without_the_checkout(repository: Path, tmp_path: Path) -> None:
+def test_a_wheel_compiles_a_statement_and_renders_an_object_without_the_checkout(
+    repository: Path, tmp_path: Path
+) -> None:
     subprocess.run(
         [
             sys.executable,
@@ -70,6 +72,8 @@ def test_a_wheel_compiles_a_statement_without_the_checkout(repository: Path, tmp
         "with sqlflow_edl.connect('duckdb:') as session:\n"
         "    text = 'SELECT i AS a, 2.5::DOUBLE * i AS b FROM range(9) AS t(i) TO TRAIN DNNRegressor LABEL b INTO m'\n"
         "    [compiled] = session.compile(text)\n"
+        "from sqlflow_edl.kubernetes.manifests import render\n"
+        "assert render('service', metadata={}, selector={}, port=1)['kind'] == 'Service'\n"
         "print(edl.__file__, compiled.program.files['model.py'].decode())\n"
     )
     run = subprocess.run(
