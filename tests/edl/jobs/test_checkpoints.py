@@ -7,9 +7,11 @@ import re
 import shutil
 import signal
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from edl.checkpoints.opening import VARIABLE
 from edl.cluster.snapshot import read_snapshot
@@ -137,3 +139,26 @@ def test_a_lone_server_has_its_checkpoints_and_the_best_weights_with_the_master(
     assert 0 < outcome.kept_epoch < epochs
     kept = sorted(job.folder.checkpoints.glob(f"best-{outcome.kept_epoch:06d}-*"))
     assert same(weights(job), cuts.read_weights(kept[-1]))
+
+
+@pytest.mark.soak
+def test_servers_go_on_from_an_object_store_and_leave_nothing_there(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    bucket = tmp_path / "bucket"
+    job = Job(
+        overfitting(),
+        how=kill("ps-1/0 in a push 60", environment={VARIABLE: f"file://{bucket}"}),
+        spec={
+            "cluster": Cluster(1, 2, "sync", grads_to_wait=1),
+            "checkpoints": Checkpoints(steps=10, secs=0),
+        },
+        validation=20,
+        epochs=30,
+        batch_size=8,
+        keep="best",
+    )
+    outcome = job.run()
+    assert (outcome.rows, outcome.lost_epoch) == (40 * 30, 0), job.logs()
+    assert outcome.kept_epoch
+    assert steps_gone_back_to(job)
+    assert not list(bucket.iterdir())
