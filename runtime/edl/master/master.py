@@ -40,6 +40,7 @@ from edl.ps.messages import Mode
 from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding
+from edl.tasks.failed import to_failed
 from edl.tasks.job import Plan
 
 LEAVE_SECS = 30.0  # that workers have to hear of the end
@@ -49,14 +50,30 @@ GO_SECS = 10.0  # that those have to go who have heard
 def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
     """Run the job to its end, from where the ledger says it is; the exit code.
 
-    ClusterError: this master cannot go on, and another one may. SQLFlowError: the job cannot.
+    ClusterError: this master cannot go on, and another one may.
     """
+    try:
+        store = opening.for_master(folder.job)
+        leases = _leases(spec, backend, store, lease_secs)
+        return asyncio.run(Master(spec, folder, leases, backend, store).run())
+    except ClusterError:
+        raise
+    except SQLFlowError as error:
+        _note(f"error: {error.message}")
+        _end_instances(backend)
+        end = backend.storing.end(to_failed(error, folder.shown_log("master")))
+        backend.events.write(end)
+        backend.show_end(end)
+        return exit_codes.JOB_FAILED
+
+
+def _leases(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> Leases:
+    """As the ledger says. SpecError: it is damaged."""
     data = backend.ledger.read()
     kept = encoding.decode(data, Kept) if data is not None else None
     parameters = _parameters(spec)
-    store = opening.for_master(folder.job)
     last_file = cuts.MANIFEST if parameters is OnServers else POSITION
-    leases = Leases(
+    return Leases(
         plan(spec),
         kept,
         parameters,
@@ -64,7 +81,6 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
         note=_note,
         is_there=lambda name: name in store.names(last_file),
     )
-    return asyncio.run(Master(spec, folder, leases, backend, store).run())
 
 
 def plan(spec: JobSpec) -> Plan:
@@ -219,10 +235,14 @@ class Master:
     async def _end_instances(self) -> None:
         """Workers that know go by themselves, and leave their logs behind; the others are ended."""
         await _until(lambda: self._office.left.isdisjoint(self._crew.workers), GO_SECS)
-        try:
-            await asyncio.to_thread(self._backend.end_instances)
-        except ClusterError as error:
-            _note(f"instances may be left: {error.message}")
+        await asyncio.to_thread(_end_instances, self._backend)
+
+
+def _end_instances(backend: Backend) -> None:
+    try:
+        backend.end_instances()
+    except ClusterError as error:
+        _note(f"instances may be left: {error.message}")
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:

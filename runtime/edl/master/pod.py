@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ClusterError as error:  # the next master may get on better
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED
-    except SQLFlowError as error:  # it would not
+    except SQLFlowError as error:  # it would not: the job's files are wrong
         print(f"error: {error.message}", file=sys.stderr)
         events.write(to_failed(error, folder.shown_log("master")))
         return exit_codes.JOB_FAILED

@@ -101,8 +101,15 @@ class Deployed:
         return found
 
 
-def deploy(double: Cluster, job: JobFolder, spec: Spec, secrets: dict[str, str], folder: Path) -> Deployed:
-    """Make the objects of the job, whose folder is complete but for how it is run."""
+def deploy(
+    double: Cluster,
+    job: JobFolder,
+    spec: Spec,
+    secrets: dict[str, str],
+    folder: Path,
+    ledger: dict[str, str] | None = None,
+) -> Deployed:
+    """Make the objects of the job, whose folder is complete but for how it is run. ledger: what its ConfigMap has."""
     ClusterFolder(job.path).write_spec(spec)
     name = names.job_name("test", job.id)
     paths = [str(path.relative_to(job.path)) for path in job.path.rglob("*") if path.is_file()]
@@ -110,7 +117,7 @@ def deploy(double: Cluster, job: JobFolder, spec: Spec, secrets: dict[str, str],
     uid = made.make_job()
     deployment = Deployment(name, made.namespace, job.id, made.pod("worker"), made.pod("ps"), uid=uid)
     write_deployment(job.path, deployment)
-    made.make_rest(job.path, secrets)
+    made.make_rest(job.path, secrets, ledger or {})
     batch = client.BatchV1Api(double.client())
     batch.patch_namespaced_job(name, made.namespace, {"spec": {"suspend": False}})
     return Deployed(double, deployment, folder)
@@ -178,11 +185,11 @@ class _Objects:
         }
         return str(self._make("/apis/batch/v1", "jobs", self.name, spec=spec)["metadata"]["uid"])
 
-    def make_rest(self, job: Path, secrets: dict[str, str]) -> None:
+    def make_rest(self, job: Path, secrets: dict[str, str], ledger: dict[str, str]) -> None:
         data = {_key(path): (job / path).read_text() for path in self.files}
         self._make("/api/v1", "configmaps", names.files(self.name, 0), data=data)
-        for name in (names.ledger(self.name), names.status(self.name)):
-            self._make("/api/v1", "configmaps", name)
+        self._make("/api/v1", "configmaps", names.ledger(self.name), binaryData=ledger)
+        self._make("/api/v1", "configmaps", names.status(self.name))
         told = {"token": "t0ken", "secrets.json": msgspec.json.encode(secrets).decode()}
         self._make("/api/v1", "secrets", names.secrets(self.name), stringData=told)
         selector = {names.NAME: self.name, names.ROLE: "master"}

@@ -23,6 +23,7 @@ from edl.program import read_spec
 from edl.spec import Checkpoints, Output, Rows, to_json
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks.events import EpochEnd
+from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 from tests.edl import programs
 from tests.edl.kubernetes.deployed import Deployed, deploy
@@ -69,10 +70,12 @@ def job_of(source: Source, query: str, intent: Intent, rows: Rows, **program: An
     return job
 
 
-def run(double: Cluster, job: JobFolder, source: Source, folder: Path) -> Deployed:
+def run(
+    double: Cluster, job: JobFolder, source: Source, folder: Path, ledger: dict[str, str] | None = None
+) -> Deployed:
     assert PASSWORD not in "".join(path.read_text() for path in job.path.rglob("*") if path.is_file())
     how = Spec("torch", master_arguments=("--lease-secs", "3"))
-    return deploy(double, job, how, {source.url: PASSWORD}, folder)
+    return deploy(double, job, how, {source.url: PASSWORD}, folder, ledger)
 
 
 def outcome_of(deployed: Deployed) -> Outcome:
@@ -127,7 +130,7 @@ def test_a_job_goes_on_without_a_worker_and_a_master_and_its_model_is_stored_onc
 ) -> None:
     outcome, deployed = trained
     assert (outcome.stored, outcome.epochs, outcome.rows) == ("a.m@1", 3, 3 * ROWS)
-    [version] = open_registry(source).list()
+    [version] = open_registry(source).list("a.m")
     assert (version.reference, version.record.metrics) == ("a.m@1", outcome.figures)
     assert deployed.until(lambda: deployed.phases() <= {"Succeeded", "Failed"})
     assert deployed.failures() == 0  # who is told to leave has not failed
@@ -158,6 +161,22 @@ def test_results_of_several_workers_are_one_table_though_the_master_was_lost(
     reader = source.execute(query)
     assert reader is not None
     assert reader.read_all().to_pylist() == [{"found": TABLE, "known": TABLE, "scored": TABLE}]
+    assert not left_in(source)
+
+
+def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
+    kubernetes: Cluster, source: Source, tmp_path: Path
+) -> None:
+    intent = Intent("train", source.url, "c.m", RECORD)
+    job = job_of(source, "SELECT x, y FROM t", intent, Rows(True, TABLE, TABLE, 0))
+    deployed = run(kubernetes, job, source, tmp_path, ledger={"ledger.1": "bm9uc2Vuc2U="})
+    assert deployed.until(deployed.conditions)["Failed"] == "PodFailurePolicy"
+    end = board.read_end(deployed.status())
+    assert isinstance(end, Failed)
+    assert end.message == "the ledger of this job is damaged"
+    assert deployed.events() == [end]
+    [version] = open_registry(source).list("c.m")
+    assert (version.state, version.reason) == ("failed", end.message)
     assert not left_in(source)
 
 
