@@ -93,7 +93,7 @@ def left_in(source: Source) -> list[str]:
     reader = source.execute("SHOW TABLES LIKE 'sqlflow_edl_%'")
     assert reader is not None
     names = reader.read_all().column(0).to_pylist()
-    return [name for name in names if name.startswith(("sqlflow_edl_pin", "sqlflow_edl_stage_"))]
+    return [name for name in names if name.startswith(("sqlflow_edl_rows_", "sqlflow_edl_stage_"))]
 
 
 @pytest.fixture(scope="module")
