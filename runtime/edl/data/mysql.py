@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import pyarrow as pa
 
@@ -44,6 +44,9 @@ from edl.errors import SourceError
 
 FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
 IDLE_SECS = 30.0  # after which a connection is looked after before it is used
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _STRICT = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
 _STOPPED = 1317
@@ -161,9 +164,13 @@ class MySQLSource(Transactional):
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def tables(self) -> list[str]:
+        return self.look_up(queries.tables, self.database)
+
+    def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """What a question of `mysql_queries` finds. ConflictError: the connection was lost over it."""
         connection = self.live()
         with self._errors(""):
-            return queries.tables(connection, self.database)
+            return query(connection, *args, **kwargs)
 
     def few(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a small answer of ours, as bytes."""

@@ -64,7 +64,7 @@ class MySQLResults(Staging):
         return Place((database, table), quoted(database, "`") + ".", "`")
 
     def _check(self, place: Place, target: str) -> None:
-        found = queries.table(self._source.live(), *place.parts)
+        found = self._source.look_up(queries.table, *place.parts)
         if found is None:
             return
         if found[0] == "VIEW":
@@ -85,8 +85,7 @@ class MySQLResults(Staging):
         )
 
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
-        connection = self._source.live()
-        there = queries.columns_in_order(connection, place.parts[0], place.stage_name(job))
+        there = self._columns(place, job)
         if there != schema.names:
             raise columns_differ(task, schema.names, there)
         stage, key = place.stage_table(job), _key(schema.names)
@@ -98,15 +97,14 @@ class MySQLResults(Staging):
         return self._source.count(f"SELECT COUNT(*) {where}")
 
     def _swap(self, place: Place, job: str, tasks: int) -> int:
-        connection = self._source.live()
         count = f"SELECT COUNT(*) FROM {place.name}"
-        found = queries.table(connection, *place.parts)
-        staged = queries.table(connection, place.parts[0], place.stage_name(job))
+        found = self._source.look_up(queries.table, *place.parts)
+        staged = self._source.look_up(queries.table, place.parts[0], place.stage_name(job))
         if staged is None and found is not None and found[1] == f"{_JOB}{job}":
             return self._source.count(count)  # this commit was begun before, and stopped after its rename
         self._check(place, ".".join(place.parts))
         stage = place.stage_table(job)
-        key = _key(queries.columns_in_order(connection, place.parts[0], place.stage_name(job)))
+        key = _key(self._columns(place, job))
         self._source.execute(f"DELETE FROM {stage} WHERE {key} > {tasks * TASK_ROWS}")
         rows = self._source.count(f"SELECT COUNT(*) FROM {stage}")
         if rows == self._books(place, job).complete(tasks):
@@ -127,12 +125,16 @@ class MySQLResults(Staging):
         self._source.execute(f"DROP TABLE {aside.name}")
 
     def _stages(self) -> list[Abandoned]:
-        found = queries.tables_of_ours(self._source.live(), self._source.database, STAGE)
+        found = self._source.look_up(queries.tables_of_ours, self._source.database, STAGE)
         return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment, _ in found]
 
     def _exists(self, home: str, table: str) -> bool:
         database = home[1:-2].replace("``", "`")
-        return queries.table(self._source.live(), database, table) is not None
+        return self._source.look_up(queries.table, database, table) is not None
+
+    def _columns(self, place: Place, job: str) -> list[str]:
+        """Of the rows that are staged."""
+        return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
 
 
 def _key(names: Iterable[str], *, quote: bool = True) -> str:

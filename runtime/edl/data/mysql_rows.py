@@ -255,7 +255,7 @@ def drop_abandoned(source: MySQLSource) -> int:
     """Drop the tables whose folders are gone, and what nobody knows any more; how many."""
     dropped = 0
     ours = f"{_MARK}{state_id()}, "
-    for name, comment, age in queries.tables_of_ours(source.live(), source.database, PREFIX):
+    for name, comment, age in source.look_up(queries.tables_of_ours, source.database, PREFIX):
         if not comment.startswith(_MARK):
             continue
         mine = comment.startswith(ours)

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import pytest
 from edl.data import Reader, Source, connect, mysql_drivers, mysql_rows, mysql_writing, open_reader
 from edl.data.mysql import MySQLSource
 from edl.data.mysql_connection import open_connection
-from edl.data.source import Pinned
+from edl.data.source import ConflictError, Pinned
 from edl.data.url import parse
 from edl.errors import SourceError
 from tests.cutting import cutting
@@ -368,6 +368,29 @@ def test_a_connection_lost_in_a_transaction_rolls_it_back_and_says_so(
         mariadb.run(f"KILL {source._connection.thread_id()}")
         source.execute("INSERT INTO t VALUES (2)")
     assert rows(source, "SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda source: source.check_target("out"),
+        lambda source: source.stage("out", "job", 1, 0, [pa.record_batch({"a": [2]})]),
+        lambda source: source.commit("out", "job", 1),
+        lambda source: source.abort("out", "job"),
+        lambda source: source.sweep(lambda job: True),
+        lambda source: source.unpin_abandoned(),
+        lambda source: source.tables(),
+    ],
+    ids=["check", "stage", "commit", "abort", "sweep", "unpin", "tables"],
+)
+def test_what_a_lost_connection_undid_may_be_tried_again(
+    mariadb: Server, source: MySQLSource, work: Callable[[MySQLSource], object]
+) -> None:
+    source.stage("out", "job", 0, 0, [pa.record_batch({"a": [1]})])
+    mariadb.run(f"KILL {source._connection.thread_id()}")
+    with pytest.raises(ConflictError, match="was lost"):
+        work(source)
+    work(source)
 
 
 def test_a_running_statement_is_stopped_from_another_thread(source: MySQLSource) -> None:
