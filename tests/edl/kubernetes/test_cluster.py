@@ -241,6 +241,26 @@ def test_a_watch_whose_time_is_over_goes_on_where_it_was(site: Sites, followed: 
     assert len(following.found) == 1
 
 
+def test_a_quiet_watch_keeps_up_with_what_happens_elsewhere(site: Sites, followed: Followed) -> None:
+    """By bookmarks: so it can go on where others have long filled the server's memory."""
+    place = site()
+    place.double.requests()
+    following = followed(place.cluster(watch_secs=3.0))
+    elsewhere = site()
+    for number in range(3):
+        elsewhere.cluster().start(worker(number))
+    watches: list[str] = []
+
+    def opened_again(_: Following) -> bool:
+        here = [request for request in place.double.requests() if f"{place.namespace}/pods?" in request]
+        watches.extend(request for request in here if "watch=true" in request)
+        return len(watches) > 1
+
+    following.until(opened_again)
+    first, second = (int(request.partition("resourceVersion=")[2].partition("&")[0]) for request in watches)
+    assert second >= first + 3
+
+
 def test_a8_pods_that_vanish_while_nothing_is_heard_are_found_by_listing_again(
     site: Sites, followed: Followed
 ) -> None:
