@@ -183,16 +183,18 @@ class KubernetesCluster:
         with self._lock:
             found = self._roster.given_up(time.monotonic())
         for pod, verdict in found:
-            if not verdict.withdraw or self._withdraw(pod):
+            if not verdict.withdraw or self._withdraw(pod, unchanged=verdict.reason == "no room"):
                 with self._lock:
                     change = self._roster.give_up(pod, verdict)
                 if change is not None:
                     yield change
 
-    def _withdraw(self, pod: Pod) -> bool:
-        """Whether it could be deleted as it was: else it has got on, or is to be tried again."""
+    def _withdraw(self, pod: Pod, *, unchanged: bool) -> bool:
+        """Whether it could be deleted; else it is to be tried again. unchanged: unless it has got on."""
         found = pod.metadata
-        before = {"uid": found.uid, "resourceVersion": found.resource_version}
+        before = {"uid": found.uid}
+        if unchanged:
+            before["resourceVersion"] = found.resource_version
         try:
             return self._delete(
                 found.name, {"gracePeriodSeconds": LEAST_GRACE, "preconditions": before}, SHORT

@@ -111,13 +111,23 @@ class Site:
         path = f"{self.path}/{self.deployment.name}-{name}"
         self.double.ask("DELETE", path, {"gracePeriodSeconds": grace})
 
+    def up(self, *instances: Instance) -> None:
+        """Until these, which run, have said so in their logs."""
+        core = client.CoreV1Api(self.double.client())
+        for instance in instances:
+            name = names.pod(self.deployment.name, instance)
+            with contextlib.closing(
+                watch.Watch().stream(core.read_namespaced_pod_log, name, self.namespace)
+            ) as lines:
+                assert next(lines) == "up"
+
     def comes_to(self, names: list[str]) -> None:
         """Until these are all pods that there are."""
         core = client.CoreV1Api(self.double.client())
+        since = core.list_namespaced_pod(self.namespace).metadata.resource_version
         if self.names() != names:
-            events = watch.Watch().stream(
-                core.list_namespaced_pod, self.namespace, timeout_seconds=int(SECONDS)
-            )
+            options = {"resource_version": since, "timeout_seconds": int(SECONDS)}
+            events = watch.Watch().stream(core.list_namespaced_pod, self.namespace, **options)
             with contextlib.closing(events):
                 assert any(self.names() == names for _ in events), self.names()
 

@@ -25,7 +25,7 @@ from tests.kubernetes.process import api_server
 Sites = Callable[..., Site]
 Followed = Callable[[KubernetesCluster], Following]
 
-ENDLESS = "trap 'exit 4' TERM; while :; do sleep 0.05; done"  # and gives back what it has when told to leave
+ENDLESS = "trap 'exit 4' TERM; echo up; while :; do sleep 0.05; done"  # leaves when it is told to
 
 
 def worker(number: int = 0, incarnation: int = 0) -> Instance:
@@ -57,10 +57,12 @@ def test_what_becomes_of_an_instance_is_told(site: Sites, followed: Followed) ->
 
 
 def test_one_that_is_stopped_has_its_grace_and_was_stopped(site: Sites, followed: Followed) -> None:
-    cluster = site(ENDLESS).cluster()
+    place = site(ENDLESS)
+    cluster = place.cluster()
     following = followed(cluster)
     cluster.start(worker())
     following.comes_to("running", worker())
+    place.up(worker())
     cluster.stop("worker-0", 0, 20.0)
     [ended] = following.comes_to("ended", worker())
     assert (ended.reason, ended.exit_code) == ("stopped", 4)
@@ -76,6 +78,7 @@ def test_one_that_somebody_else_deletes_was_preempted_where_it_gave_back(
     for number in range(2):
         cluster.start(worker(number))
     following.comes_to("running", worker(0), worker(1))
+    place.up(worker(0))
     place.delete("worker-0-0", grace=20)
     place.delete("worker-1-0", grace=0)
     left, vanished = following.comes_to("ended", worker(0), worker(1))
@@ -188,6 +191,7 @@ def test_a_master_needs_no_more_rights_than_its_role_gives(site: Sites, followed
     cluster.start(worker())
     cluster.start(worker())
     following.comes_to("running", worker())
+    place.up(worker())
     cluster.end_all(20.0)
     following.comes_to("ended", worker())
     ledger = ConfigMapLedger(api, place.deployment)
@@ -338,6 +342,7 @@ def test_whoever_ends_all_leaves_none(site: Sites, followed: Followed) -> None:
         cluster.start(worker(number))
     following = followed(cluster)
     following.comes_to("running", *(worker(number) for number in range(3)))
+    place.up(*(worker(number) for number in range(3)))
     cluster.end_all(20.0)
     ended = following.comes_to("ended", *(worker(number) for number in range(3)))
     assert {change.reason for change in ended} == {"stopped"}
@@ -418,6 +423,7 @@ def test_one_whose_place_a_more_important_one_takes_was_preempted(
         following = followed(cluster)
         cluster.start(worker(1))
         following.comes_to("running", worker(1))
+        place.up(worker(1))
         cluster.start(worker(0))
         [ended] = following.comes_to("ended", worker(1))
         assert (ended.reason, ended.exit_code) == ("preempted", 4)
