@@ -22,8 +22,13 @@ class Right(NamedTuple):
     group: str
     resource: str
 
+    @property
+    def named(self) -> str:
+        """The resource as errors of the API server call it: `jobs.batch`."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
     def __str__(self) -> str:
-        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
+        return f"{self.verb} {self.named}"
 
 
 RBAC = "rbac.authorization.k8s.io"
@@ -33,15 +38,20 @@ NEEDED = (
     Right("create", "", "services"),
     *(Right(verb, "", "configmaps") for verb in ("create", "get")),
     Right("create", "", "secrets"),
-    *(Right(verb, "", "pods") for verb in ("get", "list", "watch")),
+    *(Right(verb, "", "pods") for verb in ("get", "list")),
     Right("get", "", "pods/log"),
-    Right("list", "", "events"),
 )
 WITHOUT_ACCOUNT = (
     Right("create", "", "serviceaccounts"),
     Right("create", RBAC, "roles"),
     Right("create", RBAC, "rolebindings"),
 )  # more of them, where no service account is given: one is made for the job
+
+OF_MASTER = (
+    *(Right(verb, "", "pods") for verb in ("create", "delete", "get", "list", "watch")),
+    *(Right(verb, "", "configmaps") for verb in ("get", "update")),
+)  # who gives them must have them, or may give what they do not have
+ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))
 
 
 class _Decision(msgspec.Struct, frozen=True):
@@ -59,12 +69,16 @@ def check(calls: Calls, namespace: str, *, with_account: bool) -> None:
     except RefusedError as refused:
         if refused.status != 403:  # many may use a namespace and not look at it
             raise explained(refused, Right("get", "", "namespaces"), namespace) from None
-    needed = NEEDED if with_account else NEEDED + WITHOUT_ACCOUNT
-    with ThreadPoolExecutor(len(needed)) as pool:
-        allowed = list(pool.map(lambda right: _is_allowed(calls, right, namespace), needed))
-    lacking = [right for right, may in zip(needed, allowed, strict=True) if not may]
-    if lacking:
+    if lacking := _lacking(calls, NEEDED if with_account else NEEDED + WITHOUT_ACCOUNT, namespace):
         raise _not_allowed(lacking, namespace)
+    if not with_account and _lacking(calls, OF_MASTER, namespace) and _lacking(calls, ESCALATING, namespace):
+        raise _cannot_give()
+
+
+def _lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:
+    with ThreadPoolExecutor(len(needed)) as pool:
+        allowed = pool.map(lambda right: _is_allowed(calls, right, namespace), needed)
+        return [right for right, may in zip(needed, allowed, strict=True) if not may]
 
 
 def _is_allowed(calls: Calls, right: Right, namespace: str) -> bool:
@@ -93,10 +107,7 @@ def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterErr
             hint=f"kubectl describe quota --namespace {namespace} tells what is used",
         )
     if refused.status == 403 and "not currently held" in message:
-        return ClusterError(
-            "you may not give the job's master rights that you do not have",
-            hint=f"set kubernetes.service_account to one that an administrator made; {GUIDE}",
-        )
+        return _cannot_give()
     if refused.status == 403 and re.search(r"\bcannot \w+ resource\b", message):
         return _not_allowed([right], namespace)
     if refused.status == 404 and re.search(r"\bnamespaces? .*not found", message):
@@ -106,8 +117,19 @@ def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterErr
     return ClusterError(f"the API server refuses to {right}: {message}")
 
 
-def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
+def _cannot_give() -> ClusterError:
     return ClusterError(
-        f"you may not {', '.join(map(str, lacking))} in the namespace {namespace}",
+        "you may not give the job's master rights that you do not have",
+        hint=f"set kubernetes.service_account to one that an administrator made; {GUIDE}",
+    )
+
+
+def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
+    verbs: dict[str, list[str]] = {}
+    for right in lacking:
+        verbs.setdefault(right.named, []).append(right.verb)
+    told = "; ".join(f"{', '.join(each)} {name}" for name, each in verbs.items())
+    return ClusterError(
+        f"you may not {told} in the namespace {namespace}",
         hint=f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}",
     )

@@ -206,10 +206,10 @@ def test_what_a_user_lacks_is_told_together_before_anything_is_made(
     account(rules(*(right for right in rights.NEEDED if right.resource not in ("secrets", "pods/log"))))
     with pytest.raises(ClusterError) as refused:
         check(settings(("service_account", "given")))
-    assert refused.value.message == f"you may not create secrets, get pods/log in the namespace {namespace}"
+    assert refused.value.message == f"you may not create secrets; get pods/log in the namespace {namespace}"
     assert "docs/kubernetes.md" in (refused.value.hint or "")
     with pytest.raises(
-        ClusterError, match=r"create serviceaccounts, create roles\.rbac\.authorization\.k8s\.io"
+        ClusterError, match=r"create serviceaccounts; create roles\.rbac\.authorization\.k8s\.io"
     ):
         check(settings())
 
@@ -223,6 +223,22 @@ def test_a_user_with_the_rights_that_are_needed_runs_a_job(
     check(given)
     apply(job, jobs.job_spec(), given)
     assert set(there(kubernetes, namespace)) == {"jobs", "services", "configmaps", "secrets"}
+
+
+def test_an_account_of_the_jobs_own_takes_the_rights_that_it_gets(
+    namespace: str, account: Callable[..., None]
+) -> None:
+    account(rules(*rights.NEEDED, *rights.WITHOUT_ACCOUNT))
+    with pytest.raises(ClusterError, match="you may not give the job's master rights that you do not have"):
+        check(settings())
+
+
+@pytest.mark.parametrize("more", [rights.OF_MASTER, rights.ESCALATING])
+def test_who_has_the_masters_rights_or_may_give_any_needs_no_account(
+    namespace: str, account: Callable[..., None], more: tuple[rights.Right, ...]
+) -> None:
+    account(rules(*rights.NEEDED, *rights.WITHOUT_ACCOUNT, *more))
+    check(settings())
 
 
 def test_a_right_that_lacks_on_the_way_is_named(

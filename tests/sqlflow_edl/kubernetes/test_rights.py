@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from edl.kubernetes.calls import RefusedError
-from sqlflow_edl.kubernetes.rights import NEEDED, WITHOUT_ACCOUNT, Right, explained
+from sqlflow_edl.kubernetes.rights import NEEDED, OF_MASTER, WITHOUT_ACCOUNT, Right, explained
 from tests.sqlflow_edl.kubernetes import jobs
 
 REFUSALS = [
@@ -64,10 +64,10 @@ def rights_of(rules):
 
 def test_the_rights_in_docs_are_those_that_are_checked(repository):
     user, _ = blocks(repository)
-    assert rights_of(user["rules"]) == {*NEEDED, *WITHOUT_ACCOUNT}
+    assert rights_of(user["rules"]) == {*NEEDED, *WITHOUT_ACCOUNT, Right("list", "", "events")}
 
 
 def test_the_rights_of_the_master_in_docs_are_those_of_its_role(repository):
     _, master = blocks(repository)
     [role] = [each for each in jobs.objects() if each["kind"] == "Role"]
-    assert rights_of(master["rules"]) == rights_of(role["rules"])
+    assert rights_of(master["rules"]) == rights_of(role["rules"]) == set(OF_MASTER)
