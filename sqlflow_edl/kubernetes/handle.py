@@ -27,6 +27,7 @@ from sqlflow_edl.kubernetes.pod_logs import PodLogs
 
 PATIENCE = 10.0  # seconds for an API server that does not answer
 END_SECONDS = 90.0  # that the pods of a job have to end
+CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is wanted no more
 POLL = 0.2  # seconds between two looks at them
 GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
 
@@ -69,6 +70,8 @@ class OnKubernetes:
 
     def cancel(self) -> None:
         objects = self._objects
+        for pod in objects.pods():  # before the Job: once their time to leave runs, nodes do not shorten it
+            objects.end(pod, CANCEL_GRACE)
         objects.delete()
         self._ended("cancelled")
         deadline = time.monotonic() + END_SECONDS
@@ -129,9 +132,7 @@ def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
     told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
     newest = {instance_name(pod): pod for pod in pods}
     seen = sum(pod.instance is None for pod in pods) - 1
-    known = (
-        snapshot.master_relaunches if snapshot is not None else 0
-    )  # those whose pods were deleted among them
+    known = snapshot.master_relaunches if snapshot is not None else 0  # pods that are deleted are not seen
     rows = [_row(pod, told.get(name), max(seen, known)) for name, pod in newest.items()]
     return (*rows, *(row for name, row in told.items() if name not in newest))
 

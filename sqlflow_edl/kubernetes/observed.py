@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -114,6 +115,11 @@ class JobObjects:
         if since_secs is not None:
             query["sinceSeconds"] = since_secs
         return self._calls.stream(f"{self._core}/pods/{pod.metadata.name}/log", query, SILENCE)
+
+    def end(self, pod: Pod, grace: int) -> None:
+        """Tell it to end, within `grace` seconds. Returns at once; nothing when it is gone, or we may not."""
+        with suppress(RefusedError):
+            self._calls.ask("DELETE", f"{self._core}/pods/{pod.metadata.name}", {"gracePeriodSeconds": grace})
 
     def delete(self) -> None:
         """The Job, and with it all that it owns; nothing when it is gone. Returns at once."""

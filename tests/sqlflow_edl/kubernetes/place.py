@@ -1,7 +1,7 @@
 """Where whole jobs of the tests run: on the double, or in the cluster of the kubeconfig that EDL_TEST_KUBECONFIG names.
 
 There, EDL_TEST_IMAGE is the image of all containers, and of a MariaDB which the tests start; its target is `test`. The
-database is reached by the port that the node gives it, from here and from pods. All is in one namespace, which goes at
+database is on a port of its node, where it is reached from here and from pods. All is in one namespace, which goes at
 the end.
 """
 
@@ -28,15 +28,15 @@ from tests.mariadb import PASSWORD, Server
 
 CONFIG, IMAGE = "EDL_TEST_KUBECONFIG", "EDL_TEST_IMAGE"
 START_SECS = 120.0  # that a database may take in a pod
-ON_NODE = 3306
+PORTS = range(31_000, 32_000)  # of a node
 
 # What a pod runs that is a database; its data go with it. The server reads a statement a line there.
 DATABASE = f"""set -e
 mariadb-install-db --no-defaults --datadir=/tmp/data --auth-root-authentication-method=normal --skip-test-db >/dev/null
-echo "CREATE USER owner@'%' IDENTIFIED BY '{PASSWORD}';
-GRANT ALL ON *.* TO owner@'%' WITH GRANT OPTION;" >/tmp/init
+echo "CREATE USER owner@'%' IDENTIFIED BY '{PASSWORD}';" >/tmp/init
+echo "GRANT ALL ON *.* TO owner@'%' WITH GRANT OPTION;" >>/tmp/init
 exec mariadbd --no-defaults --datadir=/tmp/data --socket=/tmp/s --pid-file=/tmp/pid --init-file=/tmp/init \\
-  --port={ON_NODE} --bind-address=0.0.0.0 --skip-name-resolve --character-set-server=utf8mb4
+  --port="$1" --bind-address=0.0.0.0 --skip-name-resolve --character-set-server=utf8mb4
 """
 
 # Small, for a node with little to give.
@@ -103,40 +103,45 @@ def _real(image: str) -> Iterator[Place]:
     calls, namespace = Calls(connect()), f"sqlflow-edl-test-{secrets.token_hex(3)}"
     calls.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     try:
-        place = Place(namespace, _database(calls, namespace, image), calls, image)
-        place.query("CREATE DATABASE rows_of_tests")
-        place.url = place.url + "rows_of_tests"
-        yield place
+        url = _database(calls, namespace, image)
+        with connect_source(f"{url}mysql") as source:
+            source.execute("CREATE DATABASE rows_of_tests")
+        yield Place(namespace, f"{url}rows_of_tests", calls, image)
     finally:
         calls.ask("DELETE", f"/api/v1/namespaces/{namespace}")
 
 
 def _database(calls: Calls, namespace: str, image: str) -> str:
     """Start one; its URL, up to the name of a database."""
-    labels = {"app": "database"}
+    port = secrets.choice(PORTS)
     container = {
         "name": "mariadb",
         "image": image,
-        "command": ["sh", "-c", DATABASE],
+        "command": ["sh", "-c", DATABASE, "sh", str(port)],
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
     }
-    spec = {"containers": [container], "volumes": [{"name": "tmp", "emptyDir": {}}]}
-    path = f"/api/v1/namespaces/{namespace}"
-    calls.ask("POST", f"{path}/pods", {"metadata": {"name": "database", "labels": labels}, "spec": spec})
-    service = {"type": "NodePort", "selector": labels, "ports": [{"port": ON_NODE}]}
-    body = {"metadata": {"name": "database"}, "spec": service}
-    made = msgspec.json.decode(calls.ask("POST", f"{path}/services", body))
-    [node, *_] = msgspec.json.decode(calls.ask("GET", "/api/v1/nodes"))["items"]
-    [host] = [one["address"] for one in node["status"]["addresses"] if one["type"] == "InternalIP"]
+    volumes = [{"name": "tmp", "emptyDir": {}}]
+    spec = {
+        "containers": [container],
+        "volumes": volumes,
+        "hostNetwork": True,
+        "terminationGracePeriodSeconds": 1,
+    }
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    calls.ask("POST", path, {"metadata": {"name": "database"}, "spec": spec})
     password = PASSWORD.replace("%", "%25")
-    url = f"mysql://owner:{password}@{host}:{made['spec']['ports'][0]['nodePort']}/"
-    until(lambda: _answers(url), START_SECS)
-    return url
+
+    def url() -> str:
+        host = msgspec.json.decode(calls.ask("GET", f"{path}/database"))["status"].get("hostIP", "")
+        return f"mysql://owner:{password}@{host}:{port}/"
+
+    until(lambda: _answers(url()), START_SECS)
+    return url()
 
 
 def _answers(url: str) -> bool:
     try:
-        with connect_source(url):
+        with connect_source(f"{url}mysql"):
             return True
     except SourceError:
         return False
