@@ -98,6 +98,12 @@ KUBERNETES = (
         "Where checkpoints are kept: a URL of an object store, or a folder that the image or the pod template "
         "mounts everywhere; by default the volume, and without one the master's disk.",
     ),
+    Attribute(
+        f"{PLACE}master_disk",
+        "memory",
+        "Disk that the master asks for and may use, which bounds the checkpoints that it keeps; by default what its "
+        "node has.",
+    ),
     Attribute(f"{PLACE}labels", "pairs", "Labels of every object of the job, beside its own."),
     Attribute(f"{PLACE}annotations", "pairs", "Annotations of every object of the job, beside its own."),
     Attribute(

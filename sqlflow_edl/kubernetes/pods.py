@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
+from edl.checkpoints.opening import MOST, VARIABLE
 from edl.errors import SemanticError
-from edl.kubernetes import names
+from edl.kubernetes import names, quantities
 from edl.kubernetes.names import PodRole
 from edl.program.own import PATH_VARIABLE
 from edl.spec import JobSpec
@@ -19,6 +21,7 @@ from sqlflow_edl.kubernetes.resources import resources
 from sqlflow_edl.kubernetes.settings import Settings
 
 VOLUME = "/edl/volume"  # where pods mount the claim
+OF_DISK = Decimal("0.8")  # of the master, for checkpoints: logs are on it too
 MODULES = "/opt/models"  # of the image: modules of the user's own
 
 # The root file system is read-only, so what is written goes to a folder of the pod's own.
@@ -53,7 +56,7 @@ def manifest(
         tolerations=_tolerations(role, settings),
         user=settings.whole("run_as_user"),
         grace_secs=settings.whole("grace_secs"),
-        env=_environment(identity, settings),
+        env=_environment(role, identity, settings),
         resources=resources(settings, spec, role),
         port=names.PORT,
         volume=settings.text("volume"),
@@ -87,14 +90,16 @@ def _checkpoints(settings: Settings) -> str:
     return settings.text("checkpoints") or on_volume
 
 
-def _environment(identity: Identity, settings: Settings) -> dict[str, str]:
+def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
+    disk = settings.text("master_disk")
     ours = {
         "EDL_FILES": "/edl/files",
         "EDL_SECRETS": "/edl/secrets",
         "EDL_JOB": f"/edl/job/{identity.job}",
         "EDL_MASTER": names.address(identity.name, identity.namespace),
-        "EDL_CHECKPOINTS": _checkpoints(settings),
+        VARIABLE: _checkpoints(settings),
+        MOST: str(int(OF_DISK * quantities.value(disk))) if disk and role == "master" else "",
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
     }
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}

@@ -20,7 +20,7 @@ def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
     """Of a container. SemanticError: it may use less than it asks for."""
     memory = settings.text(f"{role}_memory") or _memory(settings, spec, role)
     requests = {"cpu": settings.text(f"{role}_cpu"), "memory": memory}
-    limits = {}
+    limits: dict[str, str] = {}
     for name, asked in requests.items():
         written = f"{role}_{name}_limit"
         limit = settings.text(written) or asked
@@ -32,6 +32,8 @@ def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
                 hint=f"lower kubernetes.{role}_{name}, or leave the limit out",
             )
         limits[name] = limit
+    if role == "master" and (disk := settings.text("master_disk")):
+        requests["ephemeral-storage"] = limits["ephemeral-storage"] = disk
     if role == "worker" and (number := settings.whole("worker_gpu")):
         requests[settings.text("gpu_resource")] = limits[settings.text("gpu_resource")] = str(number)
     return {"requests": requests, "limits": limits} if limits else {"requests": requests}

@@ -200,6 +200,15 @@ def test_workers_get_as_many_threads_as_they_may_use_processors() -> None:
     assert msgspec.json.decode(spec, type=Spec).threads == 2
 
 
+def test_the_masters_disk_bounds_the_checkpoints_that_it_keeps() -> None:
+    found = jobs.objects(settings=configured(written=[("master_disk", "10G")]).settings())
+    [master] = found[0]["spec"]["template"]["spec"]["containers"]
+    assert master["resources"]["limits"]["ephemeral-storage"] == "10G"
+    assert {"name": "EDL_CHECKPOINTS_BYTES", "value": "8000000000"} in master["env"]
+    [worker] = jobs.deployment(found).worker["spec"]["containers"]
+    assert "EDL_CHECKPOINTS_BYTES" not in {each["name"] for each in worker["env"]}
+
+
 def test_a_limit_below_what_is_asked_for_is_refused() -> None:
     settings = configured(written=[("worker_memory", "4Gi"), ("worker_memory_limit", "2Gi")]).settings()
     with pytest.raises(SemanticError, match="worker_memory_limit = 2Gi is less than the 4Gi"):
