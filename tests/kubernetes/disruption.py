@@ -14,12 +14,13 @@ BY_TAINT: Reason = ("True", "DeletionByTaintManager", "Taint manager: deleting d
 BY_COLLECTOR: Reason = ("True", "DeletionByPodGC", "PodGC: node no longer exists")
 
 
-def mark(registry: Registry, pod: Object, why: Reason) -> Object:
+def mark(registry: Registry, pod: Object, why: Reason, phase: str = "") -> Object:
     """At the end of its conditions, where the node puts it into its own order."""
-    key, old = Key(POD, pod["metadata"]["namespace"], pod["metadata"]["name"]), pod["status"]
+    old = pod["status"]
     condition = pod_status.conditions([], {"DisruptionTarget": why}, registry.clock.stamp())
     others = [one for one in old.get("conditions", []) if one["type"] != "DisruptionTarget"]
-    return registry.store.put(key, {**pod, "status": {**old, "conditions": [*others, *condition]}})
+    status = {**old, "phase": phase or old["phase"], "conditions": [*others, *condition]}
+    return registry.store.put(_key(pod), {**pod, "status": status})
 
 
 class Taints:
@@ -75,11 +76,9 @@ class PodCollector:
         return min(self._due.values(), default=NEVER)
 
     def _remove(self, pod: Object) -> None:
-        key = _key(pod)
         if pod["status"]["phase"] not in TERMINAL:
-            pod = mark(self._registry, pod, BY_COLLECTOR)
-            self._registry.store.put(key, {**pod, "status": {**pod["status"], "phase": "Failed"}})
-        self._registry.delete(key, Deletion(grace=0))
+            mark(self._registry, pod, BY_COLLECTOR, "Failed")
+        self._registry.delete(_key(pod), Deletion(grace=0))
 
 
 def _key(pod: Object) -> Key:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.kubernetes import quantities
+from tests.kubernetes import job_validation, quantities
 from tests.kubernetes.errors import (
     Cause,
     bad_request,
@@ -151,7 +151,7 @@ def _job(spec: Object) -> list[Cause]:
     causes = _pod_spec(spec["template"]["spec"], "spec.template.spec")
     if spec["template"]["spec"]["restartPolicy"] == "Always":
         causes.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
-    return causes
+    return [*causes, *job_validation.policies(spec)]
 
 
 def _job_change(spec: Object, old: Object) -> list[Cause]:
