@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,11 @@ def test_a_place_is_this_machine_or_kubernetes_with_a_profile() -> None:
 def test_any_other_place_is_refused(on: str) -> None:
     with pytest.raises(SemanticError, match="jobs cannot run on"):
         place(on, {"image": "x"})
+
+
+def test_the_files_in_docs_are_read(repository: Path, tmp_path: Path) -> None:
+    text = (repository / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    [written] = re.findall(r"kubernetes\.toml <<END\n(.*?)END", text, re.DOTALL)
+    assert configured("gpu", file(tmp_path, example)).settings().whole("worker_gpu") == 1
+    assert configured("", file(tmp_path, written)).settings().text("volume") == "checkpoints"
