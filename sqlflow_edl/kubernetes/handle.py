@@ -29,6 +29,8 @@ PATIENCE = 10.0  # seconds for an API server that does not answer
 END_SECONDS = 90.0  # that the pods of a job have to end
 CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is wanted no more
 POLL = 0.2  # seconds between two looks at them
+STARTING = "kubernetes"  # the place of a job that is being brought there
+NOT_STARTED = "its client was gone before it could start the job"
 GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
 
 
@@ -41,7 +43,7 @@ class OnKubernetes:
     def look(self) -> Look:
         status = self.folder.status()
         if read_deployment(self.folder.path) is None:  # it was cancelled, or is not there yet
-            return Look(status)
+            return Look(status if status.attended else self._ended("died", NOT_STARTED))
         try:
             return self._look(status)
         except UnreachableError as error:
@@ -91,7 +93,11 @@ class OnKubernetes:
         if job is None:
             return self._ended("died", GONE)
         if not job.is_over:
-            return self.folder.status()
+            status = self.folder.status()
+            if job.spec.suspend and status.place == STARTING and not status.attended:
+                self._objects.delete()
+                return self._ended("died", NOT_STARTED)
+            return status
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:

@@ -29,7 +29,9 @@ def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
             found = read_deployment(job.path)
         except SpecError:
             continue
-        if found is not None:
+        if found is None:
+            OnKubernetes(job).look()
+        else:
             groups.setdefault((found.context, found.namespace), []).append((job, found))
     if not groups:
         return {}

@@ -14,7 +14,7 @@ from edl.tasks.outcome import Outcome
 from sqlflow_edl.handles import Follower, LostSightError
 from sqlflow_edl.kubernetes import statements
 from sqlflow_edl.kubernetes.apply import apply, check
-from sqlflow_edl.kubernetes.handle import OnKubernetes
+from sqlflow_edl.kubernetes.handle import STARTING, OnKubernetes
 from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.syntax.ast import Statement
 
@@ -64,7 +64,7 @@ def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) 
             "the rows could not be fixed in the data source, where pods would read them",
             hint="its user may make no tables there; whoever may can grant that",
         )
-    job.update(place="kubernetes")  # from now on, it may be there
+    job.update(place=STARTING)  # from now on, it may be there
     try:
         deployment = apply(job, spec, settings)
     except BaseException:

@@ -52,15 +52,16 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def alive(self) -> bool:
         """Whether the process that runs the job is there; elsewhere, whether it ran when we last looked."""
-        return self.state == "running" and (bool(self.place) or self._owner_runs)
+        return self.state == "running" and (bool(self.place) or self.attended)
 
     @property
     def unclaimed(self) -> bool:
         """Whether what the job made waits in its folder, and nobody is there to take it."""
-        return self.state == "finished" and not self._owner_runs
+        return self.state == "finished" and not self.attended
 
     @property
-    def _owner_runs(self) -> bool:
+    def attended(self) -> bool:
+        """Whether the process is there that runs the job, or has started it."""
         return start_time(self.pid) == self.started_as
 
 

@@ -39,21 +39,18 @@ class Play:
     def handle(self) -> OnKubernetes:
         return OnKubernetes(self.folder)
 
-    def start(self, *, retries: int = 3, cpu: str = "") -> None:
-        """cpu: that the master asks for."""
+    def start(self, *, retries: int = 3, suspend: bool = False) -> None:
         container: dict[str, Any] = {
             "name": "master",
             "image": "ours",
             "command": ["sh", "-c", MASTER, "sh", str(self._pipe_path)],
         }
-        if cpu:
-            container["resources"] = {"requests": {"cpu": cpu}}
         spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
         template = {"metadata": {"labels": names.labels(self.name, self.folder.id, "master")}, "spec": spec}
         labels = names.labels(self.name, self.folder.id)
         body = {
             "metadata": {"name": self.name, "labels": labels},
-            "spec": {"backoffLimit": retries, "template": template},
+            "spec": {"backoffLimit": retries, "suspend": suspend, "template": template},
         }
         made = self.cluster.ask("POST", f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body)
         self.uid = made["metadata"]["uid"]

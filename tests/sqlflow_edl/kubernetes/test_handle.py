@@ -14,6 +14,7 @@ from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.kubernetes.handle import STARTING
 from tests.edl.cluster.conftest import wait_until
 from tests.sqlflow_edl.kubernetes.play import Play, Told
 
@@ -119,6 +120,18 @@ def test_a_job_that_is_not_in_the_cluster_any_more_has_died(
     wait_until(lambda: listed(capsys)["state"] != "running")
     assert listed(capsys)["state"] == "died"
     assert "not in the cluster any more" in play.folder.status().error
+
+
+def test_of_a_job_whose_client_died_before_it_started_nothing_stays(
+    play: Play, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play.start(suspend=True)
+    assert listed(capsys)["state"] == "running"  # somebody else suspended it, such as a queue
+    play.folder.update(place=STARTING)
+    assert listed(capsys)["state"] == "died"
+    assert "before it could start" in play.folder.status().error
+    path = f"/apis/batch/v1/namespaces/{play.namespace}/jobs"
+    wait_until(lambda: play.cluster.ask("GET", path)["items"] == [])
 
 
 def test_a_cluster_that_cannot_be_reached_is_said_in_the_list(
