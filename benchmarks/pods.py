@@ -1,8 +1,8 @@
 """Pods of a job on Kubernetes: from the first order of a master's crew until it has seen all of them run.
 
 The API server is the double of the tests, in a process of its own, which takes a while for each pod that is created, as
-servers do. Its pods are processes that sleep. The peer creates the same pods by the official client, one after another,
-and watches until all run; of a hundred pods, because the double is slow with many that come one by one.
+servers do. Its pods have no processes. The peer creates the same pods by the official client, one after another, and
+watches until all run.
 """
 
 from __future__ import annotations
@@ -31,39 +31,30 @@ from edl.tasks.job import Plan
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster, api_server
 
-FEW, MANY = 100, 1000
+COUNTS = (100, 1000)
 CREATE_SECS = 0.01  # that the server takes for a pod, beside its own work
 PATIENCE = 300.0
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     """rows: of few, a hundred pods only."""
-    found = [_against_a_loop(folder / "few", rounds)]
-    if rows > 100_000:
-        with _double(folder / "many") as double, _site(double, MANY) as site:
-            found.append(
-                Row(
-                    f"{MANY:,} pods of a job, until the master has seen all run",
-                    asyncio.run(site.by_master()).words,
-                )
-            )
-    return found
+    counts = COUNTS if rows > 100_000 else COUNTS[:1]
+    return [_against_a_loop(folder / "pods" / str(count), rounds, count) for count in counts]
 
 
-def _against_a_loop(folder: Path, rounds: int) -> Row:
+def _against_a_loop(folder: Path, rounds: int, count: int) -> Row:
     ours, theirs = [], []
-    with _double(folder) as double:
-        for _ in range(rounds):
-            with _site(double, FEW) as site:
-                ours.append(asyncio.run(site.by_master()))
-            with _site(double, FEW) as site:
-                theirs.append(site.by_client())
+    for number in range(rounds):
+        with _double(folder / str(number)) as double:
+            ours.append(asyncio.run(Site(double, count).by_master()))
+        with _double(folder / f"{number}-peer") as double:
+            theirs.append(Site(double, count).by_client())
     median = sorted(ours, key=lambda course: course.seconds)[rounds // 2]
     return Row(
-        f"{FEW} pods of a job, until the master has seen all run; against a loop of the official client",
+        f"{count:,} pods of a job, until the master has seen all run; against a loop of the official client",
         f"{median.words}; {statistics.median(theirs):.1f} s",
         [mine.seconds / other for mine, other in zip(ours, theirs, strict=True)],
-        most=0.9,
+        most=0.5,
     )
 
 
@@ -89,25 +80,17 @@ def _double(folder: Path) -> Iterator[Cluster]:
         yield double
 
 
-@contextlib.contextmanager
-def _site(double: Cluster, count: int) -> Iterator[Site]:
-    site = Site(double, count)
-    double.requests()
-    yield site
-    double.ask("DELETE", site.path, {"gracePeriodSeconds": 0})
-
-
 class Site:
     """A Job in a namespace of its own, and the pods that it is to have."""
 
     def __init__(self, double: Cluster, count: int) -> None:
         self.double, self.count = double, count
         self.namespace = double.new_namespace()
-        self.path = f"/api/v1/namespaces/{self.namespace}/pods"
-        container = {"name": "main", "image": "busybox:1", "command": ["sleep", "1000"]}
+        container = {"name": "main", "image": "pause"}
         self.manifest: dict[str, Any] = {"spec": {"containers": [container], "restartPolicy": "Never"}}
         body = {"metadata": {"name": "job"}, "spec": {"suspend": True, "template": self.manifest}}
         self.job = double.ask("POST", f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body)
+        double.requests()
 
     async def by_master(self) -> Course:
         """By the crew, the orders and the following of a master."""
