@@ -18,17 +18,19 @@ class Known:
     """What of a trace the double does not do as the real cluster did.
 
     `exceptions`: differences, by what their text begins with, and why. `races`: recorded events (`STEP VERSION`) that
-    came of how busy the recorded machine was, and are passed over. `merged`: recorded events before which the double
-    may tell something in between. `hurry`: the part of the recorded time that pods sleep, since no test waits so long.
-    `words`: texts that are others here. `was_busy`: its Job controller missed how pods were
-    in between. `unrecorded`: pods that were made beside the recording; they are made when their first event is due.
-    `cores`: those of the recorded node, where they matter.
+    came of how busy the recorded machine was, and are passed over. `late`: those before which the double may tell
+    others. `hurry`: the part of the recorded time that pods sleep, since no test waits so long. `passing`: events that
+    the double misses when this machine is so busy that pods have slept before it looks. `words`: texts that are others
+    here. `was_busy`: the recorded Job controller missed how pods were in between. `unrecorded`: pods that were made
+    beside the recording; they are made when their first event is due. `cores`: those of the recorded node, where they
+    matter.
     """
 
     exceptions: dict[str, str] = field(default_factory=dict)
     races: dict[str, str] = field(default_factory=dict)
-    merged: dict[str, str] = field(default_factory=dict)
+    late: frozenset[str] = frozenset()
     hurry: float = 1.0
+    passing: frozenset[str] = frozenset()
     words: dict[str, str] = field(default_factory=dict)
     was_busy: bool = False
     unrecorded: frozenset[str] = frozenset()

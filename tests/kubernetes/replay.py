@@ -71,6 +71,10 @@ class Stream:
                 return event
             self._early.append(event)
 
+    def give_back(self, event: Any) -> None:
+        """It is to be taken again."""
+        self._early.appendleft(event)
+
     def rest(self) -> list[Any]:
         """What comes until the end and was not asked for."""
         self.take(lambda event: False)
@@ -273,6 +277,9 @@ class Replay:
                     return None
                 self._let_time_pass(asked + waited)
 
+    def _differs(self, recorded: Any, event: Any) -> bool:
+        return bool(self.mapping.copy().differences(recorded, event))
+
     def _let_time_pass(self, until: float) -> None:
         if (due := self._now + self.cluster.due()) < until:
             self._go_on_to(due + ROUNDING)
@@ -297,9 +304,11 @@ class Replay:
         )
         take = functools.partial(self._streams[step].take, wanted)
         event = self._awaited(take)
-        if said in self.known.merged and self.mapping.copy().differences(recorded, event):
+        while said in self.known.late and event and self._differs(recorded, event):
             event = self._awaited(take)
-        if event is None:
+        if said in self.known.passing and event and self._differs(recorded, event):
+            self._streams[step].give_back(event)
+        elif event is None:
             metadata = recorded["object"]["metadata"]
             self._note(
                 step, [f"never came: {recorded['type']} {recorded_name} {metadata.get('resourceVersion')}"]

@@ -33,8 +33,10 @@ TRACES: dict[str, Known] = {
             "events events: .body.items: 2 items recorded, 1 here": TRIES,
             **{f"events events: .body.items[{number}].count": TRIES for number in range(1, 5)},
         },
-        merged={"watch-pods 3118": "the node was so busy that one container had ended before it told of any"},
+        races={"watch-pods 3118": "the node saw two containers first when one of them had ended"},
+        late=frozenset({"watch-pods 3006", "watch-pods 3219", "watch-pods 3224"}),
         hurry=0.5,
+        passing=frozenset(f"watch-pods {number}" for number in (2867, 2978, 3114, 3137, 3220, 3223)),
         words={"python3": "true"},
     ),
     "06-delete-evict-preempt": Known(hurry=0.3, cores="2"),
@@ -46,7 +48,7 @@ TRACES: dict[str, Known] = {
         {"tail-2 log: .body": ONE_STREAM, "timestamps log: .body": ONE_STREAM},
         hurry=0.3,
         words={
-            "sleep 0.7": "sleep 2",  # so that it is followed in time
+            "sleep 0.7": "sleep 3",  # so that it is followed in time
             "echo tick; sleep 1": "echo tick; sleep 0.3",
             'echo err >&2; printf "no newline"': 'printf "no newline"; echo err >&2',  # as they came
         },
