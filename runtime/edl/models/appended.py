@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from edl.data.source import ConflictError, Source
-from edl.models.happenings import Event, EventRegistry, Events, folded
+from edl.models.events import Event, EventRegistry, Events, folded
 from edl.models.records import ModelRecord, ModelVersion
 from edl.models.registry import Versions, foreign
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from edl.errors import SourceError, SpecError
-from edl.models.happenings import Event, EventRegistry, Events, folded
+from edl.models.events import Event, EventRegistry, Events, folded
 from edl.models.objects import Objects, open_objects
 from edl.models.records import ModelVersion
 from edl.models.registry import Versions

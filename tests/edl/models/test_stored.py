@@ -221,7 +221,7 @@ def test_an_upload_that_was_given_up_is_cleaned_up(
 ) -> None:
     registry._prepare()
     with monkeypatch.context() as patch:
-        patch.setattr("edl.models.happenings.now", lambda: "2001-01-01T00:00:00.000+00:00")
+        patch.setattr("edl.models.events.now", lambda: "2001-01-01T00:00:00.000+00:00")
         version = registry._add("m", "saving", RECORD, key="k")
     registry._upload("m", version, "k", file_of(b"half"))
     registry.save("m", file_of(b"x"), RECORD)
