@@ -23,7 +23,7 @@ class Output:
     def add(self, piece: bytes) -> None:
         with self.changed:
             self._starts.append(self.size)
-            self._times.append(self._now())
+            self._times.append(round(self._now(), 6))  # as it is told
             self._file.write(piece)
             self.size += len(piece)
             self.changed.notify_all()
