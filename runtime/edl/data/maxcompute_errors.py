@@ -9,7 +9,7 @@ import requests
 from odps import errors
 
 from edl.data.maxcompute_text import tokens
-from edl.data.source import ConflictError
+from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, Span, did_you_mean
 
 _SAID = re.compile(r"ODPS-(\d{7}):\s*(?:\[(\d+),(\d+)\]\s*)?(?P<words>[^\n]+)")
@@ -44,7 +44,9 @@ def translated(
     """
     text = str(error)
     if isinstance(error, requests.RequestException | errors.ConnectTimeout):
-        return SourceError("the service cannot be reached", hint="check host, port and scheme of the URL")
+        return UnreachableError(
+            "the service cannot be reached", hint="check host, port and scheme of the URL"
+        )
     if _STOPPED in text:
         return SourceError("the statement was stopped")
     said = list(_SAID.finditer(text))

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from edl.data.server_url import ServerURL
+from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
 
 try:
@@ -34,6 +35,7 @@ OPTIONS = ("connect_timeout", "pin", "socket", "ssl", "ssl_ca", "ssl_cert")
 LOST = frozenset(
     {0, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2014, 2055}
 )
+_TOO_MANY = 1040  # connections
 ERRORS = (pymysql.err.Error, pymysql.err.Warning)
 
 SESSION = (
@@ -245,4 +247,5 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
         1049: "check the name of the database",
         2003: "check host and port, and whether the server runs",
     }
-    return SourceError(f"cannot open {url}: {message}", hint=hints.get(code(error)))
+    kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
+    return kind(f"cannot open {url}: {message}", hint=hints.get(code(error)))

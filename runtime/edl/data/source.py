@@ -26,6 +26,10 @@ class ConflictError(SourceError):
     """Another connection changed the same rows first, or ours was lost; the whole transaction may be tried again."""
 
 
+class UnreachableError(SourceError):
+    """The source cannot be reached now, or takes nobody in; it may be later."""
+
+
 class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Pinned rows that stay in their source.
 

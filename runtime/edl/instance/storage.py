@@ -86,7 +86,7 @@ class InSource:
 
     @cached_property
     def _source(self) -> Source:
-        return connect(self._intent.source)
+        return insisting(lambda _: connect(self._intent.source))
 
     @cached_property
     def _registry(self) -> Registry:

@@ -16,21 +16,11 @@ import msgspec
 from edl.data import Source, connect
 from edl.data.insisting import insisting
 from edl.data.jobs import JobFolder
-from edl.errors import SourceError, SQLFlowError
+from edl.errors import SQLFlowError
 from edl.master.backend import End
 from edl.models.intent import Intent, registry_of
 from edl.tasks.failed import Failed, to_failed
 from edl.tasks.outcome import JobCancelledError, Outcome
-
-PAUSES = (
-    1.0,
-    2.0,
-    5.0,
-    10.0,
-    20.0,
-    30.0,
-    60.0,
-)  # seconds, while a source cannot be reached that holds a job's results
 
 
 class InSource:
@@ -49,7 +39,7 @@ class InSource:
             except SQLFlowError as error:
                 end = to_failed(error, "")
         try:
-            with closing(self._connected(())) as source:
+            with closing(connect(self._intent.source)) as source:
                 if isinstance(end, Failed):
                     self._take_back(source, end)
                 self._unpin(source)
@@ -62,9 +52,13 @@ class InSource:
         target = self._intent.name
         if self._intent.kind == "train" or not target:
             return outcome
-        with closing(self._connected(PAUSES)) as source:
-            rows = insisting(lambda _: source.commit(target, self._job.id, outcome.tasks))
+        rows = insisting(lambda _: self._committed(target, outcome.tasks), pause=self._pause)
         return msgspec.structs.replace(outcome, stored=f"{target}: {rows:,} row{'' if rows == 1 else 's'}")
+
+    def _committed(self, target: str, tasks: int) -> int:
+        """Of rows. Each attempt has a connection of its own."""
+        with closing(connect(self._intent.source)) as source:
+            return source.commit(target, self._job.id, tasks)
 
     def _take_back(self, source: Source, failed: Failed) -> None:
         """Drop what was staged; keep why a training failed."""
@@ -80,16 +74,6 @@ class InSource:
         for folder in (self._job.rows, self._job.held_out):
             if folder.is_dir():
                 source.unpin(read_pinned(folder), folder)
-
-    def _connected(self, pauses: tuple[float, ...]) -> Source:
-        """An open source, after so many pauses at the most."""
-        for seconds in pauses:
-            try:
-                return connect(self._intent.source)
-            except SourceError as error:
-                _say(f"{error.message}; trying again in {seconds:g} s")
-                self._pause(seconds)
-        return connect(self._intent.source)
 
 
 def _say(text: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 from edl.data import Reader, Source, connect, mysql_drivers, mysql_rows, mysql_writing, open_reader
 from edl.data.mysql import MySQLSource
 from edl.data.mysql_connection import open_connection
-from edl.data.source import ConflictError, Pinned
+from edl.data.source import ConflictError, Pinned, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
 from tests.cutting import cutting
@@ -391,6 +391,14 @@ def test_what_a_lost_connection_undid_may_be_tried_again(
     with pytest.raises(ConflictError, match="was lost"):
         work(source)
     work(source)
+
+
+def test_a_server_that_is_away_is_told_from_one_that_refuses(mariadb: Server) -> None:
+    with pytest.raises(UnreachableError, match="cannot open"):
+        connect(mariadb.url(port=1))
+    with pytest.raises(SourceError, match="cannot open") as refused:
+        connect(mariadb.url(user="nobody"))
+    assert not isinstance(refused.value, UnreachableError)
 
 
 def test_a_running_statement_is_stopped_from_another_thread(source: MySQLSource) -> None:

@@ -8,8 +8,11 @@ import pyarrow as pa
 import pytest
 
 from edl.data import Source, connect
+from edl.data.insisting import AWAY
 from edl.data.jobs import JobFolder
-from edl.master.storing import PAUSES, InSource
+from edl.data.source import UnreachableError
+from edl.master import storing
+from edl.master.storing import InSource
 from edl.models.intent import Intent
 from edl.models.records import ModelRecord
 from edl.models.registry import open_registry
@@ -92,25 +95,31 @@ def test_a_table_that_cannot_be_made_is_how_the_job_ends(job: JobFolder, url: st
     assert "scores exists and was not made by sqlflow-edl" in end.message
 
 
-def test_a_source_that_is_away_for_a_while_is_waited_for(job: JobFolder, url: str, tmp_path: Path) -> None:
-    file, away = tmp_path / "s.sqlite", tmp_path / "away"
-    file.rename(away)
+def test_a_source_that_is_away_for_a_while_is_waited_for(
+    job: JobFolder, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waited: list[float] = []
 
-    def pause(seconds: float) -> None:
-        waited.append(seconds)
-        if len(waited) == 3:
-            away.rename(file)
+    def opened(source: str) -> Source:
+        if len(waited) < 3:
+            raise UnreachableError("cannot open the database")
+        return connect(source)
 
-    end = InSource(job, Intent("predict", url, "scores"), pause).end(PREDICTED)
+    monkeypatch.setattr(storing, "connect", opened)
+    end = InSource(job, Intent("predict", url, "scores"), waited.append).end(PREDICTED)
     assert isinstance(end, Outcome)
-    assert waited == [*PAUSES[:3]]
+    assert waited == [*AWAY[:3]]
 
 
-def test_a_source_that_stays_away_fails_the_job_with_its_words(job: JobFolder, tmp_path: Path) -> None:
+def test_a_source_that_stays_away_fails_the_job_with_its_words(
+    job: JobFolder, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(source: str) -> Source:
+        raise UnreachableError("cannot open the database")
+
+    monkeypatch.setattr(storing, "connect", opened)
     waited: list[float] = []
-    intent = Intent("predict", f"sqlite:{tmp_path / 'none.sqlite'}", "scores")
-    end = InSource(job, intent, waited.append).end(PREDICTED)
+    end = InSource(job, Intent("predict", url, "scores"), waited.append).end(PREDICTED)
     assert isinstance(end, Failed)
-    assert "there is no database file" in end.message
-    assert waited == [*PAUSES]
+    assert end.message == "cannot open the database"
+    assert waited == [*AWAY]
