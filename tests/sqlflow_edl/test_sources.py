@@ -96,7 +96,8 @@ class Looking(Silent):
         self.look()
 
     def look(self) -> None:
-        processes = [path for path in Path("/proc").glob("[0-9]*/*") if path.name in ("cmdline", "comm")]
+        running = [path for path in Path("/proc").iterdir() if path.name.isdigit()]
+        processes = [path / name for path in running for name in ("cmdline", "comm")]
         files = [path for folder in self._folders for path in folder.rglob("*") if path.is_file()]
         self.files = max(self.files, len(files))
         for path in (*processes, *files):
