@@ -41,6 +41,7 @@ class Pace:
     tolerance: float = 0.1  # that pods have at most for what is wrong with their node
     quarantine: float = 0.05  # of the pods of a node that is gone
     retry: float = 0.02  # from the first failure of a Job's pod to the next pod; longer after each
+    refused: float = 0.05  # until a Job tries again to make a pod that it may not have; longer each time
     moment: float = 0.0
 
     def backed_off(self, failures: int) -> float:
@@ -65,6 +66,7 @@ REAL = Pace(
     tolerance=float("inf"),
     quarantine=40.0,
     retry=10.0,
+    refused=1.0,
     moment=0.15,
 )
 

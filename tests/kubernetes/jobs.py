@@ -25,7 +25,6 @@ from tests.kubernetes.registry import Registry
 from tests.kubernetes.selectors import matches_labels
 
 ENDS = {"Complete", "Failed"}
-MOMENT = 0.05  # seconds
 
 
 @dataclass
@@ -142,10 +141,8 @@ class Jobs:
                 self._create(look, missing)
                 self._refused.pop(uid, None)
             except RefusedError:
-                self._refused[uid] = self._refused.get(uid, 0) + 1
-                self._plan(
-                    look.key, look.now + policies.delay(self._pace.count or MOMENT, self._refused[uid])
-                )
+                times = self._refused[uid] = self._refused.get(uid, 0) + 1
+                self._plan(look.key, look.now + policies.delay(self._pace.refused, times))
 
     def _create(self, look: Round, missing: int) -> None:
         if not policies.is_indexed(look.job):
