@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from edl import data, spec
 from edl.data import jobs
-from edl.data.insisting import insisting
 from edl.data.results import ResultFolder
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
@@ -47,6 +46,7 @@ from sqlflow_edl.places import at, placed
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.results import Result
+from sqlflow_edl.storing import store_model, store_table
 from sqlflow_edl.submit import Submitter
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
@@ -200,7 +200,11 @@ class Session:
             except SQLFlowError as error:
                 self.registry.record_failure(name, _record(fitted, {}), error.message, once=job.id)
                 raise
-            model = outcome.stored or self._save(job, name, outcome, _record(fitted, outcome.figures))
+            model = outcome.stored
+            if not model:
+                self.observer.doing("storing the model")
+                record = _record(fitted, outcome.figures)
+                model = store_model(self.registry, job, name, outcome, record)
         measured = measured_on(fitted.rows)
         ending = f"; {outcome.ending}" if outcome.ending else ""
         return Result(
@@ -259,7 +263,8 @@ class Session:
                 return Result(statement, notes=notes, figures=figures, reader=table.to_reader())
             written = outcome.rows if kind == "predict" else 1
             if not outcome.stored:
-                written = self._write(target, job.id, lambda: ResultFolder(job.results).read(outcome.tasks))
+                self.observer.doing(f"writing {target}")
+                written = store_table(self.source, job, target, outcome.tasks)
         return Result(
             statement,
             message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {model.reference}",
@@ -338,24 +343,6 @@ class Session:
         arrow = self.source.schema(select)
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow), spec.Query(select, self.dialect, self.source.url, fields)
-
-    def _write(self, target: str, job: str, rows: Callable[[], pa.RecordBatchReader]) -> int:
-        """Make the rows the table `target`, in one step; whatever stops that leaves nothing staged."""
-        self.observer.doing(f"writing {target}")
-        try:
-            insisting(lambda attempt: self.source.stage(target, job, 0, attempt, rows()))
-            return insisting(lambda _: self.source.commit(target, job, 1))
-        except BaseException:
-            with contextlib.suppress(SQLFlowError):
-                self.source.abort(target, job)
-            raise
-
-    def _save(self, job: jobs.JobFolder, name: str, outcome: Outcome, record: ModelRecord) -> str:
-        """Store the model that the job has left in its folder; its name and version."""
-        self.observer.doing("storing the model")
-        archive = job.path / outcome.archive
-        version = insisting(lambda _: self.registry.save(name, archive, record, once=job.id))
-        return f"{name}@{version}"
 
     def _run(
         self,
