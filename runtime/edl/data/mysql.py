@@ -221,6 +221,12 @@ class MySQLSource(Transactional):
             load = mysql_writing.may_load(connection)
             mysql_writing.write(connection, table, names, batches, load=load)
 
+    def alter(self, sql: str) -> None:
+        """Run an ALTER TABLE of ours. SourceError: a value does not fit into its new type."""
+        connection = self.live()
+        with self._errors(""), self._mode(connection, _STRICT):
+            connection.run(sql)
+
     def collation(self) -> str:
         """Of new tables: that of the database, so that texts compare with those of its other tables."""
         found: str = self.few("SELECT @@collation_database")[0][0].decode()

@@ -91,3 +91,13 @@ def columns_in_order(connection: Connection, database: str, name: str) -> list[s
         " AND extra NOT LIKE '%INVISIBLE%' ORDER BY ordinal_position"
     )
     return [column.decode() for (column,) in found]
+
+
+def long_texts(connection: Connection, database: str, name: str) -> list[str]:
+    """The LONGTEXT columns of one table."""
+    found = connection.fetch_all(
+        "SELECT column_name FROM information_schema.columns WHERE"
+        f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
+        " AND data_type = 'longtext'"
+    )
+    return [column.decode() for (column,) in found]

@@ -7,13 +7,16 @@ Statements that define tables commit by themselves in MySQL, so a commit can sto
 one step: it puts the staging table in the place of the target, and the target aside, where it is looked at once more
 before it is dropped. A commit that is repeated finds by the job in the mark that this was done.
 
+Before that, columns of short texts become VARCHAR. Where a commit stopped between the two and a task is done again,
+they become LONGTEXT again.
+
 A target is a name of one or two parts: table, or database.table.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -83,6 +86,9 @@ class MySQLResults(Staging):
             f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ({', '.join([key, *columns])})"
             f" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = {self._source.collation()} COMMENT = {mark}"
         )
+        long = set(self._long_texts(place, job))
+        texts = [field for field in schema if pa.types.is_string(field.type) and field.name not in long]
+        self._alter(place, job, {field.name: mysql_writing.declared(field) for field in texts})
 
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
         there = self._columns(place, job)
@@ -106,10 +112,13 @@ class MySQLResults(Staging):
         stage = place.stage_table(job)
         key = _key(self._columns(place, job))
         self._source.execute(f"DELETE FROM {stage} WHERE {key} > {tasks * TASK_ROWS}")
-        rows = self._source.count(f"SELECT COUNT(*) FROM {stage}")
-        if rows == self._books(place, job).complete(tasks):
+        texts = self._long_texts(place, job)
+        lengths = [f"COALESCE(MAX(CHAR_LENGTH({quoted(name, '`')})), 0)" for name in texts]
+        [(rows, *longest)] = self._source.few(f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}")
+        if int(rows) == self._books(place, job).complete(tasks):
+            self._alter(place, job, mysql_writing.fitting(dict(zip(texts, map(int, longest), strict=True))))
             self._rename(place, job, stage, replaces=found is not None)
-        return rows
+        return int(rows)
 
     def _rename(self, place: Place, job: str, stage: str, *, replaces: bool) -> None:
         if not replaces:
@@ -135,6 +144,16 @@ class MySQLResults(Staging):
     def _columns(self, place: Place, job: str) -> list[str]:
         """Of the rows that are staged."""
         return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
+
+    def _long_texts(self, place: Place, job: str) -> list[str]:
+        """Those of them that are LONGTEXT."""
+        return self._source.look_up(queries.long_texts, place.parts[0], place.stage_name(job))
+
+    def _alter(self, place: Place, job: str, types: Mapping[str, str]) -> None:
+        """Give columns of the staged rows other types."""
+        if types:
+            changes = ", ".join(f"MODIFY {quoted(name, '`')} {kind}" for name, kind in types.items())
+            self._source.alter(f"ALTER TABLE {place.stage_table(job)} {changes}")
 
 
 def _key(names: Iterable[str], *, quote: bool = True) -> str:

@@ -1,12 +1,15 @@
 """Rows on their way into MySQL: the text of whole columns at a time, sent by LOAD DATA or in long INSERTs.
 
+Texts are written as LONGTEXT, because nobody knows the longest of them before the last; `fitting` then says which of
+the columns can be VARCHAR, which a server can join by hashing, and index.
+
 LOAD DATA LOCAL is used where the server allows it. It turns values that do not fit into warnings, which are errors
 here. Otherwise a statement has as many rows as `max_allowed_packet` lets it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +28,12 @@ _LOAD = (
 )
 _LOAD_ESCAPES = (("\\", "\\\\"), ("\t", "\\\t"), ("\n", "\\\n"))
 _SQL_ESCAPES = (("\\", "\\\\"), ("'", "\\'"))
+_TEXT = "LONGTEXT"
+_WIDTHS = (
+    64,
+    255,
+)  # characters; InnoDB keeps columns of less than 64 within the page, where many have no room
+_VARCHAR_BYTES = 48_000  # of a row's 65,535: what all the columns of other types leave
 
 # Arrow type -> the type of the column that holds it
 _STORED = (
@@ -42,7 +51,7 @@ _STORED = (
     (types.is_date, "DATE"),
     (types.is_time, "TIME(6)"),
     (types.is_duration, "BIGINT"),
-    (types.is_string, "LONGTEXT"),
+    (types.is_string, _TEXT),
     (types.is_binary, "LONGBLOB"),
     (types.is_fixed_size_binary, "LONGBLOB"),
     (types.is_null, "BINARY(0)"),
@@ -63,6 +72,19 @@ def declared(field: pa.Field) -> str:
         f"column {field.name} is of the type {kind}, which MySQL cannot hold",
         hint="leave it out of the SELECT",
     )
+
+
+def fitting(longest: Mapping[str, int]) -> dict[str, str]:
+    """The types of those LONGTEXT columns that can be VARCHAR. longest: characters of each column's longest value."""
+    found: dict[str, str] = {}
+    room = _VARCHAR_BYTES
+    for name, length in sorted(longest.items(), key=lambda column: column[1]):
+        width = next((width for width in _WIDTHS if length <= width), None)
+        if width is None or room < 4 * width:
+            break
+        found[name] = f"VARCHAR({width}) NULL"
+        room -= 4 * width
+    return found
 
 
 def may_load(connection: Connection) -> bool:

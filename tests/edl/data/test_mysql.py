@@ -187,6 +187,72 @@ def test_a_value_that_does_not_fit_is_an_error_and_never_cut_short(
         source.commit("t", "job", 1)
 
 
+def column_types(source: MySQLSource, table: str) -> dict[str, str]:
+    query = (
+        "SELECT column_name AS name, column_type AS type FROM information_schema.columns"
+        f" WHERE table_schema = DATABASE() AND table_name = '{table}' AND column_name NOT LIKE 'sqlflow%'"
+    )
+    return {str(row["name"]): str(row["type"]) for row in rows(source, query)}
+
+
+def test_short_texts_become_columns_that_can_be_joined_and_indexed(source: MySQLSource) -> None:
+    """However the tasks come, the longest of all counts, in characters."""
+    texts = {
+        "code": ["ab", "größe 表" * 9],
+        "note": ["", "x" * 65],
+        "essay": ["x" * 256, "x"],
+        "none": [None] * 2,
+    }
+    for task in (1, 0):
+        given = {name: pa.array([values[task]], pa.string()) for name, values in texts.items()}
+        source.stage("t", "job", task, 0, [pa.record_batch(given)])
+    source.commit("t", "job", 2)
+    wide, wider, longest = "varchar(64)", "varchar(255)", "longtext"
+    assert column_types(source, "t") == {"code": wide, "note": wider, "essay": longest, "none": wide}
+    assert source.stream("SELECT * FROM t").read_all().to_pydict() == texts
+    source.execute("CREATE INDEX by_code ON t (code, note)")
+
+
+def test_a_table_with_more_short_texts_than_a_row_has_room_for_keeps_the_longer_ones_long(
+    source: MySQLSource,
+) -> None:
+    row = {f"c{n}": ["x" * (200 if n % 2 else 20)] for n in range(180)}
+    source.stage("t", "job", 0, 0, [pa.record_batch(row)])
+    source.commit("t", "job", 1)
+    found = list(column_types(source, "t").values())
+    assert found.count("varchar(64)") == 90
+    assert found.count("varchar(255)") > 0 < found.count("longtext")
+    assert rows(source, "SELECT * FROM t") == [{name: value for name, [value] in row.items()}]
+
+
+def test_a_task_done_again_may_have_longer_texts_after_a_commit_that_stopped(
+    source: MySQLSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise ConflictError("the connection was lost")
+
+    for task in (0, 1):
+        source.stage("t", "job", task, 0, [pa.record_batch({"a": ["short"]})])
+    with monkeypatch.context() as patch, pytest.raises(ConflictError):
+        patch.setattr(source._results, "_rename", stopped)
+        source.commit("t", "job", 2)
+    source.stage("t", "job", 1, 1, [pa.record_batch({"a": ["x" * 1000]})])
+    assert source.commit("t", "job", 2) == 2
+    assert rows(source, "SELECT a FROM t") == [{"a": "short"}, {"a": "x" * 1000}]
+
+
+def test_large_tables_are_joined_over_texts_without_an_index(source: MySQLSource) -> None:
+    """By hashing; each with each would be 400 million pairs, which takes minutes."""
+    for table in ("one", "other"):
+        texts = pa.array([f"key {n}" for n in range(20_000)])
+        source.stage(table, "job", 0, 0, [pa.record_batch({"k": texts})])
+        source.commit(table, "job", 1)
+    plan = source.execute("EXPLAIN SELECT * FROM one LEFT JOIN other USING (k)")
+    assert plan is not None
+    assert "BNLH" in plan.read_all()["Extra"][1].as_py()
+    assert rows(source, "SELECT COUNT(*) AS n FROM one LEFT JOIN other USING (k)") == [{"n": 20_000}]
+
+
 # Pinned rows -------------------------------------------------------------------------------------------------
 
 
