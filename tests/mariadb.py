@@ -89,8 +89,8 @@ def shared(folder: Path) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[Server]:
-    """A server with its data in `folder`, which it alone uses; it is gone at the end."""
+def running(folder: Path, *options: str) -> Iterator[Server]:
+    """A server with its data in `folder`, which it alone uses; it is gone at the end. options: more of its own."""
     user = pwd.getpwuid(os.getuid()).pw_name
     init = folder / "init.sql"
     init.write_text(
@@ -111,11 +111,12 @@ def running(folder: Path) -> Iterator[Server]:
             [
                 "mariadbd", *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 's'}",
                 f"--init-file={init}", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=128M",
+                f"--tmpdir={folder}",  # a server that starts clears it, so it must not be that of another
                 f"--pid-file={folder / 'pid'}", "--skip-name-resolve", "--performance-schema=0",
                 "--character-set-server=utf8mb4",
                 # nothing here has to outlive the machine
                 "--debug-no-sync", "--innodb-flush-method=nosync", "--innodb-doublewrite=0",
-                "--innodb-file-per-table=0",
+                "--innodb-file-per-table=0", *options,
             ],
             stdout=log, stderr=log,
         )  # fmt: skip

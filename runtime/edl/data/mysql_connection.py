@@ -11,11 +11,11 @@ import datetime as dt
 import decimal
 import math
 import re
-import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from edl.data import mysql_tls
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
@@ -29,7 +29,7 @@ try:
 except ModuleNotFoundError:
     raise SourceError("mysql:// needs PyMySQL", hint="pip install 'sqlflow-edl[mysql]'") from None
 
-OPTIONS = ("connect_timeout", "pin", "socket", "ssl", "ssl_ca", "ssl_cert")
+OPTIONS = ("connect_timeout", "pin", "socket", *mysql_tls.OPTIONS)
 
 # the connection is gone, or the server is: 1053 ends, 1927 was killed
 LOST = frozenset(
@@ -38,9 +38,11 @@ LOST = frozenset(
 _TOO_MANY = 1040  # connections
 ERRORS = (pymysql.err.Error, pymysql.err.Warning)
 
+# MariaDB joins columns without an index by hashing only when it is told that it may; to MySQL that is a comment
 SESSION = (
     "SET time_zone = '+00:00', net_write_timeout = 3600, net_read_timeout = 600,"
     " lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, auto_increment_increment = 1, auto_increment_offset = 1"
+    " /*M! , join_cache_level = 4 */"
 )
 _VERSIONS = {"MySQL": (8, 0, 23), "MariaDB": (10, 3, 0)}  # that have invisible columns and window functions
 _PLACES = re.compile(
@@ -231,11 +233,8 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
     }
     if "socket" in options:
         arguments["unix_socket"] = options["socket"]
-    if options.get("ssl", "false") != "false" or "ssl_ca" in options or "ssl_cert" in options:
-        context = ssl.create_default_context(cafile=options.get("ssl_ca"))
-        if "ssl_cert" in options:
-            context.load_cert_chain(options["ssl_cert"])
-        arguments["ssl"] = context
+    arguments["ssl"] = mysql_tls.context(options)
+    arguments["ssl_disabled"] = options.get("ssl") == "false"
     return arguments
 
 
@@ -247,5 +246,7 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
         1049: "check the name of the database",
         2003: "check host and port, and whether the server runs",
     }
+    if distrust := mysql_tls.hint(message):  # waiting does not help
+        return SourceError(f"cannot open {url}: {message}", hint=distrust)
     kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
     return kind(f"cannot open {url}: {message}", hint=hints.get(code(error)))

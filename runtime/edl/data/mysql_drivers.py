@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, Protocol
 
-from edl.data.mysql_connection import ERRORS, SESSION, Connection, fetched, is_lost, open_connection
+from edl.data import mysql_tls
+from edl.data.mysql_connection import ERRORS, SESSION, Connection, code, fetched, is_lost, open_connection
 from edl.data.server_url import ServerURL
 from edl.errors import SourceError
 
@@ -19,11 +20,17 @@ try:
 except ImportError:
     _mysql = None
 
+_NEED_TLS = (1045, 3159)  # an account that must have it is denied access without
+
 Rows = Sequence[tuple[bytes | None, ...]]
 
 
 class LostError(SourceError):
     """The connection is no more; another one may go on."""
+
+
+class _NeedsTLSError(LostError):
+    """The server, or the account, wants TLS, which PyMySQL uses by itself."""
 
 
 class Fetching(Protocol):
@@ -45,13 +52,17 @@ def installed() -> list[str]:
 
 def connect(url: ServerURL, driver: str | None = None) -> Fetching:
     """driver: "pymysql" or "mysqlclient"; None is the fastest that is there. LostError: the server is away."""
-    if (
-        driver != "pymysql"
-        and _mysql is not None
-        and not any(key.startswith("ssl") for key, _ in url.options)
-    ):
-        return _MySQLClient(url)
+    if driver == "mysqlclient" or (driver is None and _mysql is not None and not _is_secured(url)):
+        try:
+            return _MySQLClient(url)
+        except _NeedsTLSError:
+            if driver is not None:
+                raise
     return _PyMySQL(url)
+
+
+def _is_secured(url: ServerURL) -> bool:
+    return any(option in mysql_tls.OPTIONS and value != "false" for option, value in url.options)
 
 
 def describing(url: ServerURL) -> closing[Connection]:
@@ -98,7 +109,8 @@ class _MySQLClient:
             self._connection.set_character_set("utf8mb4")
             self._connection.query(SESSION.encode())
         except MySQLdb.Error as error:
-            raise LostError(str(error.args[-1])) from None
+            kind = _NeedsTLSError if code(error) in _NEED_TLS else LostError
+            raise kind(str(error.args[-1])) from None
 
     def fetch(self, query: str, rows: int) -> Iterator[Rows]:
         try:

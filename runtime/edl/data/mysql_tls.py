@@ -1,0 +1,48 @@
+"""TLS to MySQL and MariaDB: what a URL says of it. The server's certificate is always checked, and so is its name."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+
+from edl.errors import SourceError
+
+OPTIONS = ("ssl", "ssl_ca", "ssl_cert", "ssl_key")
+
+_HINTS = (
+    ("certificate is not valid for", "write the host as the server's certificate has it"),
+    ("CERTIFICATE_VERIFY_FAILED", "name the file with the server's authority: ssl_ca=/path/to/ca.pem"),
+    ("server doesn't support it", "have TLS switched on at the server, or leave the ssl options out"),
+)
+
+
+def context(options: Mapping[str, str]) -> ssl.SSLContext | None:
+    """How a connection is secured; None: not by us. SourceError: an option makes no sense, or a file cannot be read."""
+    asked = options.get("ssl", "true")
+    files = {option: options[option] for option in OPTIONS[1:] if option in options}
+    if asked not in ("true", "false"):
+        raise SourceError(f"the option ssl is {asked!r}", hint="write ssl=true or ssl=false")
+    if asked == "false" and files:
+        raise SourceError(f"{next(iter(files))} is given, and ssl=false", hint="leave one of them out")
+    if "ssl_key" in files and "ssl_cert" not in files:
+        raise SourceError("ssl_key is given without a certificate", hint="give the certificate as ssl_cert")
+    if asked == "false" or not any(option in options for option in OPTIONS):
+        return None
+    try:
+        made = ssl.create_default_context(cafile=files.get("ssl_ca"))
+        if "ssl_cert" in files:
+            made.load_cert_chain(files["ssl_cert"], files.get("ssl_key"), password=_no_password)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        shown = ", ".join(f"{option} ({path})" for option, path in files.items())
+        raise SourceError(f"{shown} cannot be used for TLS: {error}", hint="give PEM files") from None
+    return made
+
+
+def hint(message: str) -> str | None:
+    """What to do where the two sides will never come together."""
+    return next((hint for said, hint in _HINTS if said in message), None)
+
+
+def _no_password() -> str:
+    """Nobody is there to be asked for the password of a key."""
+    raise ValueError("the key is encrypted")
