@@ -1,7 +1,8 @@
 """The task source of a worker whose master is another process.
 
 A thread of its own talks to the master: reports, heartbeats, and requests for what somebody waits for. A master that is
-away is waited for, however long; what was reported to it is told again to the one that follows.
+away is waited for, however long, unless this worker has to go: often the whole job goes then. What was reported to a
+master is told again to the one that follows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from edl.worker.mailbox import Mailbox
 
 CALL_SECS = 10.0  # that an answer may take on top of what it may wait
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds until a master that is away is tried again
+LEAVING_SECS = 5.0  # that a worker which has to go waits for a master that is away
 
 
 class RefusedError(JobError):
@@ -37,8 +39,8 @@ class RemoteTasks:
 
     ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
     it cannot register again once it was given up. gather_secs: a report from which nothing follows may wait so long
-    for others; an exchange costs both sides as much as a step of a small model. draining: is set when this worker is to
-    take over another role.
+    for others; an exchange costs both sides as much as a step of a small model. draining: is set when this worker has
+    to go; we set it when it is to take over another role.
     """
 
     _keeps_aside = Flag.PENDING  # while it stands, there may be something to do between two training tasks
@@ -62,6 +64,7 @@ class RemoteTasks:
         self._gather_secs = gather_secs
         self._draining = draining or threading.Event()
         self._log = log
+        self._alone_since: float | None = None  # when this worker had to go and found no master
         self._changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
         self._awaiting = 0  # threads that wait for something besides tasks
@@ -77,7 +80,7 @@ class RemoteTasks:
         self._thread = threading.Thread(target=self._talk, name="edl-exchange", daemon=True)
 
     def join(self) -> Joined:
-        """Register, and begin to talk. RefusedError: the master does not want us."""
+        """Register, and begin to talk. RefusedError: the master does not want us, or is away while we have to go."""
         joined = self._register()
         self._thread.start()
         return joined
@@ -120,7 +123,7 @@ class RemoteTasks:
                     self._check()
                     if task := self._mailbox.take(*types):
                         return task
-                    if self._closed or self._awake or self._vain(types):
+                    if self._closed or self._awake or self._draining.is_set() or self._vain(types):
                         return None
                     if not self._asked(types):
                         self._poke()
@@ -299,20 +302,29 @@ class RemoteTasks:
 
     def _talk(self) -> None:
         wait = SHORTEST_RETRY
-        while not self._closed:
-            try:
-                if self._mailbox.rejoin:
-                    self._register()
-                self._exchange()
-                wait = SHORTEST_RETRY
-            except AwayError:
-                self._pause(wait)
-                wait = min(2 * wait, LONGEST_RETRY)
-            except Exception as error:  # RefusedError, or the master speaks another language: it is the end
-                with self._changed:
-                    self._refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
-                    self._changed.notify_all()
-                return
+        try:
+            while not self._closed:
+                try:
+                    if self._mailbox.rejoin:
+                        self._register()
+                    self._exchange()
+                    wait, self._alone_since = SHORTEST_RETRY, None
+                except AwayError:
+                    wait = self._wait_for_master(wait)
+        except Exception as error:  # RefusedError, or the master speaks another language: it is the end
+            with self._changed:
+                self._refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
+                self._changed.notify_all()
+
+    def _wait_for_master(self, seconds: float) -> float:
+        """Until it is tried again; how long to wait the next time. RefusedError: we do not wait any more."""
+        if self._draining.is_set():
+            now = time.monotonic()
+            self._alone_since = now if self._alone_since is None else self._alone_since
+            if now - self._alone_since >= LEAVING_SECS:
+                raise RefusedError("told to leave, and the master is away")
+        self._pause(seconds)
+        return min(2 * seconds, LONGEST_RETRY)
 
     def _exchange(self) -> None:
         """Say what there is to say, and take the answer; without anything to say, once in a while."""
@@ -368,10 +380,10 @@ class RemoteTasks:
                 response = self._channel.call(self._channel.stub.Register, request, CALL_SECS)
                 break
             except AwayError:
-                self._pause(wait)
-                wait = min(2 * wait, LONGEST_RETRY)
+                wait = self._wait_for_master(wait)
                 if self._closed:
                     raise
+        self._alone_since = None
         joined = codec.joined_from(response)
         if joined is None:
             raise RefusedError("the master has given this worker up")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from edl.tasks.exchange import Answer, Request, Servers
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import ASIDE, Report
+from edl.worker import remote
 from edl.worker.loop import DivergedError
 from edl.worker.remote import RefusedError, RemoteTasks
 from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
@@ -128,6 +130,44 @@ def test_a_master_that_was_away_is_told_again(master: Master, tasks: RemoteTasks
             tasks.report(done(task))
     assert sorted(set(found)) == [0, 1, 2]
     assert master.with_leases(lambda leases: leases.kept.done) == {"predict": 3}
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_who_has_to_go_does_not_wait_long_for_a_master_that_is_away(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "LEAVING_SECS", 0.0)
+    draining = threading.Event()
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-0", 0, draining=draining) as tasks,
+    ):
+        tasks.join()
+        task = tasks.next("predict")
+        assert task is not None
+        master.stop()
+        draining.set()
+        with pytest.raises(RefusedError, match="the master is away"):
+            while True:
+                tasks.progress(Report(task))
+        with pytest.raises(RefusedError, match="the master is away"):
+            RemoteTasks(channel, "worker-0", 1, draining=draining).join()
+    master.start()
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_who_has_to_go_waits_for_no_task(master: Master) -> None:
+    draining = threading.Event()
+    with (
+        MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
+        RemoteTasks(channel, "worker-0", 0, draining=draining) as tasks,
+    ):
+        tasks.join()
+        for _ in range(3):
+            assert tasks.next("predict")
+        waiting = in_thread(lambda: tasks.next("predict"))
+        draining.set()
+        assert waiting.result(SECONDS) is None
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
