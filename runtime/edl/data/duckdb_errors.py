@@ -6,9 +6,12 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 
 import duckdb
 
+from edl.data import duckdb_queries as queries
+from edl.data.names import reserved_hint
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 
@@ -45,7 +48,11 @@ def translated(
     detail, start = _located(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
     message = _first_line(error)
     kind = ConflictError if _CONFLICT.search(message) else SourceError
-    return kind(message, span=_span(detail, start, query), hint=_hint(str(error), detail, tables))
+    span = _span(detail, start, query)
+    hint = _hint(str(error), detail, tables)
+    if isinstance(error, duckdb.ParserException) and span is not None:
+        hint = _reserved(connection, query, span) or hint
+    return kind(message, span=span, hint=hint)
 
 
 def opening(error: duckdb.Error, place: str) -> SourceError:
@@ -114,6 +121,15 @@ def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]])
     if detail.get("candidates") and "name" in detail:
         return did_you_mean(detail["name"], detail["candidates"].split(","))
     return _fixed_hint(message)
+
+
+def _reserved(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:
+    with suppress(duckdb.Error):
+        names = re.findall(r"\w+", query.lower())
+        known = connection.execute(queries.NAMES_OF, [names]).fetchall()
+        reserved = connection.execute(queries.RESERVED).fetchall()
+        return reserved_hint(query, span, {word for (word,) in reserved}, chain.from_iterable(known))
+    return None
 
 
 def _first_line(error: Exception) -> str:

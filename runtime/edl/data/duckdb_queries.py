@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from edl.data.names import quoted
-from edl.data.shuffle import Column
+
+if TYPE_CHECKING:
+    from edl.data.shuffle import Column
 
 # Types whose Arrow form loses what they mean, or costs more -> the type they are read as. sum(integer) is a HUGEINT.
 READ_AS = {
@@ -28,6 +31,8 @@ TABLES = """
         ELSE [d, s, t]
     END AS parts FROM names WHERE NOT starts_with(t, 'sqlflow_edl_') ORDER BY len(parts), parts
 """
+# Those of the names that are tables, each with its columns.
+NAMES_OF = "SELECT table_name, column_name FROM duckdb_columns() WHERE list_contains(?, lower(table_name))"
 RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
 
 

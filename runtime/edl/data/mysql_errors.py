@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from edl.data import mysql_queries as queries
 from edl.data.mysql_connection import Connection, code, is_lost
+from edl.data.names import reserved_hint
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 
@@ -74,7 +75,7 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
     if number == _EMPTY:
         return SourceError("one statement is expected here, this text holds no statement")
     if number == SYNTAX:
-        return _syntax(message, sql)
+        return _syntax(message, sql, connection)
     if number in (_TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION):
         return _named(number, message, sql, connection)
     kind = ConflictError if number in _CONFLICTS else SourceError
@@ -98,7 +99,7 @@ def _kind_of(sql: str, word: str) -> SourceError | None:
     return NO_QUERY if re.fullmatch(r"[A-Za-z]+", word) and word.upper() in _STATEMENTS else None
 
 
-def _syntax(message: str, sql: str) -> SourceError:
+def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
     """The long advice to read the manual is left out."""
     match = _NEAR.search(message)
     near = match[1] if match else ""
@@ -112,7 +113,9 @@ def _syntax(message: str, sql: str) -> SourceError:
             text, span=Span(max(0, len(sql.rstrip()) - 1), len(sql.rstrip())) if sql.strip() else None
         )
     token = _TOKEN.match(sql, at)
-    return SourceError(text, span=Span(at, token.end() if token else at + 1))
+    span = Span(at, token.end() if token else at + 1)
+    known = queries.names_of(connection(), _names(sql)) if connection is not None else []
+    return SourceError(text, span=span, hint=reserved_hint(sql, span, queries.RESERVED, known, "`"))
 
 
 def _named(number: int, message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
@@ -125,7 +128,7 @@ def _named(number: int, message: str, sql: str, connection: Callable[[], Connect
         known = (
             queries.tables(asked, name.partition(".")[0])
             if number == _TABLE
-            else queries.columns_of(asked, {_bare(each) for each in words(sql) if each.lastgroup == "name"})
+            else queries.columns_of(asked, _names(sql))
         )
         hint = did_you_mean(last, known)
     return SourceError(message, span=_place(sql, name), hint=hint)
@@ -141,6 +144,11 @@ def _place(sql: str, name: str) -> Span | None:
             if [_bare(token).casefold() for token in window] == wanted:
                 return Span(window[0].start(), window[-1].end())
     return None
+
+
+def _names(sql: str) -> set[str]:
+    """All that can be one."""
+    return {_bare(token) for token in words(sql) if token.lastgroup == "name"}
 
 
 def _bare(token: re.Match[str]) -> str:

@@ -83,6 +83,15 @@ def columns_of(connection: Connection, names: set[str]) -> list[str]:
     return [name.decode() for (name,) in found]
 
 
+def names_of(connection: Connection, names: set[str]) -> list[str]:
+    """Those of the names that are tables, and the columns of these, whatever their database."""
+    listed = ", ".join(literal(name, connection) for name in sorted(names)) or "NULL"
+    found = connection.fetch_all(
+        f"SELECT table_name, column_name FROM information_schema.columns WHERE table_name IN ({listed})"
+    )
+    return [name.decode() for row in found for name in row]
+
+
 def columns_in_order(connection: Connection, database: str, name: str) -> list[str]:
     """The columns of one table that a `SELECT *` shows."""
     found = connection.fetch_all(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from edl.errors import SourceError
+from edl.errors import SourceError, Span
 
 _QUOTED_PART = re.compile(r'"((?:[^"]|"")*)"')
 
+_WORD = re.compile(r"\w+")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -56,6 +57,20 @@ def shown(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"'
         part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quoted(part, quote)
         for part in parts
     )
+
+
+def reserved_hint(
+    sql: str, error: Span, reserved: Collection[str], known: Iterable[str], quote: str = '"'
+) -> str | None:
+    """How to write a name that cannot stand without quotes, where a syntax error is at it, or at the word after it.
+
+    reserved: what no name can be, in small letters. known: tables of the query, and their columns.
+    """
+    names = {name.lower() for name in known}
+    for word in reversed(_WORD.findall(sql[: error.end])[-2:]):
+        if word.lower() in names.intersection(reserved):
+            return f"{word} is a reserved word; as a name it is written {quoted(word, quote)}"
+    return None
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:

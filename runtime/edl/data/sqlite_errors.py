@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from edl.data import sqlite_queries as queries
+from edl.data.names import reserved_hint
 from edl.errors import SourceError, Span, did_you_mean
 
 _TOKEN = re.compile(
@@ -71,7 +72,8 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
     if "one statement at a time" in message:
         return SourceError("one statement is expected here, this text holds several statements")
     if match := _NEAR.search(str(error)):
-        return SourceError(message, span=_near(connection, sql, match["token"]))
+        span = _near(connection, sql, match["token"])
+        return SourceError(message, span=span, hint=_reserved(connection, sql, span))
     match = _NAMED.search(message) or _AMBIGUOUS.search(message) or _CALLED.search(message)
     if not match:
         return SourceError(message, hint=_fixed_hint(message))
@@ -87,12 +89,18 @@ def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
         if what == "table":
             return queries.tables(connection)
         if what == "column":
-            return queries.columns_of(
-                connection, {_bare(word) for word in words(sql) if word.lastgroup == "name"}
-            )
+            return queries.columns_of(connection, _names(sql))
         if what == "function":
             return queries.functions(connection)
     return []
+
+
+def _reserved(connection: sqlite3.Connection, sql: str, span: Span | None) -> str | None:
+    with suppress(sqlite3.Error):
+        tables = [name for name in _names(sql) if queries.columns_of(connection, [name])]
+        known = [*tables, *queries.columns_of(connection, tables)]
+        return reserved_hint(sql, span, queries.RESERVED, known) if span is not None else None
+    return None
 
 
 def opening(error: Exception, place: str) -> SourceError:
@@ -127,6 +135,11 @@ def _named(sql: str, name: str) -> Span | None:
             if [_bare(token) for token in window] == wanted:
                 return Span(window[0].start(), window[-1].end())
     return None
+
+
+def _names(sql: str) -> set[str]:
+    """All that can be one."""
+    return {_bare(word) for word in words(sql) if word.lastgroup == "name"}
 
 
 def _bare(token: re.Match[str]) -> str:

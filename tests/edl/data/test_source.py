@@ -275,3 +275,24 @@ def test_an_error_of_the_query_has_its_place_and_a_hint(
     assert caught.value.span.start == query.index(marked)
     assert hint is None or caught.value.hint == hint
     assert not caught.value.message.endswith((".", "!"))
+
+
+@transactional
+def test_a_reserved_word_that_is_a_name_is_told_with_its_quotes(any_source: Source) -> None:
+    fill(any_source, "shop", pa.table({"n": [1], "order": [2], "group": [3]}))
+    fill(any_source, "table", numbers(1))
+    quote = "`" if any_source.dialect == "mysql" else '"'
+    words = {
+        "SELECT order FROM shop": "order",
+        "SELECT n, GROUP FROM shop": "GROUP",
+        "SELECT n FROM shop WHERE order > 1": "order",
+        "SELECT max(group) FROM shop": "group",
+        "SELECT n FROM table": "table",
+        "SELECT n FROM shop WHERE where > 1": None,  # no column is called so
+        "SELECT n FROM shop n n": None,
+    }
+    for query, word in words.items():
+        with pytest.raises(SourceError, match=r"(?i)syntax error") as caught:
+            any_source.schema(query)
+        wanted = f"{word} is a reserved word; as a name it is written {quote}{word}{quote}"
+        assert caught.value.hint == (wanted if word else None), query
