@@ -5,6 +5,7 @@ Every step may be repeated. Whatever fails on the way takes the Job away again, 
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -25,6 +26,7 @@ from sqlflow_edl.kubernetes.rights import RBAC, Right
 from sqlflow_edl.kubernetes.settings import Settings
 
 AT_ONCE = 8  # objects that are created at the same time
+ROLE_SECS, ROLE_POLL = 10.0, 0.1  # until the API server knows a new Role; between two looks
 PARTING = 10.0  # seconds until a server is given up that does not let us clean up
 
 _PLURALS = {
@@ -110,12 +112,24 @@ class _Application:
         """The uid of the object, which may be there already."""
         group, resource = _PLURALS[made["kind"]]
         try:
-            answer = self._calls.ask("POST", self._path(made), made, {"fieldValidation": "Strict"})
+            answer = self._post(made)
         except RefusedError as refused:
             if refused.reason != "AlreadyExists":
                 raise self._explained(refused, Right("create", group, resource)) from None
             return self._existing(made, owner)
         return msgspec.json.decode(answer, type=_Existing).metadata.uid
+
+    def _post(self, made: Object) -> bytes:
+        """A RoleBinding is not found as long as the API server has not heard of its Role, which is just as new."""
+        end = time.monotonic() + ROLE_SECS
+        while True:
+            try:
+                return self._calls.ask("POST", self._path(made), made, {"fieldValidation": "Strict"})
+            except RefusedError as refused:
+                is_early = made["kind"] == "RoleBinding" and refused.status == 404
+                if not is_early or time.monotonic() > end:
+                    raise
+            time.sleep(ROLE_POLL)
 
     def _existing(self, made: Object, owner: str) -> str:
         """The uid of what has the name, if it is the same object of the same job."""

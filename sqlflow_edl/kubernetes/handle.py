@@ -129,7 +129,12 @@ class OnKubernetes:
     def _objects(self) -> JobObjects:
         deployment = read_deployment(self.folder.path)
         if deployment is None:
-            raise ClusterError(f"nothing says where on Kubernetes job {self.folder.id} is")
+            status = self.folder.status()
+            if status.alive:
+                raise ClusterError(f"job {self.folder.id} is not in the cluster yet")
+            raise ClusterError(
+                f"job {self.folder.id} is {status.state}: its pods are gone, and their logs with them"
+            )
         return JobObjects(Calls(connect(deployment.context), PATIENCE), deployment)
 
 

@@ -90,6 +90,12 @@ class Access:
         )
         raise errors.forbidden(kind, wanted.name, why)
 
+    def check_binding(self, user: User, binding: Object, namespace: str) -> None:
+        """Only administrators bind a role that is not known, as one is not on a real server just after it was made."""
+        known = self._store.get(Key(ROLE, namespace, binding["roleRef"]["name"])) is not None
+        if not (known or user.is_administrator):
+            raise errors.not_found(ROLE_BINDING, binding["metadata"]["name"])
+
     def reason(self, user: User, wanted: Attributes) -> str | None:
         """Why this is allowed, None if it is not."""
         if user.is_administrator:

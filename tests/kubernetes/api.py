@@ -11,7 +11,7 @@ import yaml
 from tests.kubernetes import errors, lists, messages, patches, selectors, validation
 from tests.kubernetes.access import Access, Attributes, User
 from tests.kubernetes.clock import Clock
-from tests.kubernetes.kinds import BY_PATH, GROUPS, JOB, Key, Kind, Object
+from tests.kubernetes.kinds import BY_PATH, GROUPS, JOB, ROLE_BINDING, Key, Kind, Object
 from tests.kubernetes.messages import Answer, Request
 from tests.kubernetes.registry import Deletion, Registry
 from tests.kubernetes.store import Store
@@ -92,6 +92,8 @@ class Api:
         resource = f"{target.kind.plural}/{target.part}" if target.part else target.kind.plural
         wanted = Attributes(verb, target.kind.group, resource, target.namespace, target.name)
         self.access.check(user, target.kind, wanted)
+        if verb == "create" and target.kind is ROLE_BINDING:
+            self.access.check_binding(user, messages.read_object(request, target.kind), target.namespace)
         special = self.parts.get((request.method, target.kind.plural, target.part))
         if special is not None:
             return special(target, request)

@@ -241,6 +241,17 @@ def test_who_has_the_masters_rights_or_may_give_any_needs_no_account(
     check(settings())
 
 
+def test_a_role_that_the_server_has_not_heard_of_yet_is_waited_for(
+    kubernetes: Cluster, namespace: str, job: JobFolder, account: Callable[..., None]
+) -> None:
+    account(rules(*rights.NEEDED, *rights.WITHOUT_ACCOUNT, *rights.OF_MASTER))
+    kubernetes.go_wrong(
+        Fault("delay", "POST .*/roles", seconds=0.3), Fault("status", "POST .*/rolebindings", status=404)
+    )
+    apply(job, jobs.job_spec(), settings())
+    assert len(there(kubernetes, namespace)["rolebindings"]) == 1
+
+
 def test_a_right_that_lacks_on_the_way_is_named(
     kubernetes: Cluster, namespace: str, job: JobFolder, account: Callable[..., None]
 ) -> None:
