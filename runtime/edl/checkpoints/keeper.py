@@ -6,6 +6,7 @@ what was sent. Names come over the wire, so only such are taken as cannot lead o
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import threading
@@ -81,22 +82,25 @@ class Keeper:
         path = self._path(name, file)
         try:
             with path.open("rb") as opened:
-                if (name, file) not in self._sums:
-                    self._sums[name, file] = checksum(path)
+                crc = self._sums.get((name, file))
+                if crc is None:
+                    crc = self._sums[name, file] = checksum(path)
                 opened.seek(start)
-                return Piece(opened.read(PIECE), _size(path), self._sums[name, file])
+                size = os.fstat(opened.fileno()).st_size  # its name may be removed while it is read
+                return Piece(opened.read(PIECE), size, crc)
         except FileNotFoundError:
             raise GoneError(f"the checkpoint {name} is gone") from None
 
     def files(self) -> dict[str, list[str]]:
         """Of each checkpoint, those that are complete."""
-        if not self._folder.is_dir():
-            return {}
-        return {
-            folder.name: sorted(path.name for path in folder.iterdir() if path.suffix != _PARTIAL)
-            for folder in sorted(self._folder.iterdir())
-            if folder.is_dir()
-        }
+        with self._lock:  # or a folder may go while it is listed
+            if not self._folder.is_dir():
+                return {}
+            return {
+                folder.name: sorted(path.name for path in folder.iterdir() if path.suffix != _PARTIAL)
+                for folder in sorted(self._folder.iterdir())
+                if folder.is_dir()
+            }
 
     def remove(self, name: str) -> None:
         folder = self._path(name, "any").parent

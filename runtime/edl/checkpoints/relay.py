@@ -19,6 +19,7 @@ from edl.checkpoints.keeper import PIECE, checksum
 from edl.errors import JobError, SpecError
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
+from edl.rpc.control_pb2_grpc import MasterStub
 
 CALL_SECS = 20.0
 RETRY_SECS = 0.2  # until a master that is away is tried again
@@ -39,7 +40,7 @@ class Relay(Copies):
         return sorted(name for name, files in self._listed().items() if not having or having in files)
 
     def remove(self, name: str) -> None:
-        self._call(self._channel.stub.Discard, pb.DiscardRequest(name=name))
+        self._call(lambda stub: stub.Discard, pb.DiscardRequest(name=name))
 
     def clear(self) -> None:
         """The disk of the master goes with it."""
@@ -54,7 +55,7 @@ class Relay(Copies):
                 request = pb.KeepRequest(
                     name=name, file=path.name, size=size, crc=crc, start=upto, data=file.read(PIECE)
                 )
-                answer = self._call(self._channel.stub.Keep, request, PATIENCE)
+                answer = self._call(lambda stub: stub.Keep, request, PATIENCE)
                 if answer.refused:
                     raise JobError(answer.refused)
                 upto = answer.upto
@@ -65,7 +66,7 @@ class Relay(Copies):
         with path.open("wb") as opened:
             while True:
                 request = pb.FetchRequest(name=name, file=file, start=opened.tell())
-                answer = self._call(self._channel.stub.Fetch, request)
+                answer = self._call(lambda stub: stub.Fetch, request)
                 if answer.gone:
                     raise GoneError(f"the checkpoint {name} is gone")
                 opened.write(answer.data)
@@ -78,14 +79,17 @@ class Relay(Copies):
         return self._listed().get(name, ())
 
     def _listed(self) -> dict[str, list[str]]:
-        answer = self._call(self._channel.stub.ListKept, pb.ListKeptRequest())
+        answer = self._call(lambda stub: stub.ListKept, pb.ListKeptRequest())
         return {folder.name: list(folder.files) for folder in answer.folders}
 
-    def _call(self, method: Callable[..., R], request: Any, patience: float = math.inf) -> R:
+    def _call(
+        self, method: Callable[[MasterStub], Callable[..., R]], request: Any, patience: float = math.inf
+    ) -> R:
+        """method: of the stub, which may be another one each time."""
         end = time.monotonic() + patience
         while True:
             try:
-                return self._channel.call(method, request, CALL_SECS)
+                return self._channel.call(method(self._channel.stub), request, CALL_SECS)
             except AwayError:
                 if time.monotonic() >= end:
                     raise

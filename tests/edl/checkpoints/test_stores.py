@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -19,6 +20,7 @@ from edl.checkpoints.objects import ObjectStore
 from edl.checkpoints.relay import Relay
 from edl.errors import JobError
 from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import AwayError
 from tests.edl.checkpoints.keeping import TOKEN
 
 LARGE = bytes(range(256)) * (3 * PIECE // 256) + b"the end"
@@ -161,6 +163,27 @@ def test_a_file_goes_on_where_it_was_when_the_master_dies_on_the_way(master: Mas
     sending.join(30)
     found = master.relay(tmp_path / "other").fetch("7-a")
     assert (found / "weights").read_bytes() == LARGE
+
+
+def test_a_call_that_is_repeated_takes_the_channel_of_now(tmp_path: Path) -> None:
+    relay, called = Relay(tmp_path, "name.space.svc:50001", TOKEN), list[int]()
+
+    class Renewed:
+        """A channel that is replaced after every call. The second one finds the master."""
+
+        @property
+        def stub(self) -> SimpleNamespace:
+            return SimpleNamespace(ListKept=len(called))
+
+        def call(self, method: int, request: object, seconds: float) -> pb.ListKeptResponse:
+            called.append(method)
+            if len(called) == 1:
+                raise AwayError("it is away")
+            return pb.ListKeptResponse(folders=[pb.ListKeptResponse.Folder(name="7-a")])
+
+    vars(relay)["_channel"] = Renewed()
+    assert relay.names() == ["7-a"]
+    assert called == [0, 1]
 
 
 def test_the_next_master_on_an_empty_disk_says_that_a_checkpoint_is_gone(
