@@ -12,14 +12,25 @@ from edl.errors import ClusterError
 from edl.master.crew import Order
 
 AT_ONCE = 32
+RETRY_SECS = 5.0  # until a stop that did not reach the cluster is asked for again
 
 
 class Orders:
-    """Call it in the event loop. refused: told of instances that the cluster did not start."""
+    """Call it in the event loop. refused: told of instances that the cluster did not start.
 
-    def __init__(self, cluster: Cluster, refused: Callable[[Instance, ClusterError], None]) -> None:
+    The crew orders a stop once, so one that fails is repeated, after `retry_secs`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        refused: Callable[[Instance, ClusterError], None],
+        *,
+        retry_secs: float = RETRY_SECS,
+    ) -> None:
         self._cluster = cluster
         self._refused = refused
+        self._retry_secs = retry_secs
         self._threads = ThreadPoolExecutor(AT_ONCE, "edl-orders")
         self._waiting: dict[str, deque[Order]] = {}  # by the names that an order is under way of
         self._tasks: set[asyncio.Task[None]] = set()
@@ -53,7 +64,10 @@ class Orders:
             try:
                 await asyncio.get_running_loop().run_in_executor(self._threads, self._carry_out, order)
             except ClusterError as error:
-                if not order.stop:
+                if order.stop:
+                    waiting.appendleft(order)
+                    await asyncio.sleep(self._retry_secs)
+                else:
                     self._refused(order.instance, error)
         del self._waiting[name]
 

@@ -12,10 +12,14 @@ from edl.master.orders import AT_ONCE, Orders
 
 
 class Cluster:
-    """Keeps what it was asked for; a start returns when as many are under way as `together`."""
+    """Keeps what it was asked for; a start returns when as many are under way as `together`.
 
-    def __init__(self, together: int = 1) -> None:
+    deaf: to so many stops, which fail.
+    """
+
+    def __init__(self, together: int = 1, *, deaf: int = 0) -> None:
         self.asked: list[tuple[str, int, str]] = []
+        self._deaf = deaf
         self._together = threading.Barrier(together)
 
     def start(self, instance: Instance) -> None:
@@ -26,8 +30,9 @@ class Cluster:
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         self.asked.append((name, incarnation, "stop"))
-        if name == "worker-9":
-            raise ClusterError("no")
+        if self._deaf:
+            self._deaf -= 1
+            raise ClusterError("it does not answer")
 
 
 def carried_out(cluster: Cluster, *orders: Order) -> list[Instance]:
@@ -35,7 +40,7 @@ def carried_out(cluster: Cluster, *orders: Order) -> list[Instance]:
     refused: list[Instance] = []
 
     async def work() -> None:
-        given = Orders(cluster, lambda instance, error: refused.append(instance))  # type: ignore[arg-type]
+        given = Orders(cluster, lambda instance, error: refused.append(instance), retry_secs=0.0)  # type: ignore[arg-type]
         for order in orders:
             given.give(order)
         await given.finish()
@@ -77,3 +82,9 @@ def test_a_start_that_is_refused_is_told_and_the_next_order_is_carried_out() -> 
     refused = carried_out(cluster, Order(worker(9)), Order(worker(9), stop=True), Order(worker(1)))
     assert refused == [worker(9)]
     assert sorted(cluster.asked)[-1] == ("worker-9", 0, "stop")
+
+
+def test_a_stop_that_fails_is_repeated_before_the_next_order_of_its_name() -> None:
+    cluster = Cluster(deaf=2)
+    assert not carried_out(cluster, Order(worker(0), stop=True), Order(worker(0, 1)))
+    assert cluster.asked == [*[("worker-0", 0, "stop")] * 3, ("worker-0", 1, "start")]
