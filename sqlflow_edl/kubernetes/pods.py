@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from edl.checkpoints.opening import MOST, VARIABLE
+from edl.data.url import redacted
 from edl.errors import SemanticError
 from edl.kubernetes import names, quantities
 from edl.kubernetes.names import PodRole
@@ -79,6 +80,11 @@ def check(settings: Settings) -> None:
     if settings.text("volume_code") and not settings.text("volume"):
         raise SemanticError(
             "kubernetes.volume_code names a folder of no volume", hint="set kubernetes.volume too"
+        )
+    if redacted(url := settings.text("checkpoints")) != url:
+        raise SemanticError(
+            f"kubernetes.checkpoints holds a password or a key: {redacted(url)}",
+            hint="leave it out, and give pods the store's credentials from a Secret, by a pod template",
         )
     if path := settings.text("pod_template"):
         merging.templates(Path(path))

@@ -19,7 +19,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.lifeline import follow
+from edl.cluster.lifeline import follow, follow_masters
 from edl.cluster.logs import log_to
 from edl.cluster.messages import instances
 
@@ -41,6 +41,8 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
         if lifeline is not None:
             log_to(folder.log(instance.name))
             follow(lifeline)
+        else:
+            follow_masters(folder.address())
         spec = folder.spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
         if code == TAKE_OVER:

@@ -2,6 +2,9 @@
 
 The supervisor holds the only write end of a pipe, and every instance its read end: when that ends, the supervisor is
 gone, however it died. A process that forks must have no threads, so the zygote asks the system instead.
+
+In a container there is no supervisor, and a master that dies is followed by another one. Where the cluster starts none
+any more, instances would wait for it with all that they hold, for as long as the cluster keeps what is left of the job.
 """
 
 from __future__ import annotations
@@ -9,12 +12,17 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
+import time
 from typing import NoReturn
 
 from edl import exit_codes
 
+LONGEST_ABSENCE = 3600.0  # seconds: nodes that are lost, and waits for room, take minutes
+LOOK_SECS = 30.0  # between two looks at the master
+_CONNECT_SECS = 10.0
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl(2)
 
 
@@ -27,6 +35,33 @@ def _wait(descriptor: int) -> None:
     while os.read(descriptor, 1):
         pass
     abandon()
+
+
+def follow_masters(address: str, longest: float = LONGEST_ABSENCE, look_secs: float = LOOK_SECS) -> None:
+    """End this process when nobody has listened at the address, host:port, for `longest` seconds."""
+    threading.Thread(
+        target=_look, args=(address, longest, look_secs), name="edl-lifeline", daemon=True
+    ).start()
+
+
+def _look(address: str, longest: float, look_secs: float) -> None:
+    heard = time.monotonic()
+    while True:
+        time.sleep(look_secs)
+        if _listens(address):
+            heard = time.monotonic()
+        elif time.monotonic() - heard >= longest:
+            print(f"leaving: the job has had no master for {longest:g} s", file=sys.stderr, flush=True)
+            abandon()
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECS).close()
+    except OSError:
+        return False
+    return True
 
 
 def abandon() -> NoReturn:

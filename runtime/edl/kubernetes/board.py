@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 INTERVAL = 5.0  # seconds between two writes
-LAST_SECS = 30.0  # that the end may take to be written
+LAST_SECS = 120.0  # that the end may take to be written: nobody would write it later
 SNAPSHOT, END = "snapshot.json", "end.json"
 
 End = Outcome | Failed
@@ -32,7 +32,7 @@ class Board:
     """Writes in a thread of its own, so that nobody waits for it. interval: seconds between two writes."""
 
     def __init__(self, api: ApiClient, deployment: Deployment, interval: float = INTERVAL) -> None:
-        self._calls = Calls(api)
+        self._calls = Calls(api, LAST_SECS)
         self._path = f"/api/v1/namespaces/{deployment.namespace}/configmaps/{names.status(deployment.name)}"
         self._interval = interval
         self._data: dict[str, str] = {}

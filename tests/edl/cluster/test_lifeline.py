@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,14 @@ from edl.cluster.lifeline import follow
 follow(int(sys.argv[1]))
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 print(child.pid, flush=True)
+threading.Event().wait()
+"""
+
+FOLLOW_MASTERS = """
+import sys, threading
+from edl.cluster.lifeline import follow_masters
+
+follow_masters(sys.argv[1], longest=0.05, look_secs=0.005)
 threading.Event().wait()
 """
 
@@ -81,3 +90,16 @@ def test_a_process_without_threads_ends_with_its_parent() -> None:
 def test_a_process_whose_parent_has_gone_already_ends_at_once() -> None:
     code = "from edl.cluster.lifeline import die_with_parent; die_with_parent(1)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == exit_codes.ABANDONED
+
+
+def test_a_container_waits_for_masters_as_long_as_they_come_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        port = master.getsockname()[1]
+        command = [sys.executable, "-c", FOLLOW_MASTERS, f"127.0.0.1:{port}"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        for _ in range(40):
+            master.accept()[0].close()
+        assert process.poll() is None
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == exit_codes.ABANDONED
+    assert said == b"leaving: the job has had no master for 0.05 s\n"

@@ -48,6 +48,7 @@ def test_what_pods_reach_runs_with_the_settings_of_the_statement(models: str) ->
         ("env", "EDL_JOB=x", "sets EDL_JOB"),
         ("volume_code", "src", "names a folder of no volume"),
         ("pod_template", "/nowhere.yaml", "cannot read the pod template"),
+        ("checkpoints", "s3://key:hidden@bucket/x", "holds a password or a key: s3://key@bucket/x"),
     ],
 )
 def test_wrong_settings_are_told_before_anything_is_done(name: str, value: str, message: str) -> None:
