@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-WORKERS ?= 2
+WORKERS ?= 3
 DEMO := duckdb:///demo/demo.duckdb
 
 .PHONY: help demo test mariadb lint soak bench format stubs clean

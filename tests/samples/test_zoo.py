@@ -116,8 +116,8 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("torch_deepfm.DeepFM", "linear=True", 0.62, 0.7),
         ("torch_deepfm.DeepFM", "", 0.75, 1.0),
-        ("torch_wide_deep.WideDeep", "", 0.73, 1.0),
-        ("keras_deepfm.custom_model", "", 0.75, 1.0),
+        pytest.param("torch_wide_deep.WideDeep", "", 0.73, 1.0, marks=pytest.mark.soak),
+        pytest.param("keras_deepfm.custom_model", "", 0.75, 1.0, marks=pytest.mark.soak),
         ("keras_wide_deep.custom_model", "", 0.73, 1.0),
     ],
 )

@@ -231,12 +231,17 @@ class MaxComputeSource:
 
     def _batches(self, reader: TableRows) -> Iterator[pa.RecordBatch]:
         table = self._reading
-        for batch in reader.read(0, reader.rows):
-            if self._reading != table:
-                raise SourceError("this result ended when another statement ran on its connection")
-            yield batch
-        if self._reading == table:
-            self._end_result()
+        try:
+            for batch in reader.read(0, reader.rows):
+                if self._reading != table:
+                    break
+                yield batch
+        except SourceError:
+            if self._reading == table:
+                raise
+        if self._reading != table:  # which went with its table
+            raise SourceError("this result ended when another statement ran on its connection")
+        self._end_result()
 
     def _end_result(self) -> None:
         if self._reading:

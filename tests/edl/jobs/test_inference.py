@@ -31,10 +31,10 @@ PREDICT = {"output": Output(column="y", keep=("x",))}
 @pytest.mark.parametrize(
     "orders",
     [
-        (),
+        pytest.param((), marks=pytest.mark.soak),
         ("any/0 in a task 3",),
         ("any/0 after stage 1",),
-        ("any/0 before report 1",),
+        pytest.param(("any/0 before report 1",), marks=pytest.mark.soak),
         ("any/0 after report 1", "any/1 while idle 1"),
         ("master/1 before durable 3",),
     ],
@@ -54,7 +54,13 @@ def test_a12_prediction_gives_each_row_once(model: Path, orders: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    "orders", [(), ("worker-0/0 after metrics 1",), ("master/1 after durable 2",)], ids=" and ".join
+    "orders",
+    [
+        pytest.param((), marks=pytest.mark.soak),
+        ("worker-0/0 after metrics 1",),
+        ("master/1 after durable 2",),
+    ],
+    ids=" and ".join,
 )
 def test_a11_evaluation_gives_the_figures_of_one_process(model: Path, orders: tuple[str, ...]) -> None:
     data = table(ROWS, seed=1)
