@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 
 from edl.cluster.events import decode_event
+from edl.errors import ClusterError
+from edl.kubernetes import reasons
 from edl.kubernetes.board import read_end
 from edl.kubernetes.calls import RefusedError, UnreachableError
 from edl.kubernetes.pods import Pod
@@ -45,6 +47,7 @@ class Following:
         self._over_at: float | None = None  # when we saw that the job was over
         self._has_looked = False
         self._has_started = False
+        self._obstructed_since: float | None = None  # that something keeps the master from starting
 
     def until_end(self) -> Outcome:
         """What the job came to. An error of the job is raised as it was there. UnreachableError: from the start."""
@@ -104,11 +107,26 @@ class Following:
                 return self._end(job, pods)
             for name, why in words.waiting(self._objects, job, pods):
                 self._say(f"{name} waits: {why}")
+            self._check_master(pods)
         except UnreachableError as error:
             if not self._has_looked:
                 raise
             self._say(f"{error.message}; it is asked again, and the job goes on")
         return None
+
+    def _check_master(self, pods: list[Pod]) -> None:
+        """ClusterError: it cannot start. Nobody else gives such a job up, so it is taken out of the cluster."""
+        masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
+        found = next(filter(None, map(reasons.obstacle, masters)), None)
+        if found is None:
+            self._obstructed_since = None
+            return
+        now = self._clock()
+        self._obstructed_since = now if self._obstructed_since is None else self._obstructed_since
+        patience = self._objects.deployment.policy.image_secs
+        if found.final or now - self._obstructed_since > patience:
+            self._objects.delete()
+            raise ClusterError(f"the master of the job cannot start: {found.words}")
 
     def _end(self, job: Job | None, pods: list[Pod]) -> End | None:
         """What the objects of a job that is over say, when its log has told nothing more."""

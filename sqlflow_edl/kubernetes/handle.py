@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 
@@ -25,6 +27,7 @@ from sqlflow_edl.kubernetes.following import Following
 from sqlflow_edl.kubernetes.observed import Job, JobObjects, instance_name
 from sqlflow_edl.kubernetes.pod_logs import PodLogs
 
+T = TypeVar("T")
 PATIENCE = 10.0  # seconds for an API server that does not answer
 END_SECONDS = 90.0  # that the pods of a job have to end
 CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is wanted no more
@@ -53,8 +56,16 @@ class OnKubernetes:
         status = self.folder.status()
         if status.state == "cancelled":
             raise JobCancelledError
+        return self._ending(Following(self._objects, self.folder.id, follower).until_end, "done")
+
+    def wait_for_start(self, follower: Follower) -> None:
+        """Until its master runs. An error of the job is raised when it ends before."""
+        self._ending(Following(self._objects, self.folder.id, follower).until_start)
+
+    def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
+        """Follow, and note how the job has ended. end: without an error."""
         try:
-            outcome = Following(self._objects, self.folder.id, follower).until_end()
+            found = follow()
         except (RefusedError, UnreachableError):  # of us, and not of the job
             raise
         except JobCancelledError:
@@ -63,12 +74,9 @@ class OnKubernetes:
         except SQLFlowError as error:
             self._ended("failed", error.message)
             raise
-        self._ended("done")
-        return outcome
-
-    def wait_for_start(self, follower: Follower) -> None:
-        """Until its master runs. An error of the job is raised when it ends before."""
-        Following(self._objects, self.folder.id, follower).until_start()
+        if end is not None:
+            self._ended(end)
+        return found
 
     def cancel(self) -> None:
         objects = self._objects

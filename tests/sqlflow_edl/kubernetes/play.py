@@ -11,7 +11,7 @@ import msgspec
 
 from edl.data import jobs
 from edl.kubernetes import names
-from edl.kubernetes.deployment import Deployment, write_deployment
+from edl.kubernetes.deployment import Deployment, Policy, write_deployment
 from sqlflow_edl.kubernetes.handle import OnKubernetes
 from tests.edl.cluster.conftest import wait_until
 from tests.kubernetes.process import Cluster
@@ -39,10 +39,17 @@ class Play:
     def handle(self) -> OnKubernetes:
         return OnKubernetes(self.folder)
 
-    def start(self, *, retries: int = 3, suspend: bool = False) -> None:
+    def start(
+        self,
+        *,
+        retries: int = 3,
+        suspend: bool = False,
+        image: str = "ours",
+        image_secs: float = 120.0,
+    ) -> None:
         container: dict[str, Any] = {
             "name": "master",
-            "image": "ours",
+            "image": image,
             "command": ["sh", "-c", MASTER, "sh", str(self._pipe_path)],
         }
         spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
@@ -57,8 +64,10 @@ class Play:
         self._post(
             "configmaps", {"metadata": {"name": names.status(self.name), "ownerReferences": [self.owner]}}
         )
+        policy = Policy(image_secs=image_secs)
         write_deployment(
-            self.folder.path, Deployment(self.name, self.namespace, self.folder.id, {}, {}, uid=self.uid)
+            self.folder.path,
+            Deployment(self.name, self.namespace, self.folder.id, {}, {}, uid=self.uid, policy=policy),
         )
         self.folder.update(place=f"kubernetes {self.namespace}/{self.name}", started_as="another boot:1")
 

@@ -8,6 +8,7 @@ from edl.errors import ClusterError, SemanticError
 from edl.tasks.events import EpochEnd, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
+from tests.edl.cluster.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.kubernetes.play import Play, Told
 
@@ -86,6 +87,15 @@ def test_why_a_pod_waits_is_said_once_and_in_words(play: Play, told: Told) -> No
     told.on(SECOND, lambda: play.says(DONE))
     assert play.handle.follow(told) == DONE
     assert told.notes == ["worker-1 waits: 0/1 nodes are available: 1 Insufficient cpu."]
+
+
+@pytest.mark.parametrize("follow", ["follow", "wait_for_start"])
+def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, follow: str) -> None:
+    play.start(image="missing/ours", image_secs=0.0)
+    with pytest.raises(ClusterError, match=r"the master of the job cannot start: .*missing/ours"):
+        getattr(play.handle, follow)(told)
+    assert play.folder.status().state == "failed"
+    wait_until(lambda: play.pods() == [])
 
 
 def test_a_log_that_breaks_is_taken_up_behind_the_last_line(play: Play, told: Told) -> None:
