@@ -13,6 +13,7 @@ from sqlflow_edl import samples
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session import Session
 from tests.mariadb import Server
+from tests.maxcompute.process import Running
 
 PROGRAMS = sorted((Path(__file__).parents[2] / "samples").glob("*.sql"))
 
@@ -73,14 +74,29 @@ def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
 
 
-def test_sample_programs_run_on_mariadb(mariadb: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    url = mariadb.url()
+@pytest.mark.parametrize("kind", ["mariadb", "maxcompute"])
+def test_sample_programs_run_on_a_server(
+    kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server: Server | Running = request.getfixturevalue(kind)
+    url = server.url()
     with connect(url) as source:
         for name in ("breast_cancer", "planes"):
             source.stage(name, "samples", 0, 0, samples.TABLES[name](name).to_reader())
             source.commit(name, "samples", 1)
     programs = [str(path) for path in PROGRAMS if path.stem in ("breast_cancer", "columns")]
     assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb", "maxcompute"])
+def test_every_sample_program_runs_on_every_source(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The largest, `flights.sql`, joins 337,000 rows with 26,000, without an index."""
+    url = f"sqlite:{tmp_path}/s.sqlite" if kind == "sqlite" else request.getfixturevalue(kind).url()
+    assert main(["samples", "--source", url]) == 0
+    assert main(["run", *map(str, PROGRAMS), "--source", url]) == 0, capsys.readouterr().err
 
 
 def test_there_is_something_to_learn_from_each_program() -> None:

@@ -21,13 +21,14 @@ from sqlflow_edl.observer import Silent
 from sqlflow_edl.session import Session
 from tests.cutting import cutting
 from tests.mariadb import PASSWORD, Server
+from tests.maxcompute.process import Running
 
 TRAIN = """
 SELECT x0, x1, x2, x3, kind FROM iris WHERE id % 3 > 0
 TO TRAIN DNNClassifier WITH model.framework = torch, model.hidden_units = [8], train.epoch = 5, seed = 3
 LABEL kind INTO flowers.small;
 """
-URLS = ("duckdb", "sqlite", "csv", "mysql")
+URLS = ("duckdb", "sqlite", "csv", "mysql", "maxcompute")
 
 
 def write_iris(path: Path) -> None:
@@ -40,16 +41,19 @@ def write_iris(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def sessions(tmp_path_factory: pytest.TempPathFactory, mariadb: Server) -> Iterator[dict[str, Session]]:
+def sessions(
+    tmp_path_factory: pytest.TempPathFactory, mariadb: Server, maxcompute: Running
+) -> Iterator[dict[str, Session]]:
     """The same table in each source, and the same statement run on it."""
     folder = tmp_path_factory.mktemp("sources")
     write_iris(folder / "iris.csv")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        urls = {scheme: f"{scheme}:{folder}/iris.{scheme}" for scheme in URLS} | {"mysql": mariadb.url()}
+        urls = {scheme: f"{scheme}:{folder}/iris.{scheme}" for scheme in URLS}
+        urls |= {"mysql": mariadb.url(), "maxcompute": maxcompute.url()}
         opened = {scheme: sqlflow_edl.connect(url, create=True) for scheme, url in urls.items()}
         rows = opened["csv"].source.stream("SELECT * FROM iris").read_all()
-        for scheme in ("duckdb", "sqlite", "mysql"):
+        for scheme in ("duckdb", "sqlite", "mysql", "maxcompute"):
             opened[scheme].source.stage("iris", "given", 0, 0, rows.to_reader())
             opened[scheme].source.commit("iris", "given", 1)
         for session in opened.values():
@@ -60,8 +64,10 @@ def sessions(tmp_path_factory: pytest.TempPathFactory, mariadb: Server) -> Itera
 
 
 def test_the_same_statement_gives_the_same_weights(sessions: dict[str, Session], tmp_path: Path) -> None:
+    """But on MaxCompute, which puts the rows into another order (docs/maxcompute.md)."""
     weights = []
-    for session in sessions.values():
+    for scheme in URLS[:-1]:
+        session = sessions[scheme]
         session.registry.load("flowers.small", tmp_path / "model.zip")
         weights.append(read_archive(tmp_path / "model.zip").weights())
     assert weights[0]
@@ -167,7 +173,7 @@ def test_a_job_whose_connections_are_cut_writes_every_row_once_and_no_password(
     assert kept.to_arrow().num_rows == 0
 
 
-@pytest.mark.parametrize("scheme", URLS)
+@pytest.mark.parametrize("scheme", URLS[:-1])  # MaxCompute has no transactions
 def test_statements_of_the_database_pass_through(
     scheme: str, tmp_path: Path, mariadb: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
