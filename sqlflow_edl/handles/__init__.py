@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edl.cluster.snapshot import Row, Snapshot
-from edl.data.jobs import JobFolder, Status
+from edl.data.jobs import JobFolder, State, Status
 from edl.errors import ClusterError
 from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.outcome import Outcome
@@ -22,6 +22,14 @@ class LostSightError(ClusterError):
 
     def __init__(self, job_id: str, why: str) -> None:
         super().__init__(why, hint=f"job {job_id} goes on: sqlflow attach {job_id} follows it")
+
+
+class UnseenEndError(LostSightError):
+    """A job is over, and nothing tells what it came to. state: how it ended, as far as that is known."""
+
+    def __init__(self, state: State, why: str, hint: str = "") -> None:
+        ClusterError.__init__(self, why, hint=hint)
+        self.state = state
 
 
 @dataclass(frozen=True, slots=True)

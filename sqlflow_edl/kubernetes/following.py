@@ -17,7 +17,7 @@ from edl.kubernetes.calls import RefusedError, UnreachableError
 from edl.kubernetes.pods import Pod
 from edl.tasks.failed import Failed, to_error
 from edl.tasks.outcome import JobCancelledError, Outcome
-from sqlflow_edl.handles import Follower
+from sqlflow_edl.handles import Follower, UnseenEndError
 from sqlflow_edl.kubernetes import words
 from sqlflow_edl.kubernetes.master_logs import DRAIN, MasterLogs
 from sqlflow_edl.kubernetes.observed import Job, JobObjects
@@ -45,7 +45,7 @@ class Following:
         self._logs = MasterLogs(objects, clock)
         self._said: set[str] = set()
         self._over_at: float | None = None  # when we saw that the job was over
-        self._has_looked = False
+        self._has_looked = self._has_seen_job = False
         self._has_started = False
         self._obstructed_since: float | None = None  # that something keeps the master from starting
 
@@ -98,7 +98,7 @@ class Following:
         try:
             job = self._objects.job()
             pods = self._objects.pods() if job is not None else []
-            self._has_looked = True
+            self._has_looked, self._has_seen_job = True, self._has_seen_job or job is not None
             for pod in pods:
                 if pod.instance is None and (pod.has_ended or pod.status.phase == "Running"):
                     self._has_started = True
@@ -134,9 +134,13 @@ class Following:
         self._over_at = now if self._over_at is None else self._over_at
         if not self._logs.last and now < self._over_at + DRAIN:
             return None
-        if job is None:
+        if job is None and self._has_seen_job:
             raise JobCancelledError("the job was deleted from the cluster")
+        if job is None:
+            raise UnseenEndError("died", words.GONE)
         end = read_end(self._objects.status())
+        if end is None and job.condition("Complete") is not None:
+            raise UnseenEndError("done", words.SILENT, "SHOW MODELS, or its table, tells what it stored")
         if end is None:
             raise words.failure(job, pods, self._job_id)
         return end

@@ -21,7 +21,7 @@ from edl.kubernetes.deployment import read_deployment
 from edl.kubernetes.pods import Pod
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
-from sqlflow_edl.handles import Follower, Look
+from sqlflow_edl.handles import Follower, Look, UnseenEndError
 from sqlflow_edl.kubernetes import words
 from sqlflow_edl.kubernetes.following import Following
 from sqlflow_edl.kubernetes.observed import Job, JobObjects, instance_name
@@ -34,7 +34,6 @@ CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is want
 POLL = 0.2  # seconds between two looks at them
 STARTING = "kubernetes"  # the place of a job that is being brought there
 NOT_STARTED = "its client was gone before it could start the job"
-GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
 
 
 class OnKubernetes:
@@ -71,6 +70,9 @@ class OnKubernetes:
         except JobCancelledError:
             self._ended("cancelled")
             raise
+        except UnseenEndError as error:
+            self._ended(error.state, "" if error.state == "done" else error.message)
+            raise
         except SQLFlowError as error:
             self._ended("failed", error.message)
             raise
@@ -99,7 +101,7 @@ class OnKubernetes:
     def settle(self, job: Job | None) -> Status:
         """Note how the job has ended, if it has; its status. job: None: it is not in the cluster any more."""
         if job is None:
-            return self._ended("died", GONE)
+            return self._ended("died", words.GONE)
         if not job.is_over:
             status = self.folder.status()
             if job.spec.suspend and status.place == STARTING and not status.attended:

@@ -10,6 +10,8 @@ from edl.kubernetes import reasons
 from edl.kubernetes.pods import Pod
 from sqlflow_edl.kubernetes.observed import Event, Job, JobObjects, instance_name
 
+GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
+SILENT = "the job is done, and what its master said of it cannot be read any more"
 MOST_ASKED = 5  # pods whose events are asked for at once
 
 # What goes wrong before a container begins, and does not stand in the pod itself.

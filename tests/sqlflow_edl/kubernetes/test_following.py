@@ -8,6 +8,7 @@ from edl.errors import ClusterError, SemanticError
 from edl.tasks.events import EpochEnd, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
+from sqlflow_edl.handles import UnseenEndError
 from tests.edl.cluster.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.kubernetes.play import Play, Told
@@ -77,6 +78,26 @@ def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> No
     with pytest.raises(JobCancelledError, match="deleted from the cluster"):
         play.handle.follow(told)
     assert play.folder.status().state == "cancelled"
+
+
+def test_a_job_that_was_gone_before_anybody_looked_has_died(play: Play, told: Told) -> None:
+    play.start()
+    play.delete_job()
+    wait_until(lambda: play.handle.look().status.state == "died")
+    play.folder.update(state="running")
+    with pytest.raises(UnseenEndError, match="not in the cluster any more"):
+        play.handle.follow(told)
+    assert play.folder.status().state == "died"
+
+
+def test_a_job_that_is_done_has_not_failed_though_nothing_tells_what_it_came_to(
+    play: Play, told: Told
+) -> None:
+    play.start()
+    play.says("exit 0")
+    with pytest.raises(UnseenEndError, match="the job is done"):
+        play.handle.follow(told)
+    assert (play.folder.status().state, play.folder.status().error) == ("done", "")
 
 
 def test_why_a_pod_waits_is_said_once_and_in_words(play: Play, told: Told) -> None:
