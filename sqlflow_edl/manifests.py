@@ -13,8 +13,8 @@ from edl.spec import JobSpec
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.explain import planned_use
 from sqlflow_edl.kubernetes.apply import namespace_of
-from sqlflow_edl.kubernetes.manifests import shown
 from sqlflow_edl.kubernetes.objects import Objects, Submission
+from sqlflow_edl.kubernetes.rendering import shown
 from sqlflow_edl.kubernetes.settings import Configuration
 from sqlflow_edl.kubernetes.statements import settings_of
 from sqlflow_edl.syntax import Statement

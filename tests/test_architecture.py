@@ -72,7 +72,7 @@ def test_a_wheel_compiles_a_statement_and_renders_an_object_without_the_checkout
         "with sqlflow_edl.connect('duckdb:') as session:\n"
         "    text = 'SELECT i AS a, 2.5::DOUBLE * i AS b FROM range(9) AS t(i) TO TRAIN DNNRegressor LABEL b INTO m'\n"
         "    [compiled] = session.compile(text)\n"
-        "from sqlflow_edl.kubernetes.manifests import render\n"
+        "from sqlflow_edl.kubernetes.rendering import render\n"
         "assert render('service', metadata={}, selector={}, port=1)['kind'] == 'Service'\n"
         "print(edl.__file__, compiled.program.files['model.py'].decode())\n"
     )

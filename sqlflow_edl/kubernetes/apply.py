@@ -20,8 +20,8 @@ from edl.kubernetes.connect import connect, default_namespace
 from edl.kubernetes.deployment import Deployment, write_deployment
 from edl.spec import JobSpec
 from sqlflow_edl.kubernetes import rights
-from sqlflow_edl.kubernetes.manifests import Object
 from sqlflow_edl.kubernetes.objects import Objects, Submission
+from sqlflow_edl.kubernetes.rendering import Object
 from sqlflow_edl.kubernetes.rights import RBAC, Right
 from sqlflow_edl.kubernetes.settings import Settings
 

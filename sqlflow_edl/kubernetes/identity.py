@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edl.kubernetes import manifests, names
 from edl.kubernetes.names import PodRole
 from edl.spec import JobSpec
-from sqlflow_edl.kubernetes.manifests import Object
+from sqlflow_edl.kubernetes.rendering import Object
 from sqlflow_edl.kubernetes.settings import Settings
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from edl.errors import SemanticError, SQLFlowError
 from edl.kubernetes.names import ROLE, PodRole
-from sqlflow_edl.kubernetes.manifests import Object, yaml_of
+from sqlflow_edl.kubernetes.rendering import Object, yaml_of
 
 OURS = "instance"  # the container of a template that stands for ours
 

@@ -15,7 +15,7 @@ from edl.spec import JobSpec
 from sqlflow_edl.kubernetes import pods
 from sqlflow_edl.kubernetes.files import Map, pack
 from sqlflow_edl.kubernetes.identity import Identity
-from sqlflow_edl.kubernetes.manifests import Object, render
+from sqlflow_edl.kubernetes.rendering import Object, render
 from sqlflow_edl.kubernetes.resources import threads
 from sqlflow_edl.kubernetes.settings import Settings
 

@@ -17,7 +17,7 @@ from edl.version import VERSION
 from sqlflow_edl.kubernetes import merging
 from sqlflow_edl.kubernetes.files import Map
 from sqlflow_edl.kubernetes.identity import Identity
-from sqlflow_edl.kubernetes.manifests import Object, render
+from sqlflow_edl.kubernetes.rendering import Object, render
 from sqlflow_edl.kubernetes.resources import resources
 from sqlflow_edl.kubernetes.settings import Settings
 

@@ -12,7 +12,7 @@ from edl.kubernetes import quantities
 from edl.kubernetes.names import PodRole
 from edl.spec import JobSpec
 from sqlflow_edl.kubernetes import sizing
-from sqlflow_edl.kubernetes.manifests import Object
+from sqlflow_edl.kubernetes.rendering import Object
 from sqlflow_edl.kubernetes.settings import Settings
 
 

@@ -16,8 +16,8 @@ from edl import exit_codes
 from edl.cluster.folder import Spec
 from edl.errors import SemanticError
 from edl.kubernetes import names
-from sqlflow_edl.kubernetes.manifests import shown
 from sqlflow_edl.kubernetes.objects import Objects
+from sqlflow_edl.kubernetes.rendering import shown
 from sqlflow_edl.kubernetes.settings import Settings, configured
 from tests.sqlflow_edl.kubernetes import jobs
 
