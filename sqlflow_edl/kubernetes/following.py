@@ -100,14 +100,17 @@ class Following:
             pods = self._objects.pods() if job is not None else []
             self._has_looked, self._has_seen_job = True, self._has_seen_job or job is not None
             for pod in pods:
-                if pod.instance is None and (pod.has_ended or pod.status.phase == "Running"):
+                if pod.instance is not None:  # a master made it
+                    self._has_started = True
+                elif pod.has_ended or pod.status.phase == "Running":
                     self._has_started = True
                     self._logs.read(pod)
             if job is None or job.is_over:
                 return self._end(job, pods)
             for name, why in words.waiting(self._objects, job, pods):
                 self._say(f"{name} waits: {why}")
-            self._check_master(pods)
+            if not self._has_started:  # else what was done would be lost with it
+                self._check_master(pods)
         except UnreachableError as error:
             if not self._has_looked:
                 raise
@@ -115,7 +118,7 @@ class Following:
         return None
 
     def _check_master(self, pods: list[Pod]) -> None:
-        """ClusterError: it cannot start. Nobody else gives such a job up, so it is taken out of the cluster."""
+        """ClusterError: the first cannot start. Nobody else gives such a job up, so it is taken out of the cluster."""
         masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
         found = next(filter(None, map(reasons.obstacle, masters)), None)
         if found is None:

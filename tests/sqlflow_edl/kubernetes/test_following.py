@@ -119,6 +119,16 @@ def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, fol
     wait_until(lambda: play.pods() == [])
 
 
+def test_a_job_that_has_begun_waits_for_its_next_master_whatever_keeps_that_from_starting(
+    play: Play, told: Told
+) -> None:
+    play.start(image="Ours")  # no image can be called so
+    play.worker("worker-0", "sleep 60")
+    told.on("master waits", play.delete_job)
+    with pytest.raises(JobCancelledError):
+        play.handle.follow(told)
+
+
 def test_a_log_that_breaks_is_taken_up_behind_the_last_line(play: Play, told: Told) -> None:
     play.start()
     play.cluster.go_wrong(Fault("cut", "/log", events=1))
