@@ -9,6 +9,7 @@ from edl.data.source import Pinned
 from edl.errors import SemanticError
 from edl.kubernetes.calls import RefusedError, UnreachableError
 from edl.kubernetes.connect import current_context
+from edl.models.intent import forget_intent
 from edl.spec import JobSpec
 from edl.tasks.outcome import Outcome
 from sqlflow_edl.handles import Follower, LostSightError
@@ -36,7 +37,11 @@ def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follo
 
     An interrupt cancels it. LostSightError: it cannot be followed any more, and goes on.
     """
-    handle = _started(job, spec, pinned, settings)
+    try:
+        handle = _started(job, spec, pinned, settings)
+    except BaseException:
+        forget_intent(job.path)  # the caller hears of it, and no later session needs to
+        raise
     try:
         return handle.follow(follower)
     except KeyboardInterrupt:

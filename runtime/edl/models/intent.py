@@ -46,6 +46,11 @@ def read_intent(job: Path) -> Intent | None:
         raise SpecError(f"what is to become of job {job.name} cannot be read: {error}") from None
 
 
+def forget_intent(job: Path) -> None:
+    """Whoever waits for the job sees to what becomes of it."""
+    (job / FILE).unlink(missing_ok=True)
+
+
 def registry_of(intent: Intent, source: Source) -> Registry:
     """Where the job finds models and keeps its own. source: the intent's. SourceError: it cannot be opened."""
     return open_registry(source, intent.store)

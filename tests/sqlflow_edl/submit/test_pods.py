@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from edl.data import jobs
+from edl.data.source import Pinned, PinnedTable
 from edl.errors import ClusterError, SemanticError
-from sqlflow_edl.kubernetes.settings import Configuration
+from edl.models.intent import Intent, read_intent, write_intent
+from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.session import Session
+from sqlflow_edl.submit import pods
 from tests.mariadb import Server
+from tests.sqlflow_edl.kubernetes.jobs import job_spec
+from tests.sqlflow_edl.kubernetes.play import Told
 
 TRAIN = "SELECT 1 AS x, 1 AS y TO TRAIN DNNClassifier LABEL y INTO m"
 
@@ -45,3 +50,19 @@ def test_without_a_cluster_nothing_is_begun(
     ):
         list(session.run(TRAIN))
     assert jobs.jobs() == []
+
+
+def test_the_failure_of_a_job_that_did_not_start_is_left_to_who_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ClusterError("the namespace has no room")
+
+    monkeypatch.setattr(pods, "apply", refuse)
+    job = jobs.create("train", TRAIN)
+    pinned = Pinned("mysql://db/shop", "SELECT 1", "", 1, (), "", 0, False, table=PinnedTable("rows"))
+    write_intent(job.path, Intent("train", "mysql://db/shop", "m"))
+    with pytest.raises(ClusterError, match="no room"):
+        pods.run(job, job_spec(), pinned, Settings({}), Told())
+    assert read_intent(job.path) is None
+    assert not job.status().place
