@@ -25,8 +25,10 @@ from benchmarks import (
     maxcompute,
     modes,
     mysql,
+    pod_start,
     pods,
     predicting,
+    preempting,
     quota,
     replacing,
     rows,
@@ -59,7 +61,9 @@ CASES = {
     "quota": quota.measure,
     "mysql": mysql.measure,
     "maxcompute": maxcompute.measure,
+    "pod_start": pod_start.measure,
     "pods": pods.measure,
+    "preempting": preempting.measure,
 }
 
 

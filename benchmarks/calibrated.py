@@ -27,7 +27,7 @@ BATCH = 64
 STEPS = "CALIBRATED_STEPS"  # the environment variable that names the folder of the notes
 LOOK_SECONDS = 0.1
 
-_CALIBRATED = {
+CALIBRATED = {  # what makes a program of tests one with such steps
     "import torch\n": "import os\nimport time\n\nimport torch\n",
     "def loss(labels, predictions):\n": f"""\
 def loss(labels, predictions):
@@ -68,7 +68,7 @@ def run(folder: Path, slots: int, workers: int, rows: int, second: float, *, gan
             threads[-1].start()
         for thread in threads:
             thread.join()
-    found.busy = _busy(steps, began, found.makespan)
+    found.busy = busy(steps, began, found.makespan)
     for job in jobs.values():
         job.folder.remove()
     return found
@@ -88,7 +88,7 @@ def _job(quota: Quota, steps: Path, workers: int, rows: int, *, gang: bool) -> J
         batch_size=BATCH,
         minibatches_per_task=1,
         units=4,
-        replace=_CALIBRATED,
+        replace=CALIBRATED,
     )
 
 
@@ -118,7 +118,8 @@ def _looking(quota: Quota, names: dict[str, str], began: float, found: Observed)
         thread.join()
 
 
-def _busy(steps: Path, began: float, seconds: float) -> list[float]:
+def busy(steps: Path, began: float, seconds: float) -> list[float]:
+    """Slot-seconds of steps in each second, by the notes in the folder."""
     found = [0.0] * math.ceil(seconds)
     for notes in steps.iterdir():
         for line in notes.read_text().splitlines():

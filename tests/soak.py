@@ -28,6 +28,10 @@ PLACES = (
     "tests/edl/instance/test_remote.py",
     "tests/edl/worker/test_allreduce.py",
     "tests/edl/worker/test_ring_tasks.py",
+    "tests/edl/kubernetes/test_cluster.py",
+    "tests/edl/kubernetes/test_master.py",
+    "tests/sqlflow_edl/kubernetes/test_faults.py",
+    "tests/sqlflow_edl/kubernetes/test_jobs.py",
 )
 ROOT = Path(__file__).parent.parent
 MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task

@@ -15,9 +15,16 @@ from kubernetes.client.exceptions import ApiException
 from edl import exit_codes
 from edl.cluster.events import Event, EventReader
 from edl.cluster.folder import ClusterFolder, Spec
+from edl.data import Source, jobs
 from edl.data.jobs import JobFolder
-from edl.kubernetes import names
+from edl.data.pinned import write_pinned
+from edl.kubernetes import board, names
 from edl.kubernetes.deployment import FILE, Deployment, write_deployment
+from edl.models.intent import Intent, write_intent
+from edl.program import read_spec
+from edl.spec import Rows, to_json
+from edl.tasks.outcome import Outcome
+from tests.edl import programs
 from tests.kubernetes.process import Cluster
 
 R = TypeVar("R")
@@ -99,6 +106,28 @@ class Deployed:
             assert time.monotonic() < end, (self.conditions(), [pod["status"] for pod in self.pods()])
             time.sleep(POLL)
         return found
+
+
+def job_of(source: Source, query: str, intent: Intent, rows: Rows, **program: Any) -> JobFolder:
+    """A job folder with the program and the rows of the query, pinned in the source; changes: of the JobSpec."""
+    job = jobs.create(intent.kind)
+    changes = program.pop("changes", {})
+    programs.simple(job.program, rows=rows, **program)
+    spec = msgspec.structs.replace(read_spec(job.program), kind=intent.kind, **changes)
+    (job.program / "job.json").write_bytes(to_json(spec))
+    write_pinned(job.rows, source.pin(query, job.rows, seed=0, shuffle=intent.kind == "train"))
+    write_intent(job.path, intent)
+    return job
+
+
+def outcome_of(deployed: Deployed) -> Outcome:
+    """When the Job is complete."""
+    deployed.until(deployed.conditions)
+    assert "Complete" in deployed.conditions()
+    end = board.read_end(deployed.status())
+    assert isinstance(end, Outcome)
+    assert deployed.events()[-1] == end
+    return end
 
 
 def deploy(

@@ -5,28 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from edl.cluster.folder import Spec
-from edl.data import Source, connect, jobs
+from edl.data import Source, connect
 from edl.data.jobs import JobFolder
-from edl.data.pinned import write_pinned
 from edl.data.server_url import SECRETS
 from edl.kubernetes import board
-from edl.models.intent import Intent, write_intent
+from edl.models.intent import Intent
 from edl.models.records import ModelRecord
 from edl.models.registry import open_registry
-from edl.program import read_spec
-from edl.spec import Checkpoints, Output, Rows, to_json
+from edl.spec import Checkpoints, Output, Rows
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks.events import EpochEnd
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
-from tests.edl import programs
-from tests.edl.kubernetes.deployed import Deployed, deploy
+from tests.edl.kubernetes.deployed import Deployed, deploy, job_of, outcome_of
 from tests.kubernetes.process import Cluster
 from tests.mariadb import PASSWORD, Server
 
@@ -58,34 +53,12 @@ def source(mariadb: Server) -> Iterator[Source]:
         yield found
 
 
-def job_of(source: Source, query: str, intent: Intent, rows: Rows, **program: Any) -> JobFolder:
-    """A job folder with the program and the rows of the query, pinned in the source; changes: of the JobSpec."""
-    job = jobs.create(intent.kind)
-    changes = program.pop("changes", {})
-    programs.simple(job.program, rows=rows, **program)
-    spec = msgspec.structs.replace(read_spec(job.program), kind=intent.kind, **changes)
-    (job.program / "job.json").write_bytes(to_json(spec))
-    write_pinned(job.rows, source.pin(query, job.rows, seed=0, shuffle=intent.kind == "train"))
-    write_intent(job.path, intent)
-    return job
-
-
 def run(
     double: Cluster, job: JobFolder, source: Source, folder: Path, ledger: dict[str, str] | None = None
 ) -> Deployed:
     assert PASSWORD not in "".join(path.read_text() for path in job.path.rglob("*") if path.is_file())
     how = Spec("torch", master_arguments=("--lease-secs", "3"))
     return deploy(double, job, how, {source.url: PASSWORD}, folder, ledger)
-
-
-def outcome_of(deployed: Deployed) -> Outcome:
-    """When the Job is complete."""
-    deployed.until(deployed.conditions)
-    assert "Complete" in deployed.conditions()
-    end = board.read_end(deployed.status())
-    assert isinstance(end, Outcome)
-    assert deployed.events()[-1] == end
-    return end
 
 
 def left_in(source: Source) -> list[str]:

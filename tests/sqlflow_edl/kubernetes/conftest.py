@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.kubernetes.process import Cluster
+from tests.sqlflow_edl.kubernetes.kubeconfig import write_kubeconfig
 from tests.sqlflow_edl.kubernetes.play import Play, Told
 
 
@@ -18,21 +17,8 @@ def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     """kubeconfig(url, token, namespace): a file with one context, that KUBECONFIG names from then on."""
 
     def write(url: str, token: str, namespace: str = "") -> Path:
-        place: dict[str, Any] = {
-            "cluster": "c",
-            "user": "u",
-            **({"namespace": namespace} if namespace else {}),
-        }
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "here",
-            "contexts": [{"name": "here", "context": place}],
-            "clusters": [{"name": "c", "cluster": {"server": url}}],
-            "users": [{"name": "u", "user": {"token": token}}],
-        }
         path = tmp_path / "kubeconfig"
-        path.write_text(yaml.safe_dump(config))
+        write_kubeconfig(path, url, token, namespace)
         monkeypatch.setenv("KUBECONFIG", str(path))
         return path
 

@@ -88,7 +88,7 @@ class Place:
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Place]:
     if config := os.environ.get(CONFIG):
         monkeypatch.setenv("KUBECONFIG", config)
-        with _real(os.environ[IMAGE]) as found:
+        with real(os.environ[IMAGE]) as found:
             yield found
         return
     cluster: Cluster = request.getfixturevalue("kubernetes")
@@ -99,7 +99,8 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @contextmanager
-def _real(image: str) -> Iterator[Place]:
+def real(image: str) -> Iterator[Place]:
+    """A new namespace of the cluster that the kubeconfig names, as long as this lasts."""
     calls, namespace = Calls(connect()), f"sqlflow-edl-test-{secrets.token_hex(3)}"
     calls.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     try:
@@ -147,8 +148,8 @@ def _answers(url: str) -> bool:
         return False
 
 
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(true: Callable[[], object], seconds: float = 60.0, pause: float = 0.1) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it has not come true"
-        time.sleep(0.1)
+        time.sleep(pause)

@@ -1,0 +1,170 @@
+"""A job on Kubernetes from the creation of its Job to the first minibatch that is trained, stage by stage.
+
+On the double of the tests, and where EDL_TEST_KUBECONFIG and EDL_TEST_IMAGE name a cluster and an image (see
+`tests.sqlflow_edl.kubernetes.place`), there. A stage ends when something is seen from here, at most LOOK_SECONDS later,
+or when the program says so in its log; the clocks of nodes and of this machine must agree.
+
+What is not the project's own: nodes that start containers, and the import of the framework, which is timed alone in the
+same environment as the job's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from benchmarks.table import Row
+from edl.data import connect as connect_source
+from edl.kubernetes.calls import Calls
+from edl.kubernetes.connect import connect
+from edl.spec import Cluster as ClusterSpec
+from tests.edl.jobs import timed
+from tests.kubernetes.process import api_server
+from tests.mariadb import MISSING, is_installed, running
+from tests.sqlflow_edl.kubernetes import place
+from tests.sqlflow_edl.kubernetes.in_pods import BATCH, applied, make_table, training
+from tests.sqlflow_edl.kubernetes.kubeconfig import write_kubeconfig
+from tests.sqlflow_edl.kubernetes.place import Place
+
+ROWS = 1_000 * BATCH
+LOOK_SECONDS = 0.05
+PATIENCE = 300.0
+
+TOLD = ("loaded", "first step", "second step")  # moments that the program writes into its log
+MOMENTS = {
+    "import torch\n": "import time\n\nimport torch\n",
+    "def loss(labels, predictions):\n": """\
+def tell():
+    print(f"\\nmoment {time.time()}", flush=True)
+
+
+tell()
+TOLD = []
+
+
+def loss(labels, predictions):
+    if len(TOLD) < 2:
+        TOLD.append(tell())
+""",
+}
+
+# In their order; True: it is the project's own.
+STAGES = {
+    "the client makes the objects": True,
+    "the master's pod gets a node and starts": False,
+    "the master imports, and orders a worker": True,
+    "the worker's pod gets a node and starts": False,
+    "the worker imports, with the framework": True,
+    "rows, model, first task": True,
+    "first step": True,
+}
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    """rows: not heeded."""
+    table: list[Row] = []
+    with timed.apart():
+        if config := os.environ.get(place.CONFIG):
+            with mock.patch.dict(os.environ, KUBECONFIG=config), place.real(os.environ[place.IMAGE]) as real:
+                table += _measured("a real cluster", real, rounds)
+        if is_installed():
+            with _double(folder) as double:
+                table += _measured("the double", double, rounds)
+        else:
+            table.append(Row("pod_start", MISSING))
+    return table
+
+
+@contextlib.contextmanager
+def _double(folder: Path) -> Iterator[Place]:
+    own = folder / "pod_start"
+    own.mkdir()
+    with running(own) as server, api_server(own) as double, mock.patch.dict(os.environ):
+        os.environ["KUBECONFIG"] = str(own / "kubeconfig")
+        write_kubeconfig(own / "kubeconfig", double.url, double.administrator)
+        yield Place(double.new_namespace(), server.url(), Calls(connect()))
+
+
+def _measured(where: str, at: Place, rounds: int) -> Iterator[Row]:
+    with connect_source(at.url) as source:
+        make_table(source, ROWS)
+    found = [_Start(at).seconds() for _ in range(rounds)]
+    imports = [_import_alone() for _ in range(rounds)]
+    totals = [sum(stages) for stages in found]
+    own = [
+        sum(secs for secs, ours in zip(stages, STAGES.values(), strict=True) if ours) - alone
+        for stages, alone in zip(found, imports, strict=True)
+    ]
+    yield Row(f"{where}: from the creation of the Job to the first trained minibatch", _figure(totals))
+    for name, seconds in zip(STAGES, zip(*found, strict=True), strict=True):
+        yield Row(f"… {name}", _figure(seconds))
+    yield Row("… `import torch` in a process of this machine that does nothing else", _figure(imports))
+    yield Row("… the project's own, without that", _figure(own))
+
+
+def _figure(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.2f} s ({', '.join(f'{one:.2f}' for one in seconds)})"
+
+
+def _import_alone() -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    return time.perf_counter() - began
+
+
+@dataclass(frozen=True)
+class _Start:
+    """One job that is started, timed and taken away."""
+
+    at: Place
+
+    def seconds(self) -> list[float]:
+        """Of each stage."""
+        settings = {
+            **place.SETTINGS,
+            "namespace": self.at.namespace,
+            "image": self.at.image,
+            "image_pull_policy": "IfNotPresent",
+            "grace_secs": "5",
+        }
+        with connect_source(self.at.url) as source:
+            job = training(source, "m", ROWS, ClusterSpec(1), replace=MOMENTS)
+        seen = [time.time()]
+        deployment = applied(job, settings)
+        try:
+            seen.append(time.time())
+            for true in (
+                lambda: self._runs("master"),
+                lambda: self.at.pods("worker"),
+                lambda: self._runs("worker"),
+            ):
+                place.until(true, PATIENCE, LOOK_SECONDS)
+                seen.append(time.time())
+            place.until(lambda: len(self._told()) == len(TOLD), PATIENCE, LOOK_SECONDS)
+            return [after - before for before, after in itertools.pairwise(seen + self._told())]
+        finally:
+            path = f"/apis/batch/v1/namespaces/{self.at.namespace}/jobs/{deployment.name}"
+            self.at.calls.ask("DELETE", path, {"propagationPolicy": "Background"})
+            place.until(lambda: not self.at.pods())
+
+    def _runs(self, role: str) -> bool:
+        return any(pod["status"]["phase"] == "Running" for pod in self.at.pods(role))
+
+    def _told(self) -> list[float]:
+        """The program's moments, in their order."""
+        [pod] = self.at.pods("worker")
+        path = f"/api/v1/namespaces/{self.at.namespace}/pods/{pod['metadata']['name']}/log"
+        return [
+            float(second)
+            for second in re.findall(r"^moment ([\d.]+)$", self.at.calls.ask("GET", path).decode(), re.M)
+        ]

@@ -1,0 +1,117 @@
+"""Two jobs on a cluster that is too small for both: one after the other, as gangs, or both at once, by priorities.
+
+The cluster is the double of the tests, with a node of few slots. Each job is a ring of four workers whose steps take a
+known time; three of them have a high priority, one a low one, so the second job preempts a worker of the first, which
+goes on with the others and takes the place up again. As gangs, the second job waits until the first is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from benchmarks import quota
+from benchmarks.calibrated import BATCH, CALIBRATED, LOOK_SECONDS, ROW_SECONDS, STEPS, Observed, busy
+from benchmarks.simulation import Job
+from benchmarks.table import Row
+from edl.data import Source, connect
+from edl.kubernetes import board, names
+from edl.spec import Cluster as ClusterSpec
+from tests.edl.jobs import timed
+from tests.edl.kubernetes.deployed import Deployed
+from tests.kubernetes.process import api_server
+from tests.mariadb import MISSING, is_installed, running
+from tests.sqlflow_edl.kubernetes.in_pods import Yard, make_table, training
+from tests.sqlflow_edl.kubernetes.kubeconfig import write_kubeconfig
+
+SLOTS, WORKERS = 6, 4
+JOB_SECONDS = 60.0  # of steps, of a job with all its workers
+SECOND_COMES = 0.1  # of that, after the first
+PATIENCE = 900.0
+SETTINGS = {
+    "master_cpu": "0.01",
+    "worker_cpu": "1",
+    "priority_class": "high",
+    "low_priority_class": "low",
+    "high_priority_fraction": "0.75",
+}
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    """rounds: not heeded, one takes minutes. rows: of few, the jobs are small."""
+    if not is_installed():
+        return [Row("preempting", MISSING)]
+    seconds = JOB_SECONDS if rows > 100_000 else JOB_SECONDS / 6
+    count = int(WORKERS * seconds / ROW_SECONDS) // BATCH * BATCH
+    comes = SECOND_COMES * seconds
+    own = folder / "preempting"
+    own.mkdir()
+    with timed.apart(), running(own) as server, connect(server.url()) as source:
+        make_table(source, count)
+        ours, theirs = (
+            _run(own / name, source, count, comes, gang=name == "gang") for name in ("elastic", "gang")
+        )
+    jobs = [Job(name, at, WORKERS, count * ROW_SECONDS) for name, at in (("first", 0.0), ("second", comes))]
+    name = f"pods: {SLOTS} slots, two jobs of {WORKERS}, the second after {comes:.1f} s"
+    return quota.compared(name, jobs, SLOTS, ours, theirs)
+
+
+def _run(folder: Path, source: Source, rows: int, second: float, *, gang: bool) -> Observed:
+    """Two jobs of so many rows. What is observed counts from the moment at which the first one came."""
+    steps = folder / "steps"
+    steps.mkdir(parents=True)
+    with _yard(folder, source) as yard:
+        found, began = Observed([(0.0, {})]), time.monotonic()
+        jobs = {"first": _deploy(yard, "first", rows, steps)}
+        while len(found.ends) < 2:
+            now = time.monotonic() - began
+            assert now < PATIENCE, [each.phases() for each in jobs.values()]
+            if "second" not in jobs and (found.ends if gang else now >= second):
+                jobs["second"] = _deploy(yard, "second", rows, steps)
+            _look(jobs, now, found)
+            time.sleep(LOOK_SECONDS)
+    found.busy = busy(steps, began, found.makespan)
+    return found
+
+
+@contextmanager
+def _yard(folder: Path, source: Source) -> Iterator[Yard]:
+    with api_server(folder) as double, mock.patch.dict(os.environ):
+        os.environ["KUBECONFIG"] = str(folder / "kubeconfig")
+        write_kubeconfig(folder / "kubeconfig", double.url, double.administrator)
+        double.capacity(cpu=f"{SLOTS}.5")
+        yard = Yard(double, source, folder)
+        yard.make_classes()
+        yield yard
+
+
+def _deploy(yard: Yard, name: str, rows: int, steps: Path) -> Deployed:
+    # In the program, because in variables of a pod its own /tmp takes the place of this machine's.
+    here = {old: new.replace(f'os.environ["{STEPS}"]', repr(str(steps))) for old, new in CALIBRATED.items()}
+    cluster = ClusterSpec(WORKERS, strategy="allreduce")
+    job = training(yard.source, name, rows, cluster, replace=here, minibatches_per_task=1)
+    return yard.deploy(job, SETTINGS)
+
+
+def _look(jobs: dict[str, Deployed], now: float, found: Observed) -> None:
+    """Write down who has how many slots, when that changes, and who is done."""
+    holds = {name: _workers(job.pods())["Running"] for name, job in jobs.items() if name not in found.ends}
+    if found.changes[-1][1] != holds:
+        found.changes.append((now, holds))
+    for name, job in jobs.items():
+        conditions = job.conditions()
+        assert "Failed" not in conditions, board.read_end(job.status())
+        if name not in found.ends and "Complete" in conditions:
+            found.ends[name] = now
+
+
+def _workers(pods: list[dict[str, Any]]) -> Counter[str]:
+    """How many are in each phase."""
+    found = (pod for pod in pods if pod["metadata"]["labels"][names.ROLE] == "worker")
+    return Counter(str(pod["status"]["phase"]) for pod in found)
