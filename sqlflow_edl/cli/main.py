@@ -151,7 +151,7 @@ def _add_job_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
     logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0; by default all")
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
     _job_command(commands, "attach", "follow a job from its start to its end; Ctrl-C leaves it running")
-    _job_command(commands, "cancel", "end a job that runs; its log stays")
+    _job_command(commands, "cancel", "end a job that runs; its log stays, but not on Kubernetes")
 
 
 def _job_command(
