@@ -4,8 +4,8 @@ On the double of the tests, and where EDL_TEST_KUBECONFIG and EDL_TEST_IMAGE nam
 `tests.sqlflow_edl.kubernetes.place`), there. A stage ends when something is seen from here, at most LOOK_SECONDS later,
 or when the program says so in its log; the clocks of nodes and of this machine must agree.
 
-What is not the project's own: nodes that start containers, and the import of the framework, which is timed alone in the
-same environment as the job's.
+What is not the project's own: nodes that start containers, and the import of the framework, which is timed in a pod
+that does nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import itertools
 import os
 import re
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,6 +38,11 @@ ROWS = 1_000 * BATCH
 LOOK_SECONDS = 0.05
 PATIENCE = 300.0
 
+IMPORT = [
+    "python",
+    "-c",
+    "import time; began = time.perf_counter(); import torch; print(time.perf_counter() - began)",
+]
 TOLD = ("loaded", "first step", "second step")  # moments that the program writes into its log
 MOMENTS = {
     "import torch\n": "import time\n\nimport torch\n",
@@ -99,7 +102,7 @@ def _measured(where: str, at: Place, rounds: int) -> Iterator[Row]:
     with connect_source(at.url) as source:
         make_table(source, ROWS)
     found = [_Start(at).seconds() for _ in range(rounds)]
-    imports = [_import_alone() for _ in range(rounds)]
+    imports = [_import_alone(at) for _ in range(rounds)]
     totals = [sum(stages) for stages in found]
     own = [
         sum(secs for secs, ours in zip(stages, STAGES.values(), strict=True) if ours) - alone
@@ -108,7 +111,7 @@ def _measured(where: str, at: Place, rounds: int) -> Iterator[Row]:
     yield Row(f"{where}: from the creation of the Job to the first trained minibatch", _figure(totals))
     for name, seconds in zip(STAGES, zip(*found, strict=True), strict=True):
         yield Row(f"… {name}", _figure(seconds))
-    yield Row("… `import torch` in a process of this machine that does nothing else", _figure(imports))
+    yield Row("… `import torch` in a pod that does nothing else", _figure(imports))
     yield Row("… the project's own, without that", _figure(own))
 
 
@@ -116,10 +119,16 @@ def _figure(seconds: Sequence[float]) -> str:
     return f"{statistics.median(seconds):.2f} s ({', '.join(f'{one:.2f}' for one in seconds)})"
 
 
-def _import_alone() -> float:
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    return time.perf_counter() - began
+def _import_alone(at: Place) -> float:
+    container = {"name": "main", "image": at.image, "imagePullPolicy": "IfNotPresent", "command": IMPORT}
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    path = f"/api/v1/namespaces/{at.namespace}/pods"
+    at.calls.ask("POST", path, {"metadata": {"name": "import"}, "spec": spec})
+    pod = f"{path}/import"
+    place.until(lambda: b'"phase":"Succeeded"' in at.calls.ask("GET", pod).replace(b" ", b""), PATIENCE)
+    seconds = float(at.calls.ask("GET", f"{pod}/log"))
+    at.calls.ask("DELETE", pod, {"gracePeriodSeconds": 0})
+    return seconds
 
 
 @dataclass(frozen=True)
