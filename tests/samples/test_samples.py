@@ -66,6 +66,7 @@ def test_a_sample_program_runs(program: Path, url: str, capsys: pytest.CaptureFi
     assert main(["run", str(program), "--source", url]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those with most expressions and views of their own."""
     url = f"sqlite:{tmp_path}/samples.sqlite"
@@ -74,7 +75,7 @@ def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "maxcompute"])
+@pytest.mark.parametrize("kind", ["mariadb", pytest.param("maxcompute", marks=pytest.mark.soak)])
 def test_sample_programs_run_on_a_server(
     kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

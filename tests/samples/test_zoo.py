@@ -45,6 +45,7 @@ def trained_digits(module: str, data: Path, folder: Path) -> list[str | Path]:
     return model
 
 
+@pytest.mark.soak
 def test_digits_in_recordio_are_learnt_and_measured_in_pytorch(data: Path, tmp_path: Path) -> None:
     model = trained_digits("torch_net", data, tmp_path)
     test = ["--validation_data", data / "digits" / "test.recordio", "--weights", "d.zip"]
@@ -118,7 +119,7 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("torch_deepfm.DeepFM", "", 0.75, 1.0),
         pytest.param("torch_wide_deep.WideDeep", "", 0.73, 1.0, marks=pytest.mark.soak),
         pytest.param("keras_deepfm.custom_model", "", 0.75, 1.0, marks=pytest.mark.soak),
-        ("keras_wide_deep.custom_model", "", 0.73, 1.0),
+        pytest.param("keras_wide_deep.custom_model", "", 0.73, 1.0, marks=pytest.mark.soak),
     ],
 )
 def test_models_of_pairs_find_in_a_click_log_what_a_linear_one_cannot(

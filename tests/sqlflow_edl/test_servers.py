@@ -46,7 +46,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
             yield opened
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", ["keras", pytest.param("torch", marks=pytest.mark.soak)])
 def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
     session: Session, framework: str, tmp_path: Path
 ) -> None:

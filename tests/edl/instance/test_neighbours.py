@@ -16,10 +16,12 @@ from edl.ps import cuts
 from edl.ps import messages as say
 from edl.ps.channel import ServerChannel
 from edl.ps.place import Placement
+from edl.rpc.channel import AwayError
 from tests.edl.instance.test_server import Master, master, running
 from tests.edl.ps.serving import ADAM, SECONDS, definition, first_values
 
 __all__ = ["master"]  # a fixture
+TRIES = 5
 MODEL = definition(ADAM, state=())
 IDS = np.arange(7)
 ROWS = [IDS, np.ones((7, 2), np.float32)]
@@ -55,7 +57,13 @@ class Processes:
             header = say.Arrange(
                 index, self.generation, life, tuple(self.addresses), self.mode, restore, manifest
             )
-            self.call(index, header, say.Arranged)
+            for left in reversed(range(TRIES)):  # as a master does: a server may not reach another in time
+                try:
+                    self.call(index, header, say.Arranged)
+                    break
+                except AwayError:
+                    if not left:
+                        raise
 
     def open(self) -> None:
         placement = Placement(MODEL.dense, 3)

@@ -157,6 +157,7 @@ def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> 
     assert (server.role, server.incarnation, bool(server.address)) == ("ps", 0, True)
 
 
+@pytest.mark.soak
 def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
     subject = job("async", "ps-0/0 after a push 100", servers=1)
     outcome = subject.run()
@@ -201,6 +202,7 @@ def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
     assert "ps-" not in notes(subject)
 
 
+@pytest.mark.soak
 def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> None:
     subject = job("sync", "ps-1/0 while writing a shard 2")
     outcome = subject.run()

@@ -60,6 +60,7 @@ def test_a18_a_job_trains_with_the_workers_there_is_room_for_be_it_none_for_a_wh
     assert (outcome.rows, outcome.steps) == (ROWS, STEPS)
 
 
+@pytest.mark.soak
 def test_a22_a_job_gives_room_to_a_more_urgent_one_and_takes_it_up_again(yard: Yard) -> None:
     yard.make_classes()
     yard.double.capacity(cpu="2.5")
