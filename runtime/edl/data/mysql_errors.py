@@ -105,7 +105,7 @@ def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None)
     near = match[1] if match else ""
     shown = near.splitlines()[0][:40] if near.strip() else ""
     text = f"syntax error near {shown!r}" if shown else "syntax error at the end"
-    at = sql.find(near) if near else -1
+    at = sql.rfind(near) if near else -1  # it is the text from there to its end
     if at < 0 and match:  # the server cuts what is long
         at = sql.find(near[:60])
     if at < 0:

@@ -84,11 +84,11 @@ def columns_of(connection: Connection, names: set[str]) -> list[str]:
 
 
 def names_of(connection: Connection, names: set[str]) -> list[str]:
-    """Those of the names that are tables, of this database or of one that is among them, and their columns."""
+    """Those of the names that are tables of this database, and the columns of these."""
     listed = ", ".join(literal(name, connection) for name in sorted(names)) or "NULL"
     found = connection.fetch_all(
         f"SELECT table_name, column_name FROM information_schema.columns WHERE table_name IN ({listed})"
-        f" AND (table_schema = DATABASE() OR table_schema IN ({listed}))"
+        " AND table_schema = DATABASE()"
     )
     return [name.decode() for row in found for name in row]
 
