@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -51,7 +52,8 @@ def _refresh(group: list[Deployed]) -> str:
     try:
         known = {job.metadata.uid: job for job in _jobs(first)}
         for folder, deployment in group:
-            OnKubernetes(folder).settle(known.get(deployment.uid))
+            with contextlib.suppress(SpecError):  # a damaged status is told of where jobs are listed
+                OnKubernetes(folder).settle(known.get(deployment.uid))
     except ClusterError as error:
         return error.message
     return ""

@@ -93,12 +93,12 @@ def test_a_pod_waits_for_the_map_that_it_needs(core: Any, namespace: str, needs_
 
 
 def test_init_containers_run_one_after_the_other_and_before_the_others(core: Any, namespace: str) -> None:
-    body = pod("p", "cat /work/log")
-    mounts = [{"name": "work", "mountPath": "/work"}]
+    body = pod("p", "cat /scratch/log")
+    mounts = [{"name": "work", "mountPath": "/scratch"}]
     body["spec"]["volumes"] = [{"name": "work", "emptyDir": {}}]
     body["spec"]["containers"][0]["volumeMounts"] = mounts
     init = pod("p", "")["spec"]["containers"][0] | {"volumeMounts": mounts}
-    scripts = {"first": "sleep 0.2; echo first >> /work/log", "second": "echo second >> /work/log"}
+    scripts = {"first": "sleep 0.2; echo first >> /scratch/log", "second": "echo second >> /scratch/log"}
     body["spec"]["initContainers"] = [
         init | {"name": name, "command": ["sh", "-c", script]} for name, script in scripts.items()
     ]

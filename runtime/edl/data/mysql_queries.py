@@ -95,19 +95,18 @@ def names_of(connection: Connection, names: set[str]) -> list[str]:
 
 def columns_in_order(connection: Connection, database: str, name: str) -> list[str]:
     """The columns of one table that a `SELECT *` shows."""
-    found = connection.fetch_all(
-        "SELECT column_name FROM information_schema.columns WHERE"
-        f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
-        " AND extra NOT LIKE '%INVISIBLE%' ORDER BY ordinal_position"
-    )
-    return [column.decode() for (column,) in found]
+    return _columns(connection, database, name, "extra NOT LIKE '%INVISIBLE%' ORDER BY ordinal_position")
 
 
 def long_texts(connection: Connection, database: str, name: str) -> list[str]:
     """The LONGTEXT columns of one table."""
+    return _columns(connection, database, name, "data_type = 'longtext'")
+
+
+def _columns(connection: Connection, database: str, name: str, which: str) -> list[str]:
     found = connection.fetch_all(
         "SELECT column_name FROM information_schema.columns WHERE"
         f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
-        " AND data_type = 'longtext'"
+        f" AND {which}"
     )
     return [column.decode() for (column,) in found]

@@ -224,6 +224,8 @@ def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
                 raise
             found, query = [], {"labelSelector": selector}
             continue
+        except msgspec.DecodeError as error:  # or it would end the thread that follows
+            raise ClusterError(f"the list of pods cannot be read: {error}") from None
         found += page.items
         if not page.metadata.continue_:
             return found, page.metadata.resource_version
