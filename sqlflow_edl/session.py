@@ -356,7 +356,9 @@ class Session:
         generate(job_spec).write(job.program)
         if on is not None:
             write_intent(job.path, intent)
-        return self._submitter.run(job, job_spec, pinned, self.observer, weights=weights, on=on)
+        outcome = self._submitter.run(job, job_spec, pinned, self.observer, weights=weights, on=on)
+        self._tell(outcome.notes)
+        return outcome
 
     def _settings(self, statement: Statement) -> Settings | None:
         """How its job runs on Kubernetes; None: on this machine. SemanticError: it cannot run there."""

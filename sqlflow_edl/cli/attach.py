@@ -27,6 +27,8 @@ def attach(options: argparse.Namespace) -> int:
         return exit_codes.INTERRUPTED
     finally:
         narrator.clear()
+    for note in outcome.notes:
+        narrator.note(note)
     narrator.say(_ending(job, outcome))
     return exit_codes.OK
 

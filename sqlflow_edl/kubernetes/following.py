@@ -109,6 +109,8 @@ class Following:
                 return self._end(job, pods)
             for name, why in words.waiting(self._objects, job, pods):
                 self._say(f"{name} waits: {why}")
+            for text in words.starved(pods):
+                self._say(text)
             if not self._has_started:  # else what was done would be lost with it
                 self._check_master(pods)
         except UnreachableError as error:

@@ -127,8 +127,8 @@ class OnKubernetes:
         snapshot = read_snapshot(self._objects.status())
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
         waiting = words.waiting(self._objects, job, pods) if status.alive else ()
-        notes = tuple(f"{name} waits: {why}" for name, why in waiting)
-        return Look(status, snapshot, instances(snapshot, pods), logs, notes)
+        notes = [*(f"{name} waits: {why}" for name, why in waiting), *dict.fromkeys(words.starved(pods))]
+        return Look(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
 
     def _ended(self, state: State, error: str = "") -> Status:
         """Note it, unless it is known how the job has ended."""
@@ -174,5 +174,5 @@ def _row(pod: Pod, told: Row | None, relaunches: int) -> Row:
         relaunches=relaunches,
         state=state,
         place=pod.place or f"pod {pod.metadata.name}",
-        note=reasons.pending(pod) if state == "pending" else row.note,
+        note="; ".join(filter(None, (reasons.pending(pod) if state == "pending" else "", row.note))),
     )

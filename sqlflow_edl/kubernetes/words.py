@@ -50,6 +50,7 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
     """Why a job has failed whose master does not say it."""
     condition = job.condition("Failed")
     reason = (condition.reason or "") if condition is not None else ""
+    masters = [pod for pod in pods if pod.instance is None and pod.has_ended]
     hint = f"sqlflow logs {job_id} master tells more"
     match reason:
         case "BackoffLimitExceeded":
@@ -62,17 +63,20 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
         case _:
             told = (condition.message or reason) if condition is not None else ""
             message = f"the job failed: {told}" if told else "nothing says how the job ended"
-    if last := _last_of_master(pods):
-        message += f"; the last time: {last}"
+    if masters:
+        message += f"; the last time: {_end_of(masters[-1])}"
+        if reasons.ran_out_of_memory(masters[-1]):
+            hint = f"WITH kubernetes.master_memory it has more; {hint}"
     return ClusterError(message, hint=hint)
 
 
-def _last_of_master(pods: list[Pod]) -> str:
-    """How the last master ended."""
-    ended = [pod for pod in pods if pod.instance is None and pod.has_ended]
-    if not ended:
-        return ""
-    change = reasons.to_change(
-        ended[-1], Instance("master", "worker")
-    )  # the words are the same for all roles
+def starved(pods: list[Pod]) -> Iterator[str]:
+    """Of the masters that ran out of memory, each of which is followed by another one, as far as the Job allows."""
+    for pod in pods:
+        if pod.instance is None and reasons.ran_out_of_memory(pod):
+            yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory it has more"
+
+
+def _end_of(master: Pod) -> str:
+    change = reasons.to_change(master, Instance("master", "worker"))  # the words are the same for all roles
     return change.detail or str(change.reason)

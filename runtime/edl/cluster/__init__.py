@@ -57,6 +57,7 @@ class Change(msgspec.Struct, frozen=True):
         lost           nobody knows how it ended
 
     exit_code: of its process, negative for the signal that ended it; None when there is none to know. detail: in words.
+    hint: what a user could do about it.
     """
 
     instance: Instance
@@ -65,6 +66,7 @@ class Change(msgspec.Struct, frozen=True):
     reason: Reason | None = None
     exit_code: int | None = None
     detail: str = ""
+    hint: str = ""
 
 
 class Room(msgspec.Struct, frozen=True):

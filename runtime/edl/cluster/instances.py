@@ -13,6 +13,8 @@ from edl.cluster.endings import Exit, why
 from edl.cluster.launch import Key, Launcher
 from edl.errors import ClusterError
 
+FRUGAL = "fewer workers, or a smaller batch, take less memory"
+
 
 @dataclass(slots=True)
 class _Record:
@@ -100,13 +102,14 @@ class Instances:
         self._end(record, "stopped" if record.asked else "failed", None, why)
 
     def _ended(self, record: _Record, how: Exit) -> None:
-        self._end(record, why(how, asked=record.asked), how.code, str(how))
+        hint = FRUGAL if how.starved else ""
+        self._end(record, why(how, asked=record.asked), how.code, str(how), hint)
 
-    def _end(self, record: _Record, reason: Reason, code: int | None, detail: str) -> None:
+    def _end(self, record: _Record, reason: Reason, code: int | None, detail: str, hint: str = "") -> None:
         if record.killer is not None:
             record.killer.cancel()
         was = record.change
-        self._change(record, Change(was.instance, "ended", was.place, reason, code, detail))
+        self._change(record, Change(was.instance, "ended", was.place, reason, code, detail, hint))
         if all(each.change.state == "ended" for each in self._records.values()):
             self._all_ended.set()
 

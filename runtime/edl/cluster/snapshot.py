@@ -37,7 +37,7 @@ class Row(msgspec.Struct, frozen=True):
     address: where its own server listens, for those that have one. relaunches: starts of its name after the first.
     task: in words, what it does. rate: rows a second that a worker did of late. load: of a parameter server. note:
     `hot`, of a server with more to do than the others; `straggling`, slower than the others at the same; `joins`, or
-    why it is left out, of a worker that is not in the ring.
+    why it is left out, of a worker that is not in the ring; and how the start before this one ended.
     """
 
     name: str

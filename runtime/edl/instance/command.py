@@ -59,7 +59,7 @@ def run_command(options: argparse.Namespace) -> None:
         else:
             with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
                 outcome = _run(program, job, options)
-        _FINISH[options.kind](outcome, job, options)
+        _finish(outcome, job, options)
 
 
 def _run_module(options: argparse.Namespace) -> None:
@@ -79,7 +79,7 @@ def _run_module(options: argparse.Namespace) -> None:
             outcome = None if spec.cluster.workers else _run(program, job, options)
         if outcome is None:
             outcome = remote.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
-        _FINISH[options.kind](outcome, job, options)
+        _finish(outcome, job, options)
 
 
 def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
@@ -149,6 +149,12 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
     training = msgspec.structs.replace(spec.training, **given)
     shared = cluster(options, table_memory(spec))
     return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output, cluster=shared)
+
+
+def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    for note in outcome.notes:
+        print(note, file=sys.stderr)
+    _FINISH[options.kind](outcome, job, options)
 
 
 def _print_figures(outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from edl.kubernetes import quantities
 from edl.kubernetes.deployment import Policy
-from edl.kubernetes.pods import Resources
+from edl.kubernetes.pods import Pod, Resources
 
 DEFAULT_LIMIT = 4  # times what the first pod had
 
@@ -23,6 +23,13 @@ class Memory(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Which of both ends it, as far as one is known."""
         return self.limit or self.request
+
+    def __str__(self) -> str:
+        """Whose memory it was that ran out."""
+        if self.limit:
+            return f"(limit {quantities.memory(self.limit)})"
+        asked = f", and it asked for {quantities.memory(self.request)}" if self.request else ""
+        return f"(that of its node{asked})"
 
 
 class Growth:
@@ -42,6 +49,11 @@ class Growth:
     def _grown(self, size: int) -> int:
         more = int(size * self._factor)
         return max(size, min(more, self._most)) if self._most else more
+
+
+def of_pod(pod: Pod) -> Memory:
+    """Of its instance."""
+    return of(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
 
 
 def of(resources: Resources) -> Memory:

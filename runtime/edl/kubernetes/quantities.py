@@ -13,7 +13,7 @@ _SUFFIXES = {
 }
 _QUANTITY = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,2})|([a-zA-Z]*))", re.ASCII)
 
-MEBIBYTE = 1 << 20
+MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 
 def value(quantity: str) -> Decimal:
@@ -25,5 +25,6 @@ def value(quantity: str) -> Decimal:
 
 
 def memory(size: float) -> str:
-    """So many bytes, in whole MiB."""
-    return f"{-int(-size // MEBIBYTE)}Mi"
+    """So many bytes, in whole MiB, or in GiB where that is a whole number too."""
+    found = -int(-size // MEBIBYTE)
+    return f"{found}Mi" if found % (GIBIBYTE // MEBIBYTE) else f"{found * MEBIBYTE // GIBIBYTE}Gi"

@@ -9,6 +9,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Change, Instance, Reason
 from edl.cluster.endings import Exit, why
+from edl.kubernetes import memory
 from edl.kubernetes.pods import Pod
 
 LONGEST = 300  # characters of the server's words
@@ -119,7 +120,7 @@ def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
 
 def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
     if how is not None and how.starved:
-        return "out of memory", str(how)
+        return "out of memory", f"out of memory {memory.of_pod(pod)}"
     if stopped:
         return "stopped", str(how or "")
     if (found := _disruption(pod)) is not None:

@@ -20,6 +20,8 @@ from edl.kubernetes.pods import Pod
 from edl.kubernetes.policy import GivenUp, Waits
 from edl.kubernetes.reasons import gone, ran_out_of_memory, to_change
 
+MORE = 2  # times the memory that was not enough is worth a try
+
 Key = tuple[str, int]
 
 
@@ -76,7 +78,7 @@ class Roster:
         if ran_out_of_memory(pod):
             change = self._grow(pod, change)
         elif known is None:
-            self._inherit(instance, _memory(pod))
+            self._inherit(instance, memory.of_pod(pod))
         self._known[instance.key] = _Known(pod, change)
         return change if known is None or known.change != change else None
 
@@ -148,24 +150,21 @@ class Roster:
     def _grow(self, pod: Pod, change: Change) -> Change:
         """It ran out of memory: the next one of its name gets more."""
         instance = change.instance
-        had = _memory(pod)
+        had = memory.of_pod(pod)
         gets = self._growth[instance.role].after(had)
         self._remember(instance.name, instance.incarnation + 1, gets)
-        return msgspec.structs.replace(change, detail=_out_of_memory(had, gets))
+        if not had.size:
+            return change
+        grows = gets.size > had.size
+        follows = (
+            f"; the next one gets {quantities.memory(gets.size)}"
+            if grows
+            else ", which is all that it may have"
+        )
+        enough = quantities.memory(gets.size if grows else MORE * had.size)
+        hint = f"WITH kubernetes.{instance.role}_memory = '{enough}' each has more from the start"
+        return msgspec.structs.replace(change, detail=change.detail + follows, hint=hint)
 
     def _remember(self, name: str, incarnation: int, gets: Memory) -> None:
         if incarnation >= self._memory.get(name, (-1, gets))[0]:
             self._memory[name] = (incarnation, gets)
-
-
-def _memory(pod: Pod) -> Memory:
-    return memory.of(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
-
-
-def _out_of_memory(had: Memory, gets: Memory) -> str:
-    if not had.size:
-        return "out of memory, that of its node"
-    before, after = quantities.memory(had.size), quantities.memory(gets.size)
-    if gets.size > had.size:
-        return f"out of memory at {before}; the next one gets {after}"
-    return f"out of memory at {before}, which is all that it may have"

@@ -55,7 +55,7 @@ class _Post:
 
     started: the second at which it was last. not_before: the second at which it may be started again. dismissed: told
     to end. waits: there is no room for it; refusals: the cluster said so so many times in a row. luck: of those who had
-    the name.
+    the name. ending: how the last of them ended, in words; empty where that was nobody's wish but ours.
     """
 
     role: Role
@@ -68,6 +68,7 @@ class _Post:
     waits: bool = False
     refusals: int = 0
     luck: _Luck = field(default_factory=_Luck)
+    ending: str = ""
 
     @property
     def vacant(self) -> bool:
@@ -104,6 +105,7 @@ class Crew:
         }
         self._luck: dict[Role, _Luck] = {"worker": _Luck(), "ps": _Luck()}
         self._log = log
+        self._starved: dict[Role, tuple[int, str]] = {}  # how often they ran out of memory, and the last hint
 
     def found(self, changes: list[Change], now: float) -> None:
         """What the cluster lists: after a start of the master, or when a watch was broken."""
@@ -146,9 +148,13 @@ class Crew:
             self._wait_for_room(post)
             return
         why = _in_words(change)
+        post.ending = "" if change.reason == "stopped" else why
+        if change.reason == "out of memory":  # tell it also of who held nothing, or had not begun
+            self._starved[post.role] = (self._starved.get(post.role, (0, ""))[0] + 1, change.hint)
+            self._leases.note(f"{name} {why}")
         if self._servers is not None:
             self._servers.lost(name, incarnation, now, why)
-        self._leases.lost(name, incarnation, now, why)
+        self._leases.lost(name, incarnation, now, "" if change.reason == "out of memory" else why)
         self._count(post, change, why)
         post.not_before = now + max(self._luck[post.role].wait, post.luck.wait)
 
@@ -213,6 +219,18 @@ class Crew:
     def posts(self) -> dict[str, tuple[Change, int]]:
         """The last change of each name, and how often it was started again."""
         return {name: (post.state, post.relaunches) for name, post in self._posts.items() if post.state}
+
+    def ending(self, name: str) -> str:
+        """How the start of a name before this one ended, in words; empty: there was none, or we stopped it."""
+        return self._posts[name].ending
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to do better next time."""
+        return tuple(
+            f"{_WORDS[role]} ran out of memory {'once' if times == 1 else f'{times} times'}{hint and f'; {hint}'}"
+            for role, (times, hint) in self._starved.items()
+        )
 
     @property
     def waiting(self) -> list[str]:
@@ -338,7 +356,7 @@ class Crew:
         post.luck.ended(change.reason, gained if role == "ps" else (self._leases.rows_of(name),))
         if luck.fruitless >= self._patience[role]:
             message = f"{luck.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
-            hint = f"its log: {self._log(name)}"
+            hint = "; ".join(filter(None, (change.hint, f"its log: {self._log(name)}")))
             self._leases.fail(Failed(ClusterError.code, f"{message}; the last, {name}, {why}", hint))
 
 
@@ -366,9 +384,10 @@ def _number(name: str) -> int:
 def _in_words(change: Change) -> str:
     if change.reason == "done":
         return "left before the job was over"
+    ran = "ran " if change.reason == "out of memory" else ""
     reason, code = change.reason or "ended", f"exit code {change.exit_code}"
     if change.detail.startswith(reason):
-        return change.detail
+        return f"{ran}{change.detail}"
     known = f" ({code})" if change.exit_code is not None and change.exit_code > 0 else ""
     more = "" if change.detail in ("", code) else f": {change.detail}"
-    return f"{reason}{known}{more}"
+    return f"{ran}{reason}{known}{more}"

@@ -77,7 +77,7 @@ class Teller:
             return kept.failed
         if kept.cancelled:
             return Failed(JobCancelledError.code, kept.cancelled)
-        return self._outcome()
+        return msgspec.structs.replace(self._outcome(), notes=self._crew.notes)
 
     def end(self, end: End) -> int:
         """Tell how the job ended; the master's exit code."""
@@ -167,6 +167,8 @@ class Teller:
         held = [lease for lease in self._leases.kept.leases.values() if lease.instance in owners]
         task = f"{held[0].type} task {held[0].id}" if held else ""
         instance = change.instance
+        standing = parameters.standing(name, self._leases.kept.seconds) or self._loads.note(instance.name)
+        ending = self._crew.ending(name)
         return Row(
             name,
             "ps" if name.startswith("ps-") else instance.role,
@@ -178,7 +180,7 @@ class Teller:
             task if change.state != "ended" else "",
             self._loads.rate(name),
             self._loads.load(instance.name),
-            parameters.standing(name, self._leases.kept.seconds) or self._loads.note(instance.name),
+            "; ".join(filter(None, (standing, ending))),
         )
 
     def _outcome(self) -> Outcome:

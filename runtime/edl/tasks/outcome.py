@@ -26,7 +26,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     """What a job came to.
 
     rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics over
-    the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged.
+    the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged. notes: what to do better next time.
     """
 
     kind: Kind
@@ -45,6 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     edited: bool = False  # model.py is not what the compiler wrote
     archive: str = ""  # TRAIN: the model's file in the job folder
     stored: str = ""  # what the job itself put into its data source: "m@3", or a table and its rows
+    notes: tuple[str, ...] = ()
 
     @property
     def ending(self) -> str:

@@ -364,7 +364,7 @@ def test_one_that_runs_out_of_memory_comes_back_with_more_of_it_also_after_a_new
     [ended] = following.comes_to("ended", worker())
     assert (ended.reason, ended.detail) == (
         "out of memory",
-        "out of memory at 100Mi; the next one gets 150Mi",
+        "out of memory (limit 100Mi); the next one gets 150Mi",
     )
     new = place.cluster()
     new.list()

@@ -48,7 +48,7 @@ def test_memory_is_set_where_it_is_another_one() -> None:
     [container, _] = pod(deployment(), Instance("worker-0", "worker"), 1, Memory(1 << 20, 1 << 30))["spec"][
         "containers"
     ]
-    assert container["resources"] == {"requests": {"memory": "1Mi"}, "limits": {"memory": "1024Mi"}}
+    assert container["resources"] == {"requests": {"memory": "1Mi"}, "limits": {"memory": "1Gi"}}
     [container, _] = pod(deployment(), Instance("worker-0", "worker"), 1)["spec"]["containers"]
     assert "resources" not in container
 

@@ -42,6 +42,18 @@ def test_without_a_limit_more_is_asked_for() -> None:
     assert grown.after(grown.first) == Memory(150 * MEBI, 0)
 
 
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        (Memory(512 * MEBI, 2048 * MEBI), "(limit 2Gi)"),
+        (Memory(512 * MEBI), "(that of its node, and it asked for 512Mi)"),
+        (Memory(), "(that of its node)"),
+    ],
+)
+def test_it_is_told_whose_memory_ran_out(memory: Memory, words: str) -> None:
+    assert str(memory) == words
+
+
 def test_what_nothing_is_said_of_stays_so() -> None:
     grown = growth()
     assert grown.after(grown.first) == Memory(0, 0)

@@ -28,5 +28,6 @@ def test_what_is_none_is_refused(written):
         quantities.value(written)
 
 
-def test_bytes_are_told_in_mebibytes_rounded_up():
+def test_bytes_are_told_in_mebibytes_rounded_up_and_in_whole_gibibytes():
     assert quantities.memory((1 << 30) + 1) == "1025Mi"
+    assert quantities.memory((3 << 30) - 1) == "3Gi"

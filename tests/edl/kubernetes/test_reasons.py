@@ -58,7 +58,7 @@ def course(pods: Pods) -> list[Change]:
         ("05", "exit3", "pending ended", ("lost", 3, "exit code 3")),
         ("05", "sleep3", "pending running ended", ("done", 0, "exit code 0")),
         ("05", "killed", "pending ended", ("failed", 1, "exit code 1")),
-        ("05", "oom", "pending ended", ("out of memory", -9, "killed by SIGKILL, for memory had run out")),
+        ("05", "oom", "pending ended", ("out of memory", -9, "out of memory (limit 100Mi)")),
         ("05", "message", "pending ended", ("failed", 1, "exit code 1: the last word")),
         (
             "05",

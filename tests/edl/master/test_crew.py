@@ -122,6 +122,32 @@ def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look()
     assert job.started(1000.0) == []
 
 
+def starved(incarnation: int) -> Change:
+    worker = Instance("worker-0", "worker", incarnation)
+    return Change(worker, "ended", "", "out of memory", -9, "out of memory (limit 2Gi)", "take 4Gi")
+
+
+def test_who_runs_out_of_memory_is_told_each_time_though_it_had_not_begun() -> None:
+    job = Job(1)
+    job.started(0.0)
+    for incarnation in range(2):
+        job.crew.changed(starved(incarnation), 0.0)
+        job.started(100.0)
+    assert job.notes == ["worker-0 ran out of memory (limit 2Gi)"] * 2
+    assert job.crew.ending("worker-0") == "ran out of memory (limit 2Gi)"
+    assert job.crew.notes == ("workers ran out of memory 2 times; take 4Gi",)
+
+
+def test_a_job_that_fails_for_want_of_memory_says_that_and_what_to_do() -> None:
+    job = Job(1, patience=1)
+    job.started(0.0)
+    job.crew.changed(starved(0), 0.0)
+    failed = job.leases.kept.failed
+    assert failed is not None
+    assert failed.message.endswith("the last, worker-0, ran out of memory (limit 2Gi)")
+    assert failed.hint == "take 4Gi; its log: worker-0"
+
+
 def test_preempted_workers_never_fail_the_job() -> None:
     job = Job(1, patience=3)
     job.started(0.0)
@@ -188,7 +214,7 @@ def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_wo
         crew.orders(100.0)
     assert stage.leases.kept.failed is not None
     assert stage.leases.kept.failed.message == (
-        "3 parameter servers in a row ended with nothing done for good; the last, ps-1, out of memory"
+        "3 parameter servers in a row ended with nothing done for good; the last, ps-1, ran out of memory"
     )
 
 
