@@ -97,9 +97,12 @@ class _Application:
 
     def run(self) -> Deployment:
         try:
+            write_deployment(
+                self._job.path, self._objects.deployment("")
+            )  # from now on others can take it away
             uid = self._create(self._objects.job())
             deployment = self._objects.deployment(uid)
-            write_deployment(self._job.path, deployment)  # from now on others can take it away
+            write_deployment(self._job.path, deployment)
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 list(pool.map(lambda each: self._create(each, uid), self._objects.owned(uid)))
             self._resume()

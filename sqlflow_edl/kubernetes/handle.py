@@ -17,7 +17,7 @@ from edl.kubernetes import reasons
 from edl.kubernetes.board import read_end, read_snapshot
 from edl.kubernetes.calls import Calls, RefusedError, UnreachableError
 from edl.kubernetes.connect import connect
-from edl.kubernetes.deployment import read_deployment
+from edl.kubernetes.deployment import Deployment, read_deployment
 from edl.kubernetes.pods import Pod
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
@@ -44,7 +44,7 @@ class OnKubernetes:
 
     def look(self) -> Look:
         status = self.folder.status()
-        if read_deployment(self.folder.path) is None:  # it was cancelled, or is not there yet
+        if self._deployment is None:  # it was cancelled, or is not there yet
             return Look(status if status.attended else self._ended("died", NOT_STARTED))
         try:
             return self._look(status)
@@ -100,13 +100,16 @@ class OnKubernetes:
 
     def settle(self, job: Job | None) -> Status:
         """Note how the job has ended, if it has; its status. job: None: it is not in the cluster any more."""
+        status = self.folder.status()
+        if status.place == STARTING and (job is None or job.spec.suspend):
+            if status.attended:
+                return status
+            if job is not None:
+                self._objects.delete()
+            return self._ended("died", NOT_STARTED)
         if job is None:
             return self._ended("died", words.GONE)
         if not job.is_over:
-            status = self.folder.status()
-            if job.spec.suspend and status.place == STARTING and not status.attended:
-                self._objects.delete()
-                return self._ended("died", NOT_STARTED)
             return status
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
@@ -135,9 +138,15 @@ class OnKubernetes:
         status = self.folder.status()
         return self.folder.end(state, error) if status.alive else status
 
+    @property
+    def _deployment(self) -> Deployment | None:
+        """None: nothing of it can be in the cluster, or its client is just about to put it there."""
+        found = read_deployment(self.folder.path)
+        return found if found is not None and (found.uid or not self.folder.status().attended) else None
+
     @cached_property
     def _objects(self) -> JobObjects:
-        deployment = read_deployment(self.folder.path)
+        deployment = self._deployment
         if deployment is None:
             status = self.folder.status()
             if status.alive:

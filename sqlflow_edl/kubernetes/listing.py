@@ -50,10 +50,11 @@ def _refresh(group: list[Deployed]) -> str:
     """Of one namespace; why not."""
     _, first = group[0]
     try:
-        known = {job.metadata.uid: job for job in _jobs(first)}
+        known = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}
         for folder, deployment in group:
+            found = known.get(deployment.job)
             with contextlib.suppress(SpecError):  # a damaged status is told of where jobs are listed
-                OnKubernetes(folder).settle(known.get(deployment.uid))
+                OnKubernetes(folder).settle(found if found and found.is_of(deployment) else None)
     except ClusterError as error:
         return error.message
     return ""

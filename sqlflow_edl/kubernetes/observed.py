@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -42,6 +42,12 @@ class Job(msgspec.Struct):
             (one for one in self.status.conditions or () if one.type == kind and one.status == "True"), None
         )
 
+    def is_of(self, deployment: Deployment) -> bool:
+        """By its uid; where its client was gone before that was known, by the job's id."""
+        if deployment.uid:
+            return self.metadata.uid == deployment.uid
+        return (self.metadata.labels or {}).get(names.JOB_ID) == deployment.job
+
     @property
     def is_over(self) -> bool:
         return self.condition("Complete") is not None or self.condition("Failed") is not None
@@ -79,7 +85,7 @@ class JobObjects:
     def job(self) -> Job | None:
         """None: it is not there, or another has its name."""
         found = self._read(self._job, Job)
-        return found if found is not None and found.metadata.uid == self.deployment.uid else None
+        return found if found is not None and found.is_of(self.deployment) else None
 
     def pods(self) -> list[Pod]:
         """Of master, workers and servers, the oldest of each first."""
@@ -123,10 +129,14 @@ class JobObjects:
 
     def delete(self) -> None:
         """The Job, and with it all that it owns; nothing when it is gone. Returns at once."""
-        options: dict[str, Any] = {"propagationPolicy": "Foreground"}
-        if self.deployment.uid:
-            options["preconditions"] = {"uid": self.deployment.uid}
+        uid = self.deployment.uid
+        if not uid:
+            found = self.job()
+            if found is None:
+                return
+            uid = found.metadata.uid
         try:
+            options = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
             self._calls.ask("DELETE", self._job, options)
         except RefusedError as error:
             if error.status not in (404, 409):  # 409: the name is another Job's by now

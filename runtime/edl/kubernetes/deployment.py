@@ -41,7 +41,8 @@ class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a job's objects are, and what its pods look like.
 
-    name: of the Job; see `edl.kubernetes.names`. uid: of the Job, which owns all others; empty before it is there.
+    name: of the Job; see `edl.kubernetes.names`. uid: of the Job, which owns all others; empty as long as it is
+    not known to be there.
     job: the job's id. context: of the client's kubeconfig; empty: the current one. worker, ps: pod manifests, to
     which the master adds name, labels, owner, EDL_INSTANCE, priority class and, after one ran out of it, memory. In
     each, the first container is the instance's.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +19,11 @@ from edl.data.server_url import SECRETS
 from edl.errors import ClusterError
 from edl.kubernetes.deployment import read_deployment
 from sqlflow_edl.codegen import generate
+from sqlflow_edl.jobs import listed
 from sqlflow_edl.kubernetes import apply as applying
 from sqlflow_edl.kubernetes import rights
 from sqlflow_edl.kubernetes.apply import apply, check
+from sqlflow_edl.kubernetes.handle import NOT_STARTED, STARTING
 from sqlflow_edl.kubernetes.settings import Settings, configured
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster
@@ -63,8 +67,8 @@ def there(kubernetes: Cluster, namespace: str) -> dict[str, list[str]]:
     return {kind: names for kind, names in found.items() if names}
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 10
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     return condition()
@@ -124,6 +128,36 @@ def test_answers_that_are_lost_are_asked_for_again(
 def test_a_job_that_is_applied_again_is_the_same(kubernetes: Cluster, namespace: str, job: JobFolder) -> None:
     first = apply(job, jobs.job_spec(), settings())
     assert apply(job, jobs.job_spec(), settings()) == first
+
+
+CLIENT = """
+import sys
+from pathlib import Path
+from edl.data.jobs import JobFolder
+from sqlflow_edl.kubernetes.apply import apply
+from tests.sqlflow_edl.kubernetes import jobs
+from tests.sqlflow_edl.kubernetes.test_apply import settings
+apply(JobFolder(Path(sys.argv[1])), jobs.job_spec(), settings())
+"""
+
+
+def test_a_job_whose_client_is_killed_before_it_hears_that_it_is_there_is_removed_by_who_looks(
+    kubernetes: Cluster, namespace: str, job: JobFolder
+) -> None:
+    kubernetes.go_wrong(Fault("lose", "POST .*/jobs", times=1000))
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, str(job.path)])
+    job.owned_by(client.pid)
+    job.update(place=STARTING)
+    try:
+        assert eventually(lambda: bool(there(kubernetes, namespace)), 60.0)
+        assert [each.status.state for each in listed() if each.status] == ["running"]
+    finally:
+        client.kill()
+        client.wait()
+    [found] = listed()
+    assert found.status is not None
+    assert (found.status.state, found.status.error) == ("died", NOT_STARTED)
+    assert eventually(lambda: not there(kubernetes, namespace))
 
 
 @pytest.mark.parametrize("kind", ["jobs", "configmaps", "rolebindings", "patch"])
