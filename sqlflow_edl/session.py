@@ -364,9 +364,9 @@ class Session:
         """How its job runs on Kubernetes; None: on this machine. SemanticError: it cannot run there."""
         if self._place is None:
             return None
-        from sqlflow_edl.submit import pods
+        from sqlflow_edl.submit import kubernetes
 
-        return pods.settings_of(statement, self._place, self.source.url, self.registry.url)
+        return kubernetes.settings_of(statement, self._place, self.source.url, self.registry.url)
 
     @property
     def _remote(self) -> bool:

@@ -111,27 +111,27 @@ class Following:
                 self._say(f"{name} waits: {why}")
             for text in words.starved(pods):
                 self._say(text)
-            if not self._has_started:  # else what was done would be lost with it
-                self._check_master(pods)
+            why = "" if self._has_started else self._obstacle(pods)  # of what has begun, nothing may be lost
+            if why:
+                self._objects.delete()  # nobody else gives such a job up
+                raise ClusterError(f"the master of the job cannot start: {why}")
         except UnreachableError as error:
             if not self._has_looked:
                 raise
             self._say(f"{error.message}; it is asked again, and the job goes on")
         return None
 
-    def _check_master(self, pods: list[Pod]) -> None:
-        """ClusterError: the first cannot start. Nobody else gives such a job up, so it is taken out of the cluster."""
+    def _obstacle(self, pods: list[Pod]) -> str:
+        """Why the first master cannot start; empty: it can, or may be able to after a while."""
         masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
         found = next(filter(None, map(reasons.obstacle, masters)), None)
         if found is None:
             self._obstructed_since = None
-            return
+            return ""
         now = self._clock()
         self._obstructed_since = now if self._obstructed_since is None else self._obstructed_since
         patience = self._objects.deployment.policy.image_secs
-        if found.final or now - self._obstructed_since > patience:
-            self._objects.delete()
-            raise ClusterError(f"the master of the job cannot start: {found.words}")
+        return found.words if found.final or now - self._obstructed_since > patience else ""
 
     def _end(self, job: Job | None, pods: list[Pod]) -> End | None:
         """What the objects of a job that is over say, when its log has told nothing more."""

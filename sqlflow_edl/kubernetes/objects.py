@@ -12,7 +12,7 @@ from edl.cluster.folder import Spec
 from edl.kubernetes import names
 from edl.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.spec import JobSpec
-from sqlflow_edl.kubernetes import pods
+from sqlflow_edl.kubernetes import pod_manifests
 from sqlflow_edl.kubernetes.files import Map, pack
 from sqlflow_edl.kubernetes.identity import Identity
 from sqlflow_edl.kubernetes.rendering import Object, render
@@ -56,7 +56,7 @@ class Objects:
         [deployment] = pack({DEPLOYMENT: b""})
         mounted = {names.files(self.name, 0): deployment, **self._files}
         self._pods: dict[names.PodRole, Object] = {
-            role: pods.manifest(role, self._identity, submission.spec, settings, mounted)
+            role: pod_manifests.manifest(role, self._identity, submission.spec, settings, mounted)
             for role in ("master", "worker", "ps")
         }
 

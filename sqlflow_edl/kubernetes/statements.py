@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edl.data.url import ROWS
 from edl.errors import SemanticError
-from sqlflow_edl.kubernetes import pods
+from sqlflow_edl.kubernetes import pod_manifests
 from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.syntax.ast import Statement
 
@@ -30,7 +30,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
             hint=f"write TO PREDICT my_table.my_column, {_ELSEWHERE}",
         )
     settings = place.settings(statement.attributes)
-    pods.check(settings)
+    pod_manifests.check(settings)
     _check_models(models, settings, statement)
     return settings
 

@@ -54,9 +54,9 @@ class Submitter:
             return self._local.run(job, spec.framework, follower.progress, weights=weights)
         if on is None:
             return processes.run(job, processes.how(spec, self._quota), follower.progress)
-        from sqlflow_edl.submit import pods
+        from sqlflow_edl.submit import kubernetes
 
-        return pods.run(job, spec, pinned, on, follower)
+        return kubernetes.run(job, spec, pinned, on, follower)
 
     def leave(
         self, job: JobFolder, spec: JobSpec, pinned: Pinned, follower: Follower, on: Settings | None = None
@@ -66,9 +66,9 @@ class Submitter:
         if on is None:
             processes.leave(job, processes.how(spec, self._quota, detached=True))
             return
-        from sqlflow_edl.submit import pods
+        from sqlflow_edl.submit import kubernetes
 
-        pods.leave(job, spec, pinned, on, follower)
+        kubernetes.leave(job, spec, pinned, on, follower)
 
     def close(self) -> None:
         self._local.close()

@@ -44,7 +44,7 @@ from edl.worker.prediction import results
 from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_tasks import RingTasks
-from edl.worker.ring_training import RingKeeper
+from edl.worker.ring_training import RingParameters
 from edl.worker.training import Export, Trainer
 
 AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
@@ -166,7 +166,7 @@ def _train(
     trainer.keep_cuts(
         store,
         writer=_writer(instance),
-        keeper=_keeper(job, tasks),
+        disk=_disk(job, tasks),
         begin=tasks.cut,
         written=tasks.cut_written,
     )
@@ -238,12 +238,12 @@ def _train_in_rings(
             strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
         )
         store = opening.for_instance(job.path, instance)
-        tasks.keeper = RingKeeper(trainer, store, resume)
-        tasks.keeper.warm_up()
+        tasks.parameters = RingParameters(trainer, store, resume)
+        tasks.parameters.warm_up()
         trainer.keep_cuts(
             store,
             writer=_writer(instance),
-            keeper=_keeper(job, member),
+            disk=_disk(job, member),
             begin=tasks.cut,
             written=member.cut_written,
             may=lambda: tasks.leads,
@@ -264,8 +264,8 @@ def _writer(instance: Instance) -> str:
     return f"{instance.name}-{instance.incarnation}"
 
 
-def _keeper(job: JobFolder, tasks: RemoteTasks) -> Callable[[], int]:
-    """Who keeps them may be another one after a while, where that is the master."""
+def _disk(job: JobFolder, tasks: RemoteTasks) -> Callable[[], int]:
+    """Where the master keeps them, another master may have another disk."""
     with_master = opening.are_with_master(job.path)
     return lambda: tasks.master_epoch if with_master else 0
 

@@ -235,6 +235,8 @@ class Master:
     async def _end_instances(self) -> None:
         """Workers that know go by themselves, and leave their logs behind; the others are ended."""
         await _until(lambda: self._office.left.isdisjoint(self._crew.workers), GO_SECS)
+        with contextlib.suppress(TimeoutError):  # or one might begin when the others have been ended
+            await asyncio.wait_for(self._orders.finish(), GO_SECS)
         await asyncio.to_thread(_end_instances, self._backend)
 
 

@@ -84,9 +84,6 @@ class EventRegistry(Registry):
         pointer = next_pointer(happened)
         self._append(Event(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
 
-    def _make_current(self, name: str, version: int) -> None:
-        self._append(Event(name, version, "current", next_pointer(self._happened(name))))
-
     def _discard(self, name: str, version: int, key: str) -> None:
         if key:
             self._remove_archive(name, version, key)
@@ -97,7 +94,8 @@ class EventRegistry(Registry):
         self._discard(dropped.name, dropped.version, dropped.archive)
         left = [found.version for found in self._versions(dropped.name) if found.state == "ready"]
         if dropped.current and left:
-            self._make_current(dropped.name, max(left))
+            pointer = next_pointer(self._happened(dropped.name))
+            self._append(Event(dropped.name, max(left), "current", pointer))
 
     def _all_versions(self, name: str) -> Versions:
         return folded(self._happened(name))

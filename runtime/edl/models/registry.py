@@ -89,12 +89,6 @@ class Registry(ABC):
                 return found.version
         return self._add(name, "failed", record, key=once, reason=reason)
 
-    def set_current(self, reference: str) -> ModelVersion:
-        """Make an earlier version the current one. SemanticError: it is unknown or not ready."""
-        found = self.find(reference)
-        self._make_current(found.name, found.version)
-        return self.find(found.reference)
-
     @abstractmethod
     def drop(self, reference: str) -> int:
         """Drop a model, or one version of it; how many versions are gone.
@@ -172,9 +166,6 @@ class Registry(ABC):
     @abstractmethod
     def _publish(self, name: str, version: int, size: int, digest: str) -> None:
         """Make the version ready and the current one. SourceError: it was dropped meanwhile."""
-
-    @abstractmethod
-    def _make_current(self, name: str, version: int) -> None: ...
 
     @abstractmethod
     def _discard(self, name: str, version: int, key: str) -> None:

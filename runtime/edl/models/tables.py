@@ -151,9 +151,6 @@ class TableRegistry(Registry):
 
         self._retried(publish)
 
-    def _make_current(self, name: str, version: int) -> None:
-        self._retried(lambda: self._point(name, version))
-
     def _point(self, name: str, version: int) -> None:
         """Make a version the current one; 0 is none.
 

@@ -57,9 +57,9 @@ class Cut(msgspec.Struct, frozen=True):
 class Checkpointer:
     """Writes cuts into `store` when they are due, one at a time, and keeps the last ones.
 
-    writer: what tells their names from those of other trainers. keeper: another number, once the earlier ones may be
-    lost with who kept them; then one is due. begin: told the name of a cut when its arrays are
-    copied; written: told when others can have it.
+    writer: what tells their names from those of other trainers. disk: another number, once the earlier ones may be
+    lost with the disk that they were on; then one is due. begin: told the name of a cut when its arrays are copied;
+    written: told when others can have it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Checkpointer:
         when: Checkpoints,
         *,
         writer: str,
-        keeper: Callable[[], int] = lambda: 0,
+        disk: Callable[[], int] = lambda: 0,
         begin: Callable[[str], None],
         written: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
@@ -76,11 +76,11 @@ class Checkpointer:
         self._store = store
         self._when = when
         self._writer = writer
-        self._keeper = keeper
+        self._disk = disk
         self._begin = begin
         self._written = written
         self._clock = clock
-        self._at, self._step, self._with = clock(), 0, keeper()
+        self._at, self._step, self._on = clock(), 0, disk()
         self._kept: list[str] = []  # ours to remove one day, the oldest first
         self._thread = self._start(self._look)
 
@@ -88,7 +88,7 @@ class Checkpointer:
         """Whether it is time for a cut, and the last one is written."""
         if self._thread.is_alive():
             return False
-        if self._with != self._keeper():
+        if self._on != self._disk():
             return True
         by_step = self._when.steps and step - self._step >= self._when.steps
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
@@ -97,11 +97,11 @@ class Checkpointer:
         """Copy the arrays now, and write them in the background."""
         self.wait()
         name = f"{step:012d}-{self._writer}"
-        keeper = self._keeper()
+        disk = self._disk()
         taken = cut()
         self._begin(name)
         self._thread = self._start(lambda: self._write(name, taken))
-        self._at, self._step, self._with = self._clock(), step, keeper
+        self._at, self._step, self._on = self._clock(), step, disk
 
     def wait(self, seconds: float | None = None) -> None:
         """Until the last cut is written, or so many seconds have passed."""

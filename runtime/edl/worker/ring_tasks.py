@@ -26,7 +26,7 @@ from edl.worker.ring_scribe import Scribe
 from edl.worker.strategy import VoidError
 
 
-class Keeper(Protocol):
+class Parameters(Protocol):
     """What the log has its readers do with the parameters."""
 
     def begin(self) -> None:
@@ -46,7 +46,7 @@ class RingTasks:
     """Of one member. address: host:port where the others find it. draining: is set when this worker has to go. ahead:
     tasks that the ring may have in hands; what is measured in the middle of an epoch is so many later at most."""
 
-    keeper: Keeper  # is set before the first ring is sought
+    parameters: Parameters  # is set before the first ring is sought
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class RingTasks:
             raise VoidError
         self._number, self._without = ring.number, ()
         if not ring.holders and ring.members[0] == self._member.name:
-            self.keeper.begin()
+            self.parameters.begin()
         return ring
 
     def leave_out(self, members: Sequence[str]) -> None:
@@ -171,7 +171,7 @@ class RingTasks:
             self._conclude(entry)
             return False
         if entry.epoch and self._training.keep == "best":
-            self.keeper.keep(entry.epoch)
+            self.parameters.keep(entry.epoch)
         self._member.inform()
         self._aside = entry.kind == "aside"
         return False
@@ -248,7 +248,7 @@ class RingTasks:
 
     def _conclude(self, entry: Entry) -> None:
         if entry.best:
-            self.keeper.keep_best(entry.best)
+            self.parameters.keep_best(entry.best)
         with self._changed:
             self._place.conclude(entry.epoch)
 

@@ -13,7 +13,7 @@ from edl.worker.training import Trainer
 EXAMPLES = 2  # rows of the step that has everything compiled, where there are so many
 
 
-class RingKeeper:
+class RingParameters:
     """The parameters of a trainer whose strategy is `AllReduce`.
 
     store: of the cuts. resume: the one that this generation of the job goes on from; empty: it begins with what the

@@ -148,21 +148,21 @@ class Trainer:
         store: CheckpointStore,
         *,
         writer: str,
-        keeper: Callable[[], int],
+        disk: Callable[[], int],
         begin: Callable[[str, Report], None],
         written: Callable[[str], None],
         may: Callable[[], bool] = lambda: True,
     ) -> None:
         """Write cuts into `store` as the JobSpec says. begin: told a cut's name and what is done of the open task.
 
-        writer, keeper: see `Checkpointer`. may: whether it is for this worker to do so.
+        writer, disk: see `Checkpointer`. may: whether it is for this worker to do so.
         """
         self._begin_cuts = partial(
             Checkpointer,
             store,
             self._program.spec.checkpoints,
             writer=writer,
-            keeper=keeper,
+            disk=disk,
             begin=lambda name: begin(name, self._open),
             written=written,
         )

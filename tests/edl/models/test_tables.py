@@ -110,7 +110,7 @@ def test_any_name_names_a_model_and_never_a_table(
 
 def test_reading_makes_no_table(registry: TableRegistry, source: Source) -> None:
     assert registry.list() == []
-    for ask in (registry.find, registry.drop, registry.set_current):
+    for ask in (registry.find, registry.drop):
         with pytest.raises(SemanticError, match="there is no model m"):
             ask("m")
     assert tables(source) == []

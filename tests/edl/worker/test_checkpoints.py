@@ -29,13 +29,13 @@ class Writer:
 
     def __init__(self, folder: Path, when: Checkpoints, writer: str = "worker-0-0") -> None:
         self.now = 0.0
-        self.keeper = 1
+        self.disk = 1
         self.told: list[str] = []
         self.checkpointer = Checkpointer(
             SharedFolder(folder),
             when,
             writer=writer,
-            keeper=lambda: self.keeper,
+            disk=lambda: self.disk,
             begin=lambda name: self.told.append(f"begin {name}"),
             written=lambda name: self.told.append(f"written {name}"),
             clock=lambda: self.now,
@@ -133,7 +133,7 @@ def test_a_cut_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp
     writer = Writer(tmp_path, Checkpoints(secs=600.0))
     writer.take(7)
     assert not writer.checkpointer.due(8)
-    writer.keeper = 2
+    writer.disk = 2
     assert writer.checkpointer.due(8)
     writer.take(8)
     assert not writer.checkpointer.due(9)

@@ -66,7 +66,7 @@ class Member:
         self.source = RingMember(channel, name, 0, trainer=True)
         self.source.join()
         self.tasks = RingTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
-        self.tasks.keeper = self
+        self.tasks.parameters = self
 
     def begin(self) -> None:
         self.did.append("begin")

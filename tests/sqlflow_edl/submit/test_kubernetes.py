@@ -12,7 +12,7 @@ from edl.errors import ClusterError, SemanticError
 from edl.models.intent import Intent, read_intent, write_intent
 from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.session import Session
-from sqlflow_edl.submit import pods
+from sqlflow_edl.submit import kubernetes
 from tests.mariadb import Server
 from tests.sqlflow_edl.kubernetes.jobs import job_spec
 from tests.sqlflow_edl.kubernetes.play import Told
@@ -58,11 +58,11 @@ def test_the_failure_of_a_job_that_did_not_start_is_left_to_who_waits_for_it(
     def refuse(*_: object) -> None:
         raise ClusterError("the namespace has no room")
 
-    monkeypatch.setattr(pods, "apply", refuse)
+    monkeypatch.setattr(kubernetes, "apply", refuse)
     job = jobs.create("train", TRAIN)
     pinned = Pinned("mysql://db/shop", "SELECT 1", "", 1, (), "", 0, False, table=PinnedTable("rows"))
     write_intent(job.path, Intent("train", "mysql://db/shop", "m"))
     with pytest.raises(ClusterError, match="no room"):
-        pods.run(job, job_spec(), pinned, Settings({}), Told())
+        kubernetes.run(job, job_spec(), pinned, Settings({}), Told())
     assert read_intent(job.path) is None
     assert not job.status().place
