@@ -32,7 +32,8 @@ def fix(
     reader = data.open_reader(pinned, job.rows)
     rows = _split(plan, pinned.rows, own.rows, pinned.digest)
     wants = plan.wants()
-    statistics = collect(reader.read(0, rows.training, list(wants)), wants, seed=plan.seed)
+    batches = reader.read(0, rows.training, list(wants))
+    statistics = collect(batches, wants, seed=plan.seed, lists=plan.lists())
     classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
     fitted = plan.fit(statistics, rows, classes)
     held_out.check_labels(plan.held_out, fitted.label, own)
@@ -44,7 +45,8 @@ def look(source: data.Source, plan: TrainingPlan) -> Planned:
     """The JobSpec as far as it can be told without fixing the rows."""
     wants = plan.wants()
     with placed(plan.statement.select_span):
-        statistics = collect(source.stream(plan.statement.select), wants, seed=plan.seed)
+        batches = source.stream(plan.statement.select)
+        statistics = collect(batches, wants, seed=plan.seed, lists=plan.lists())
     own = ColumnStatistics()
     if plan.held_out.query:
         with plan.held_out.placed():

@@ -7,23 +7,16 @@ statement with three mistakes is answered with three messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.derive import calendar
-from sqlflow_edl.analysis.functions import (
-    BY_NAME,
-    FUNCTIONS,
-    PLANNED,
-    Bound,
-    Draft,
-    Function,
-    Parameter,
-    numeric,
-    standardized,
-    text_category,
-)
+from sqlflow_edl.analysis.drafts import Bound, Draft, Function, Parameter
+from sqlflow_edl.analysis.functions import BY_NAME, FUNCTIONS, PLANNED, text_category
+from sqlflow_edl.analysis.list_statistics import Cells
+from sqlflow_edl.analysis.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast
 
@@ -112,31 +105,30 @@ class Resolver:
     def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
         """The values that the argument stands for: several where it is a regular expression."""
         if parameter.type == "column":
-            return self._columns(self._unwrapped(value, function))
+            return self._cells(value, function)
         if parameter.type == "category":
             return self._categories(value, function)
         if parameter.type == "columns":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(column for item in items for column in self._columns(item))]
-        converted = _CONVERTERS[parameter.type](value)
+        converted = CONVERTERS[parameter.type](value)
         if converted is None:
             raise SemanticError(
-                f"{function.name}'s {parameter.name} must be {_TYPE_WORDS[parameter.type]}",
+                f"{function.name}'s {parameter.name} must be {TYPE_WORDS[parameter.type]}",
                 span=value.span,
                 hint=f"write {function.usage}",
             )
         return [converted]
 
-    def _unwrapped(self, value: ast.Value, function: Function) -> ast.Value:
-        """`BUCKET(NUMERIC(x), …)` says no more than `BUCKET(x, …)`."""
+    def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
+        """Columns, and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
         if not isinstance(value, ast.Call):
-            return value
+            return [Cells(column) for column in self._columns(value)]
         inner = BY_NAME.get(value.function.casefold())
         if inner is None:
             raise _unknown_function(value)
-        if inner.name == "NUMERIC" and value.args:
-            self._calls(value)  # its own arguments must be right too
-            return value.args[0]
+        if inner.reads:
+            return [draft.cells for draft in self._calls(value)]
         raise SemanticError(
             f"{function.name} takes a column, not {inner.name}(…)",
             span=value.span,
@@ -233,51 +225,3 @@ def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
             raise SemanticError(f"{function.name} gets its {name} twice", span=value.span, hint="keep one")
         arguments[name] = value
     return arguments
-
-
-def _whole(value: ast.Value) -> int | None:
-    found = value.value if isinstance(value, ast.Constant) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
-
-
-def _buckets(value: ast.Value) -> int | None:
-    found = _whole(value)
-    return found if found is not None and found >= 2 else None
-
-
-def _numbers(value: ast.Value) -> tuple[float, ...] | None:
-    items = value.items if isinstance(value, ast.ListValue) else (value,)
-    found = tuple(
-        float(item.value)
-        for item in items
-        if isinstance(item, ast.Constant)
-        and isinstance(item.value, int | float)
-        and not isinstance(item.value, bool)
-    )
-    return found if found and len(found) == len(items) else None
-
-
-def _text(value: ast.Value) -> str | None:
-    if isinstance(value, ast.Name):
-        return value.text
-    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
-
-
-def _scalar(value: ast.Value) -> object:
-    return value.value if isinstance(value, ast.Constant) else value
-
-
-_CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
-    "whole": _whole,
-    "buckets": _buckets,
-    "numbers": _numbers,
-    "text": _text,
-    "scalar": _scalar,
-}
-_TYPE_WORDS = {
-    "whole": "a whole number above 0",
-    "buckets": "a whole number of 2 or more",
-    "numbers": "a list of numbers, such as [10, 20.5]",
-    "text": "a name or a text",
-    "scalar": "a value",
-}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from edl import spec
 from edl.models.fitting import ColumnSummary, Fitting
-from sqlflow_edl.analysis.functions import Draft, Fitted
+from sqlflow_edl.analysis.drafts import Draft, Fitted
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
 TOP_VALUES = 10  # of a column that a model remembers

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from edl import spec
 from edl.errors import Span, SQLFlowError
-from sqlflow_edl.analysis.functions import Draft, Statistics, date_part, numeric, standardized, text_category
+from sqlflow_edl.analysis.drafts import Draft, Statistics
+from sqlflow_edl.analysis.functions import date_part, text_category
+from sqlflow_edl.analysis.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 
 LARGEST_VOCABULARY = 10_000

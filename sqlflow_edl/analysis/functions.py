@@ -8,127 +8,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable
 
 from edl import spec
 from edl.errors import SemanticError, Span, did_you_mean
-from edl.features.calendar import TIME_PARTS
 from edl.spec.features import LIST_TYPES
-from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
-from sqlflow_edl.syntax import ast
-
-Statistics = Mapping[str, ColumnStatistics]
-Fitted = spec.Feature | spec.Category
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A feature column before its parameters are known.
-
-    columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
-    not suit the function. why: what the plan says of a derived feature, empty for a written one.
-    part: of the date or time, when it is one. input: of the model, where COLUMN … FOR names one.
-    """
-
-    columns: tuple[str, ...]
-    wants: Want
-    fit: Callable[[Statistics], Fitted]
-    span: Span | None = None
-    is_category: bool = False
-    why: str = ""
-    part: str = ""
-    input: str = ""
-
-
-ParameterType = Literal["column", "columns", "category", "whole", "numbers", "buckets", "text", "scalar"]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    name: str
-    type: ParameterType
-    aliases: tuple[str, ...] = ()
-    required: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A row of the table of COLUMN functions. usage: shown when a call does not fit."""
-
-    name: str
-    usage: str
-    parameters: tuple[Parameter, ...]
-    build: Callable[[Bound], Draft]
-    aliases: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A call whose arguments are checked; columns are those of the query, categories are drafts."""
-
-    call: ast.Call
-    function: Function
-    values: Mapping[str, Any]
-    schema: Schema
-
-    @property
-    def span(self) -> Span:
-        return self.call.span
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values.get(name)
-
-    def fail(self, message: str, hint: str | None = None, span: Span | None = None) -> SemanticError:
-        return SemanticError(message, span=span or self.span, hint=hint or f"write {self.function.usage}")
-
-    def numeric_column(self, *, times: bool = False) -> str:
-        """The column argument, which must hold numbers; with `times`, dates and times count as their seconds."""
-        column: str = self["x"]
-        kind = self.schema.type(column)
-        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.temporal):
-            return column
-        hint = None
-        if kind is ColumnType.TEXT:
-            hint = f"a text becomes a feature by VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)"
-        elif kind.temporal:
-            hint = f"a time becomes a feature by STANDARDIZE({column}), BUCKETIZE({column}, 10) or its parts"
-        raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)
-
-    def temporal_column(self, part: str) -> str:
-        """The column argument, which must hold dates or times with that part."""
-        column: str = self["x"]
-        if part not in self.schema.parts(column):
-            wanted = "a time" if part in TIME_PARTS else "a date"
-            raise self.fail(
-                f"{self.function.name} needs {wanted}, {column} is {self.schema.type(column).words}",
-                hint=f"cast it in the SELECT: CAST({column} AS TIMESTAMP) AS {column}",
-            )
-        return column
-
+from sqlflow_edl.analysis import numeric
+from sqlflow_edl.analysis.drafts import Bound, Draft, Fitted, Function, Parameter, Statistics
+from sqlflow_edl.analysis.schema import ColumnType
+from sqlflow_edl.analysis.statistics import Want
 
 # The builders, a function of the language each -----------------------------------------------------------
-
-
-def numeric(column: str, span: Span | None = None, why: str = "") -> Draft:
-    return Draft((column,), Want.MOMENTS, lambda s: spec.Numeric(column, s[column].mean), span, why=why)
-
-
-def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
-    def fit(statistics: Statistics) -> spec.Standardize:
-        numbers = statistics[column]
-        return spec.Standardize(column, numbers.mean, numbers.std)
-
-    return Draft((column,), Want.MOMENTS, fit, span, why=why)
-
-
-def year(column: str, span: Span | None = None) -> Draft:
-    def fit(statistics: Statistics) -> spec.Year:
-        return spec.Year(column, *statistics[column].years)
-
-    return Draft((column,), Want.CALENDAR, fit, span, part="year")
 
 
 def date_part(column: str, part: spec.Part, span: Span | None = None, why: str = "") -> Draft:
@@ -181,50 +71,8 @@ def text_category(column: str, span: Span | None, *, why: str = "", largest: int
     return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)
 
 
-def _standardize(bound: Bound) -> Draft:
-    return standardized(bound.numeric_column(times=True), bound.span)
-
-
-def _year(bound: Bound) -> Draft:
-    return year(bound.temporal_column("year"), bound.span)
-
-
 def _part(part: spec.Part) -> Callable[[Bound], Draft]:
     return lambda bound: date_part(bound.temporal_column(part), part, bound.span)
-
-
-def _numeric(bound: Bound) -> Draft:
-    if bound["shape"] not in (None, 1):
-        raise bound.fail(
-            f"{bound.function.name} of several numbers in one text is not there yet",
-            hint="select the numbers as columns of their own",
-        )
-    return numeric(bound.numeric_column(), bound.span)
-
-
-def _normalize(bound: Bound) -> Draft:
-    column = bound.numeric_column(times=True)
-
-    def fit(statistics: Statistics) -> spec.Normalize:
-        numbers = statistics[column]
-        return spec.Normalize(column, numbers.min, numbers.max, numbers.mean)
-
-    return Draft((column,), Want.MOMENTS, fit, bound.span)
-
-
-def _log(bound: Bound) -> Draft:
-    column = bound.numeric_column()
-
-    def fit(statistics: Statistics) -> spec.Log:
-        if statistics[column].min <= -1:
-            raise SemanticError(
-                f"{column} goes down to {statistics[column].min:g}; log(1 + x) needs x above -1",
-                span=bound.span,
-                hint=f"write STANDARDIZE({column}), or shift it in the SELECT",
-            )
-        return spec.Log(column, statistics[column].mean)
-
-    return Draft((column,), Want.MOMENTS, fit, bound.span)
 
 
 def _bucket(bound: Bound) -> Draft:
@@ -238,7 +86,7 @@ def _bucket(bound: Bound) -> Draft:
 
 
 def _bucketize(bound: Bound) -> Draft:
-    column: str = bound["x"]
+    column = bound.column
     count, boundaries = bound["num_buckets"], bound["boundaries"]
     if (count is None) == (boundaries is None):
         raise bound.fail("BUCKETIZE needs either a number of buckets or their boundaries")
@@ -277,7 +125,7 @@ def _category_id(bound: Bound) -> Draft:
 
 def _seq_category_id(bound: Bound) -> Draft:
     """No statistics: ids that are not in the range are unseen, as in prediction."""
-    column, size, delimiter = bound["x"], bound["size"], bound["delimiter"] or ","
+    column, size, delimiter = bound.column, bound["size"], bound["delimiter"] or ","
     if not (bound.schema.type(column) is ColumnType.TEXT or bound.schema.is_list_of_integers(column)):
         raise bound.fail(f"SEQ_CATEGORY_ID needs lists of whole numbers, or texts of them; {column} has none")
     return Draft(
@@ -290,13 +138,13 @@ def _seq_category_id(bound: Bound) -> Draft:
 
 
 def _category_hash(bound: Bound) -> Draft:
-    bound.schema.require_category(bound["x"], bound.span)
-    return hashed(bound["x"], bound["size"], bound.span)
+    bound.schema.require_category(bound.column, bound.span)
+    return hashed(bound.column, bound["size"], bound.span)
 
 
 def _vocabularize(bound: Bound) -> Draft:
-    bound.schema.require_category(bound["x"], bound.span)
-    return vocabulary(bound["x"], bound.span, max_size=bound["max_size"], min_count=bound["min_count"] or 1)
+    bound.schema.require_category(bound.column, bound.span)
+    return vocabulary(bound.column, bound.span, max_size=bound["max_size"], min_count=bound["min_count"] or 1)
 
 
 def _cross(bound: Bound) -> Draft:
@@ -346,14 +194,18 @@ def embedding_dim(ids: int) -> int:
 
 _X = Parameter("x", "column", ("column", "col_name"))
 _CATEGORY = Parameter("category", "category", ("x", "column"))
+_SHAPE = Parameter("shape", "shape", required=False)
+_DELIMITER = Parameter("delimiter", "delimiter", required=False)
+_DTYPE = Parameter("dtype", "dtype", required=False)
 
 FUNCTIONS = (
-    Function("NUMERIC", "NUMERIC(x)", (_X, Parameter("shape", "scalar", required=False)), _numeric,
-             ("numeric_column", "DENSE")),
-    Function("STANDARDIZE", "STANDARDIZE(x)", (_X,), _standardize),
-    Function("NORMALIZE", "NORMALIZE(x)", (_X,), _normalize),
-    Function("LOG", "LOG(x)", (_X,), _log),
-    Function("YEAR", "YEAR(x)", (_X,), _year),
+    Function("NUMERIC", "NUMERIC(x), or NUMERIC(x, 4) of cells of 4 numbers", (_X, _SHAPE, _DELIMITER, _DTYPE),
+             numeric.numbers, ("numeric_column",), reads=True),
+    Function("DENSE", 'DENSE(x, 4) or DENSE(x, 4, ";")', (_X, _SHAPE, _DELIMITER, _DTYPE), numeric.dense, reads=True),
+    Function("STANDARDIZE", "STANDARDIZE(x)", (_X,), numeric.standardize),
+    Function("NORMALIZE", "NORMALIZE(x)", (_X,), numeric.normalize),
+    Function("LOG", "LOG(x)", (_X,), numeric.log),
+    Function("YEAR", "YEAR(x)", (_X,), numeric.year),
     Function("MONTH", "MONTH(x)", (_X,), _part("month")),
     Function("DAY", "DAY(x)", (_X,), _part("day"), ("DAYOFMONTH",)),
     Function("WEEKDAY", "WEEKDAY(x)", (_X,), _part("weekday"), ("DAYOFWEEK",)),
@@ -368,7 +220,7 @@ FUNCTIONS = (
              _category_id, ("categorical_column_with_identity",)),
     Function("SEQ_CATEGORY_ID", 'SEQ_CATEGORY_ID(x, size) or SEQ_CATEGORY_ID(x, size, delimiter="|")',
              (_X, Parameter("size", "whole", ("bucket_size", "num_buckets")),
-              Parameter("delimiter", "text", required=False)), _seq_category_id,
+              _DELIMITER), _seq_category_id,
              ("sequence_categorical_column_with_identity",)),
     Function("CATEGORY_HASH", "CATEGORY_HASH(x, size)",
              (_X, Parameter("size", "whole", ("hash_bucket_size", "bucket_size"), required=False)), _category_hash,

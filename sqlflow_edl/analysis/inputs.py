@@ -13,7 +13,8 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.spec.features import CATEGORY_TYPES, DENSE_TYPES, LIST_TYPES
 from sqlflow_edl.analysis.catalog import Architecture, Entry
-from sqlflow_edl.analysis.functions import Fitted, embedding_dim
+from sqlflow_edl.analysis.drafts import Fitted
+from sqlflow_edl.analysis.functions import embedding_dim
 from sqlflow_edl.syntax import ast
 
 LARGEST_ONE_HOT = {

@@ -85,9 +85,20 @@ class Schema:
     def is_list_of_integers(self, column: str) -> bool:
         import pyarrow.types as types
 
+        item = self._item_type(column)
+        return item is not None and bool(types.is_integer(item))
+
+    def is_list_of_numbers(self, column: str) -> bool:
+        item = self._item_type(column)
+        return item is not None and column_type(item) in (ColumnType.NUMBER, ColumnType.BOOLEAN)
+
+    def _item_type(self, column: str) -> pa.DataType | None:
+        """The type of what a column of lists holds; None for another column."""
+        import pyarrow.types as types
+
         arrow = self._arrow_type(column)
         is_list = types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
-        return bool(is_list and types.is_integer(arrow.value_type))
+        return arrow.value_type if is_list else None
 
     def unusable(self, column: str, span: Span | None) -> SemanticError:
         return SemanticError(

@@ -25,6 +25,7 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
 from sqlflow_edl.analysis.accumulators import Calendar, Counts, Moments, RowSample, TextShape
+from sqlflow_edl.analysis.list_statistics import Cells, ListColumn, ListStatistics
 
 MOST_DISTINCT = 200_000  # values of a column that are counted one by one
 SAMPLE_ROWS = 1_000_000
@@ -90,6 +91,7 @@ class ColumnStatistics:
     years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
     parts: Mapping[str, int] = field(default_factory=dict)  # of a date or time -> how many values it takes
     sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    lists: Mapping[Cells, ListStatistics] = field(default_factory=dict)  # of cells of several values
 
     @property
     def non_negative(self) -> bool:
@@ -107,13 +109,17 @@ def collect(
     wants: Mapping[str, Want],
     *,
     seed: int,
+    lists: Iterable[Cells] = (),
     most_distinct: int = MOST_DISTINCT,
 ) -> dict[str, ColumnStatistics]:
     """The wanted statistics of each column in `wants`; the batches need not hold others.
 
-    seed: of the sample for quantiles. A column of a type that means nothing here is a SemanticError.
+    seed: of the sample for quantiles. lists: how columns among them are read whose cells hold several values. A column
+    of a type that means nothing here is a SemanticError.
     """
     columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
+    for cells in lists:
+        columns[cells.column].lists.append(ListColumn(cells))
     sampled = [column for column in columns.values() if Want.QUANTILES in column.want]
     sample = RowSample(min(SAMPLE_ROWS, SAMPLE_VALUES // max(len(sampled), 1)), seed)
     for batch in batches:
@@ -147,9 +153,12 @@ class _Column:
         self.counts = Counts(most_distinct)
         self.shape = TextShape()
         self.calendar = Calendar()
+        self.lists: list[ListColumn] = []
 
     def add(self, array: pa.Array, chosen: slice | Ints) -> None:
         array = plain(array)
+        for each in self.lists:
+            each.add(array)
         textual = is_text(array.type)
         self.rows += len(array)
         self.nulls += array.null_count
@@ -216,6 +225,7 @@ class _Column:
             years=self.calendar.years(),
             parts={part: len(counted) for part, counted in self.calendar.counts.items()},
             sample=sample[np.isfinite(sample)],
+            lists={each.cells: each.ends() for each in self.lists},
         )
 
     def _ordered(self, values: pa.Array, counts: Ints) -> ValueCounts:

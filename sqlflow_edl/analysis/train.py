@@ -17,10 +17,11 @@ from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
-from sqlflow_edl.analysis.functions import Draft, Statistics
+from sqlflow_edl.analysis.drafts import Draft, Statistics
 from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.list_statistics import Cells
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import Want
@@ -95,6 +96,10 @@ class TrainingPlan:
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
         return wants
+
+    def lists(self) -> set[Cells]:
+        """The cells of several values whose statistics `fit` needs."""
+        return {cells for draft in self.drafts for cells in draft.lists}
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """The JobSpec. classes: the distinct labels of *all* rows, those held out included."""

@@ -16,7 +16,7 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import catalog, use
 from sqlflow_edl.analysis.attributes import Resolved
-from sqlflow_edl.analysis.functions import Draft, Fitted, Statistics
+from sqlflow_edl.analysis.drafts import Draft, Fitted, Statistics
 from sqlflow_edl.analysis.inputs import ModelInputs
 from sqlflow_edl.analysis.models import Choice
 from sqlflow_edl.analysis.schema import Schema
@@ -206,6 +206,8 @@ def _described(column: Fitted) -> str:
     more = ""
     if isinstance(column, spec.HashBucket | spec.CategoryId | spec.CategoryIds | spec.Cross):
         more = f", {column.size}"
+    elif isinstance(column, spec.Vector):
+        more = f", {len(column.mean)}"
     elif isinstance(column, spec.DatePart):
         more = f", {column.part}"
     return f"{type(column).__struct_config__.tag}({', '.join(spec.source_columns(column))}{more})"

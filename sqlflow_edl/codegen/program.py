@@ -37,9 +37,11 @@ from edl.spec import (
     OneHot,
     RawLabel,
     Standardize,
+    Vector,
     Vocabulary,
     Year,
     to_json,
+    width,
 )
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.codegen import frameworks
@@ -181,7 +183,7 @@ def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes
 def _deepfm(spec: JobSpec) -> dict[str, object]:
     """How the page says where numbers end and vectors begin in the concatenated features."""
     categories = [feature for feature in spec.features if isinstance(feature, Embedding)]
-    numbers = len(spec.features) - len(categories)
+    numbers = sum(width(feature) for feature in spec.features if not isinstance(feature, Embedding))
     plural = "number" if numbers == 1 else "numbers"
     return {
         "categories": len(categories),
@@ -277,6 +279,8 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         combiner = () if feature.combiner == "sum" else (("combiner", literal(feature.combiner)),)
         category = _category(feature.category, name, stored)
         return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *combiner))
+    if isinstance(feature, Vector):
+        return _vector(feature, name, stored)
     fields = {
         Numeric: ("mean",),
         Standardize: ("mean", "std"),
@@ -287,6 +291,16 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
     function = type(feature).__struct_config__.tag
     values = tuple((field, literal(getattr(feature, field))) for field in fields[type(feature)])
     return Call(f"fc.{function}", (literal(feature.column), *values))
+
+
+def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
+    mean = ("mean", _values(feature.mean, f"{name}_mean", stored))
+    std = (("std", _values(feature.std, f"{name}_std", stored)),) if feature.std else ()
+    return Call("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
+
+
+def _delimiter(written: str) -> tuple[tuple[str, str], ...]:
+    return () if written == "," else (("delimiter", literal(written)),)
 
 
 def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
@@ -300,8 +314,7 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
         case CategoryId(column, size):
             return Call("fc.category_id", (literal(column), literal(size)))
         case CategoryIds(column, size, delimiter):
-            written = () if delimiter == "," else (("delimiter", literal(delimiter)),)
-            return Call("fc.category_ids", (literal(column), literal(size), *written))
+            return Call("fc.category_ids", (literal(column), literal(size), *_delimiter(delimiter)))
         case DatePart(column, part):
             return Call(f"fc.{part}", (literal(column),))
         case Cross(columns, size):

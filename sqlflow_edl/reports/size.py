@@ -40,7 +40,8 @@ def _tables(features: Iterable[Feature]) -> int:
 def _weights(features: Iterable[Feature]) -> int:
     """Weights of a sum over the numbers and the ids, for one output."""
     return sum(
-        num_ids(feature.category) if isinstance(feature, OneHot | Embedding) else 1 for feature in features
+        num_ids(feature.category) if isinstance(feature, OneHot | Embedding) else width(feature)
+        for feature in features
     )
 
 

@@ -21,3 +21,15 @@ SELECT
     (i / 4)::DECIMAL(9, 2) AS price,
     i * 2.0::DOUBLE AS income
 FROM range(50) AS numbers(i);
+
+CREATE TABLE packed AS
+SELECT
+    i AS age,
+    concat_ws(',', i, i * 2, 7) AS point,
+    concat_ws(';', i / 2, i % 5) AS halves,
+    [i, i + 1]::DOUBLE[] AS pair,
+    CASE WHEN i = 31 THEN '1,2' ELSE '1,2,3' END AS uneven,
+    CASE WHEN i = 31 THEN '1,two' ELSE '1,2' END AS wrong,
+    (i / 2)::VARCHAR AS written,
+    i * 2.0::DOUBLE AS income
+FROM range(50) AS numbers(i);

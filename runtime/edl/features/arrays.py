@@ -61,20 +61,6 @@ def texts(array: pa.Array, column: str) -> pa.Array:
     raise _unsuitable(array, column, "text", "VARCHAR")
 
 
-def lists(array: pa.Array, column: str, delimiter: str) -> pa.Array:
-    """The column as a list array: of lists as they are, of texts what stands between delimiters, an integer alone."""
-    array = plain(array)
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), pa.list_(pa.int64()))
-    if any(
-        check(array.type) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    ):
-        return array
-    text = texts(array, column).cast(pa.large_string())
-    empty = pc.equal(pc.utf8_trim_whitespace(text), "")
-    return pc.if_else(empty, None, pc.split_pattern(text, delimiter))
-
-
 def plain(array: pa.Array) -> pa.Array:
     """The array without extension types, dictionary encoding and string views."""
     if isinstance(array, pa.ExtensionArray):

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.features.arrays import Ints, integers, is_text, lists, numbers, plain, texts, valid
+from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
 from edl.features.calendar import parts
 from edl.features.hashing import bucket, combine, hash_texts
+from edl.features.lists import Lists
 from edl.ragged import Ragged
 from edl.spec import Bucket, Category, CategoryId, CategoryIds, Cross, DatePart, HashBucket, Vocabulary
 
@@ -106,12 +107,8 @@ def _category_ids(category: CategoryIds) -> Encoder:
     ids_of = _category_id(CategoryId(category.column, category.size))
 
     def encode(batch: pa.RecordBatch) -> Ragged:
-        listed = lists(batch.column(category.column), category.column, category.delimiter)
-        items = listed.flatten()
-        if is_text(items.type):
-            items = pc.utf8_trim_whitespace(items)
-        counts = pc.fill_null(pc.list_value_length(listed), 0).to_numpy(zero_copy_only=False)
-        return Ragged(ids_of(items), np.concatenate([[0], np.cumsum(counts)]))
+        cells = Lists(batch.column(category.column), category.column, category.delimiter)
+        return Ragged(ids_of(cells.items), cells.offsets)
 
     return encode
 

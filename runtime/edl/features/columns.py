@@ -32,6 +32,7 @@ from edl.spec import (
     OneHot,
     Part,
     Standardize,
+    Vector,
     Vocabulary,
     Year,
 )
@@ -64,6 +65,11 @@ def log(column: str, mean: float) -> Log:
 def year(column: str, mean: float, std: float) -> Year:
     """(year - mean) / std of a date or timestamp."""
     return check(Year(column, mean, std))
+
+
+def vector(column: str, mean: Iterable[float], std: Iterable[float] = (), delimiter: str = ",") -> Vector:
+    """The numbers of a cell, as many as there are means; with `std`, (x - mean) / std of each."""
+    return check(Vector(column, tuple(mean), tuple(std), delimiter))
 
 
 def month(column: str) -> DatePart:
@@ -170,9 +176,12 @@ def _name(value: object, what: str) -> None:
 
 
 def _number(column: Any, field: str) -> None:
-    value = getattr(column, field)
+    _finite(getattr(column, field), f"{field} of column {column.column}")
+
+
+def _finite(value: object, what: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SemanticError(f"{field} of column {column.column} must be a finite number, not {value!r}")
+        raise SemanticError(f"{what} must be a finite number, not {value!r}")
 
 
 def _count(value: object, what: str) -> None:
@@ -193,6 +202,28 @@ def _standardize(column: Standardize | Year) -> None:
     _numbers("mean", "std")(column)
     if column.std < 0:
         raise SemanticError(f"std of column {column.column} must not be negative, it is {column.std}")
+
+
+def _vector(column: Vector) -> None:
+    _name(column.column, "vector")
+    _delimiter(column)
+    for name, values in (("mean", column.mean), ("std", column.std)):
+        for value in values:
+            _finite(value, f"{name} of column {column.column}")
+    if not column.mean or len(column.std) not in (0, len(column.mean)):
+        raise SemanticError(
+            f"column {column.column} has {len(column.mean)} means and {len(column.std)} deviations",
+            hint="a vector has a mean for each of its numbers, and a std for each or none",
+        )
+    if column.std and min(column.std) < 0:
+        raise SemanticError(f"std of column {column.column} must not be negative, it is {min(column.std)}")
+
+
+def _delimiter(column: Any) -> None:
+    if not isinstance(column.delimiter, str) or not column.delimiter:
+        raise SemanticError(
+            f"the delimiter of column {column.column} must be a text, not {column.delimiter!r}"
+        )
 
 
 def _date_part(column: DatePart) -> None:
@@ -221,10 +252,7 @@ def _log(column: Log) -> None:
 def _bucket(column: Bucket) -> None:
     _name(column.column, "bucket")
     for value in column.boundaries:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise SemanticError(
-                f"a boundary of column {column.column} must be a finite number, not {value!r}"
-            )
+        _finite(value, f"a boundary of column {column.column}")
     for lower, upper in pairwise(column.boundaries):
         if lower >= upper:
             raise SemanticError(
@@ -240,10 +268,7 @@ def _sized(column: Any) -> None:
 
 def _category_ids(column: CategoryIds) -> None:
     _sized(column)
-    if not isinstance(column.delimiter, str) or not column.delimiter:
-        raise SemanticError(
-            f"the delimiter of column {column.column} must be a text, not {column.delimiter!r}"
-        )
+    _delimiter(column)
 
 
 def _vocabulary(column: Vocabulary) -> None:
@@ -306,6 +331,7 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,
+    Vector: _vector,
     Bucket: _bucket,
     CategoryId: _sized,
     CategoryIds: _category_ids,

@@ -21,6 +21,7 @@ from edl.features.arrays import Floats, numbers
 from edl.features.calendar import years
 from edl.features.categories import Encoder, Ids, encoder
 from edl.features.columns import check
+from edl.features.lists import Lists
 from edl.spec import (
     Category,
     Embedding,
@@ -30,6 +31,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     Standardize,
+    Vector,
     Year,
     num_ids,
     source_columns,
@@ -45,8 +47,9 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 class Entry:
     """One array of the transform's result.
 
-    dense: float32 of shape (n, width), a column per feature. category: int64 ids of shape (n,) in [0, num_ids), of the
-    one feature; `width` is what its one-hot row or embedding vector gives the model. list: the same, of lists of ids.
+    dense: float32 of shape (n, width), the values of each feature. category: int64 ids of shape (n,) in [0, num_ids),
+    of the one feature; `width` is what its one-hot row or embedding vector gives the model. list: the same, of lists
+    of ids.
     """
 
     name: str  # "dense", or "f" and the feature's position, after the prefix: never a column's name
@@ -120,7 +123,7 @@ def _check_feature(column: Feature) -> None:
 def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
     dense = tuple(column for column in columns if isinstance(column, DENSE_TYPES))
     if dense:
-        yield Entry(f"{prefix}{DENSE}", "dense", dense, len(dense))
+        yield Entry(f"{prefix}{DENSE}", "dense", dense, sum(map(width, dense)))
     for position, column in enumerate(columns):
         if isinstance(column, OneHot | Embedding):
             kind: Literal["category", "list"] = (
@@ -148,12 +151,19 @@ def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
 
 def _matrix(features: tuple[Dense, ...], batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
     """Each column is computed in float64, where a timestamp's seconds are still told apart, and then narrowed."""
-    matrix = np.empty((batch.num_rows, len(features)), dtype=np.float32)
+    matrix = np.empty((batch.num_rows, sum(map(width, features))), dtype=np.float32)
     scratch = np.empty(batch.num_rows, dtype=np.float64)
-    for position, feature in enumerate(features):
-        read = years if isinstance(feature, Year) else numbers
-        values = read(batch.column(feature.column), feature.column)
-        _store(feature, values, scratch, matrix[:, position])
+    first = 0
+    for feature in features:
+        last = first + width(feature)
+        if isinstance(feature, Vector):
+            cells = Lists(batch.column(feature.column), feature.column, feature.delimiter)
+            values = cells.vectors(width(feature))
+            _store(feature, values, np.empty_like(values), matrix[:, first:last])
+        else:
+            read = years if isinstance(feature, Year) else numbers
+            _store(feature, read(batch.column(feature.column), feature.column), scratch, matrix[:, first])
+        first = last
     return matrix
 
 
@@ -170,10 +180,10 @@ def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[np.
             out[...] = np.clip(np.nan_to_num(scratch), -_FLOAT32_MAX, _FLOAT32_MAX)
 
 
-def _fill(values: Floats, usable: npt.NDArray[np.bool_], mean: float, out: Floats) -> None:
+def _fill(values: Floats, usable: npt.NDArray[np.bool_], mean: float | Floats, out: Floats) -> None:
     np.copyto(out, values)
     if not usable.all():
-        out[~usable] = mean
+        np.copyto(out, mean, where=~usable)
 
 
 def _numeric(feature: Numeric, values: Floats, out: Floats) -> None:
@@ -188,6 +198,15 @@ def _standardize(feature: Standardize | Year, values: Floats, out: Floats) -> No
 def _normalize(feature: Normalize, values: Floats, out: Floats) -> None:
     _fill(values, np.isfinite(values), feature.mean, out)
     _shift_and_divide(out, feature.min, feature.max - feature.min)
+
+
+def _vector(feature: Vector, values: Floats, out: Floats) -> None:
+    mean, std = np.asarray(feature.mean), np.asarray(feature.std)
+    _fill(values, np.isfinite(values), mean, out)
+    if len(std):
+        out -= mean
+        np.divide(out, std, out=out, where=std != 0)
+        out[:, std == 0] = 0.0
 
 
 def _shift_and_divide(values: Floats, by: float, scale: float) -> None:
@@ -209,4 +228,5 @@ _SCALES: Mapping[type, Callable[[Any, Floats, Floats], None]] = {
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,
+    Vector: _vector,
 }

@@ -4,11 +4,11 @@ A feature column is a small tree with its fitted parameters in it: `OneHot(Vocab
 The same objects stand in the JobSpec (as tagged JSON), in a generated program (written as the constructor calls
 of `edl.features`) and in a model's archive. `edl.features` computes them.
 
-Two families. A *dense* column yields float32 values. A *category* yields one id per row in [0, num_ids): `size`
-regular ids, and the last, id `size`, is *missing or unseen* (NULL, a level or number that training did not have).
-A category enters a model through `OneHot` or `Embedding`; one of lists yields any number of ids per row, and enters
-through `Embedding` alone, which combines their vectors. A number that is NULL or not finite becomes the `mean`
-of the training rows.
+Two families. A *dense* column yields float32 values, one or several. A *category* yields one id per row in
+[0, num_ids): `size` regular ids, and the last, id `size`, is *missing or unseen* (NULL, a level or number that training
+did not have). A category enters a model through `OneHot` or `Embedding`; one of lists yields any number of ids per row,
+and enters through `Embedding` alone, which combines their vectors. A number that is NULL or not finite becomes the
+`mean` of the training rows.
 """
 
 from __future__ import annotations
@@ -63,6 +63,19 @@ class Year(Column, frozen=True, tag="year"):
     column: str
     mean: float
     std: float
+
+
+class Vector(Column, frozen=True, tag="vector"):
+    """The numbers of a cell: of a list, or of a text with `delimiter` between them, as many as `mean` has.
+
+    Each as it is, or, with `std`, (x - mean) / std of its place. One that is NULL or not finite becomes the mean, and
+    so do all of a cell that is NULL, or empty.
+    """
+
+    column: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...] = ()
+    delimiter: str = ","
 
 
 # Categories ----------------------------------------------------------------------------------------------
@@ -154,10 +167,10 @@ class Embedding(Column, frozen=True, tag="embedding"):
     combiner: str = "sum"  # of several ids in one row: sum, mean, sqrtn
 
 
-Dense = Numeric | Standardize | Normalize | Log | Year
+Dense = Numeric | Standardize | Normalize | Log | Year | Vector
 Feature = Dense | OneHot | Embedding
 
-DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year)
+DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, Vector)
 CATEGORY_TYPES = (Bucket, CategoryId, CategoryIds, HashBucket, Vocabulary, Cross, DatePart)
 LIST_TYPES = (CategoryIds,)  # categories of any number of ids per row
 
@@ -174,6 +187,8 @@ def width(feature: Feature) -> int:
     """How many float32 values the feature gives a model per row."""
     if isinstance(feature, OneHot):
         return num_ids(feature.category)
+    if isinstance(feature, Vector):
+        return len(feature.mean)
     return feature.dim if isinstance(feature, Embedding) else 1
 
 

@@ -117,10 +117,36 @@ def test_no_rows_give_empty_arrays() -> None:
     assert arrays["f1"].shape == (0,)
 
 
+def test_the_numbers_of_a_cell_stand_beside_other_numbers_in_their_place() -> None:
+    features = fc.Features(
+        fc.numeric("a"),
+        fc.vector("x", mean=[5, 6]),
+        fc.one_hot(fc.bucket("a", [0])),
+        fc.vector("x", mean=[2, 3], std=[2, 0]),
+    )
+    arrays = features.transform(batch(a=[1, 2, 3], x=["4,1", None, ",inf"]))
+    assert arrays["dense"].tolist() == [[1, 4, 1, 1, 0], [2, 5, 6, 0, 0], [3, 5, 6, 0, 0]]
+    assert (features.entries[0].width, features.width) == (5, 8)
+    assert arrays["dense"].flags.c_contiguous
+
+
+def test_what_float32_cannot_hold_of_a_vector_becomes_its_largest_number() -> None:
+    features = fc.Features(fc.vector("x", mean=[0, -1e308], std=[1, 1e-3]))
+    assert features.transform(batch(x=["1e300,1.5e308"]))["dense"].tolist() == [[FLOAT32_MAX, FLOAT32_MAX]]
+
+
+def test_a_cell_of_more_numbers_than_training_had_is_shown() -> None:
+    with pytest.raises(SemanticError, match="column x holds '1,2,3', not 2 numbers"):
+        fc.Features(fc.vector("x", mean=[0, 0])).transform(batch(x=["1,2", "1,2,3"]))
+
+
 def test_a_slice_of_a_batch_gives_its_own_rows() -> None:
-    whole = batch(x=[1.0, None, 3.0, 4.0], t=["a", "b", None, "c"], b=[True, None, False, True])
+    whole = batch(
+        x=[1.0, None, 3.0, 4.0], t=["a", "b", None, "c"], b=[True, None, False, True], v=["1", "2", None, "3"]
+    )
     features = fc.Features(
         fc.numeric("x"),
+        fc.vector("v", mean=[0]),
         fc.numeric("b"),
         fc.one_hot(fc.hash_bucket("t", 99)),
         fc.one_hot(fc.cross(["t", "b"], 99)),

@@ -129,6 +129,15 @@ JOBS = {
         },
         "model": spec.Component("LinearRegressor"),
     },
+    "vectors": {
+        "inputs": {
+            "features": (
+                spec.Vector("point", (24.5, 49.0, 7.0)),
+                spec.Vector('a "b"', (0.5,) * 21, (0.25,) * 21, "|"),
+            )
+        },
+        "model": spec.Component("LinearRegressor"),
+    },
     "wide_deep": {
         "inputs": {
             "wide": (

@@ -1,0 +1,84 @@
+"""The arguments of COLUMN functions by their type: what a written value means, None where it means nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from sqlflow_edl.syntax import ast
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "colon": ":", "tab": "\t", "space": " ", "pipe": "|"}
+DTYPES = ("int", "int32", "int64", "float", "float32", "float64")
+
+
+def _whole(value: ast.Value) -> int | None:
+    found = value.value if isinstance(value, ast.Constant) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _buckets(value: ast.Value) -> int | None:
+    found = _whole(value)
+    return found if found is not None and found >= 2 else None
+
+
+def _numbers(value: ast.Value) -> tuple[float, ...] | None:
+    items = value.items if isinstance(value, ast.ListValue) else (value,)
+    found = tuple(
+        float(item.value)
+        for item in items
+        if isinstance(item, ast.Constant)
+        and isinstance(item.value, int | float)
+        and not isinstance(item.value, bool)
+    )
+    return found if found and len(found) == len(items) else None
+
+
+def _text(value: ast.Value) -> str | None:
+    if isinstance(value, ast.Name):
+        return value.text
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+
+
+def _shape(value: ast.Value) -> int | None:
+    """How many numbers; 0 is as many as there are: NONE. Several sizes are those of a matrix in one cell."""
+    if value == ast.Constant(None, value.span) or (_text(value) or "").casefold() == "none":
+        return 0
+    sizes = [_whole(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
+    return math.prod(size for size in sizes if size) if sizes and None not in sizes else None
+
+
+def _delimiter(value: ast.Value) -> str | None:
+    found = _text(value)
+    return DELIMITERS.get(found.casefold(), found) if found else None
+
+
+def _dtype(value: ast.Value) -> str | None:
+    """Every number becomes float32 in the end, so the type is only checked."""
+    found = (_text(value) or "").casefold()
+    return found if found in DTYPES else None
+
+
+def _scalar(value: ast.Value) -> object:
+    return value.value if isinstance(value, ast.Constant) else value
+
+
+CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
+    "whole": _whole,
+    "buckets": _buckets,
+    "numbers": _numbers,
+    "text": _text,
+    "scalar": _scalar,
+    "shape": _shape,
+    "delimiter": _delimiter,
+    "dtype": _dtype,
+}
+TYPE_WORDS = {
+    "whole": "a whole number above 0",
+    "buckets": "a whole number of 2 or more",
+    "numbers": "a list of numbers, such as [10, 20.5]",
+    "text": "a name or a text",
+    "scalar": "a value",
+    "shape": "a whole number above 0, a list of them, or NONE",
+    "delimiter": "a text, such as ';', or COMMA, SEMICOLON, COLON, TAB, SPACE or PIPE",
+    "dtype": "INT or FLOAT",
+}
