@@ -36,7 +36,7 @@ def fix(
     statistics = collect(batches, wants, seed=plan.seed, lists=plan.lists())
     classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
     fitted = plan.fit(statistics, rows, classes)
-    held_out.check_labels(plan.held_out, fitted.label, own)
+    held_out.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features))
     return pinned, fitted
 
@@ -54,7 +54,7 @@ def look(source: data.Source, plan: TrainingPlan) -> Planned:
     found = statistics[plan.label]
     rows = _split(plan, found.rows, own.rows)
     fitted = plan.fit(statistics, rows, found.counts.classes if found.counts else None)
-    held_out.check_labels(plan.held_out, fitted.label, own)
+    held_out.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     return Planned(plan, fitted, summaries(statistics, wants))
 
 

@@ -342,7 +342,7 @@ class Session:
     def _look(self, select: str) -> tuple[Schema, spec.Query]:
         arrow = self.source.schema(select)
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
-        return Schema(arrow), spec.Query(select, self.dialect, self.source.url, fields)
+        return Schema(arrow, self.dialect), spec.Query(select, self.dialect, self.source.url, fields)
 
     def _run(
         self,

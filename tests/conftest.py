@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+    from tests.databases import Databases
     from tests.kubernetes.process import Cluster
     from tests.mariadb import Server
     from tests.maxcompute.process import Running
@@ -95,3 +97,22 @@ def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
     with api_server(tmp_path_factory.mktemp("pods")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def databases(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Databases]:
+    """Databases of every kind; a server starts when the first of its databases is asked for."""
+    from tests.databases import Databases
+
+    names = {"mysql": "mariadb", "maxcompute": "maxcompute"}
+    folder = tmp_path_factory.mktemp("databases")
+    with Databases(folder, lambda dialect: request.getfixturevalue(names[dialect])) as found:
+        yield found
+
+
+@pytest.fixture(scope="session", params=["duckdb", "sqlite", "mysql", "maxcompute"])
+def session(request: pytest.FixtureRequest, databases: Databases) -> Session:
+    """A session over the tables of `tables.sql`, in a database of each kind in turn; only to be read."""
+    return databases.filled(request.param)

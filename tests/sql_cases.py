@@ -1,7 +1,8 @@
 """The cases of tests/fixtures/*/*.sql, and the statements of the shared corpus.
 
-A case begins with a line `-- title:`; more header lines follow, `-- field: value`, and then the text of a program. Each
-fixture file says at its top which fields it has.
+A case begins with a line `-- title:`; more header lines follow, `-- field: value`, and then the text of a program.
+It is a case in each dialect that it names, or in those of all data sources; `-- field mysql: value` is what the field
+is in one of them. Each fixture file says at its top which fields it has.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import DIALECTS
+
 REPOSITORY = Path(__file__).parents[1]
 FIXTURES = REPOSITORY / "tests" / "fixtures"
 CORPUS = REPOSITORY.parent / "shared" / "corpus" / "statements.jsonl"
 
-_HEADER = re.compile(r"-- (\w+):[ ]?(.*)\n")
+_HEADER = re.compile(r"-- (\w+(?: \w+)?):[ ]?(.*)\n")
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Case:
 
 
 def cases(file: str) -> list[Case]:
-    """Every case of the file, once for each dialect that it names."""
+    """Every case of the file, once for each of its dialects."""
     found: list[Case] = []
     for block in re.split(r"^(?=-- title:)", (FIXTURES / file).read_text("utf-8"), flags=re.MULTILINE)[1:]:
         fields: dict[str, str] = {}
@@ -40,9 +43,16 @@ def cases(file: str) -> list[Case]:
         while header := _HEADER.match(block, at):
             fields[header[1]] = header[2].strip()
             at = header.end()
-        title, dialects = fields.pop("title"), fields.pop("dialect", "duckdb")
-        found += [Case(title, fields, block[at:].rstrip("\n"), dialect) for dialect in dialects.split()]
+        title, dialects = fields.pop("title"), fields.pop("dialect", " ".join(DIALECTS))
+        program = block[at:].rstrip("\n")
+        found += [Case(title, _of(fields, dialect), program, dialect) for dialect in dialects.split()]
     return found
+
+
+def _of(fields: dict[str, str], dialect: str) -> dict[str, str]:
+    """The fields as they are in the dialect."""
+    common = {name: value for name, value in fields.items() if " " not in name}
+    return common | {name: fields[f"{name} {dialect}"] for name in common if f"{name} {dialect}" in fields}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from edl import spec
 from edl.errors import SemanticError, Span
 from edl.features.calendar import TIME_PARTS
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.list_statistics import Cells
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
@@ -133,8 +134,9 @@ class Bound:
         column = self.column
         if part not in self.schema.parts(column):
             wanted = "a time" if part in TIME_PARTS else "a date"
+            cast = expressions.timestamp(column, self.schema.dialect)
             raise self.fail(
                 f"{self.function.name} needs {wanted}, {column} is {self.schema.type(column).words}",
-                hint=f"cast it in the SELECT: CAST({column} AS TIMESTAMP) AS {column}",
+                hint=f"cast it in the SELECT: {cast}" if cast else "declare it as TIMESTAMP in its table",
             )
         return column

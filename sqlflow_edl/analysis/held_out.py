@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
 from sqlflow_edl.places import instead, placed
@@ -74,7 +75,7 @@ def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Sc
         found = given.find(column)
         if found is None:
             message, hint = f"the held-out rows lack the column {column}", did_you_mean(column, given.names)
-        elif given.type(found) is not own.type(column):
+        elif given.type(found) is not own.type(column) and not given.is_null(found):
             here, there = own.type(column).words, given.type(found).words
             message, hint = f"{column} is {here} in training and {there} in the held-out rows", "cast it"
         else:
@@ -93,7 +94,7 @@ def labels(label: str, batches: Iterable[pa.RecordBatch]) -> ColumnStatistics:
     return collect(counted, {label: Want.COUNTS}, seed=0)[label]
 
 
-def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics) -> None:
+def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, dialect: str) -> None:
     """SemanticError unless the query, if there is one, has rows and each has a label that the training rows know."""
     if not held_out.query:
         return
@@ -103,7 +104,7 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics) 
         raise SemanticError(
             f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} held-out rows",
             span=held_out.span,
-            hint=f"add WHERE {label.column} IS NOT NULL to the query",
+            hint=f"add WHERE {expressions.name(label.column, dialect)} IS NOT NULL to the query",
         )
     if not isinstance(label, spec.ClassLabel):
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError
-from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis import catalog, expressions
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.analysis.values import Setting
@@ -36,7 +36,7 @@ def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFl
     if kind.temporal:
         return SemanticError(
             f"{label} is {kind.words}, and models predict numbers and classes",
-            hint=f"select a number instead, such as the seconds: epoch({label})",
+            hint=f"select a number instead, such as the seconds: {expressions.seconds(label, schema.dialect)}",
         )
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
         return SemanticError(
@@ -54,7 +54,7 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
         raise _fail(
             plan,
             f"{plan.label} is NULL in {found.nulls:,} of {found.rows:,} training rows",
-            f"add WHERE {plan.label} IS NOT NULL to the SELECT",
+            f"add WHERE {expressions.name(plan.label, plan.query.dialect)} IS NOT NULL to the SELECT",
         )
     model = plan.settings.model
     if model is None or model.task is None:

@@ -34,10 +34,14 @@ class ColumnType(enum.Enum):
 
 
 class Schema:
-    """Names and types of a query's columns, in order. Names resolve exactly, else without case."""
+    """Names and types of a query's columns, in order. Names resolve exactly, else without case.
 
-    def __init__(self, arrow: pa.Schema) -> None:
+    dialect: of the query, in which hints are written.
+    """
+
+    def __init__(self, arrow: pa.Schema, dialect: str = "duckdb") -> None:
         self.arrow = arrow
+        self.dialect = dialect
         self.names: Sequence[str] = arrow.names
         self._folded = {name.casefold(): name for name in reversed(arrow.names)}
 
@@ -81,6 +85,12 @@ class Schema:
 
         arrow = self._arrow_type(column)
         return bool(types.is_integer(arrow) or types.is_null(arrow))
+
+    def is_null(self, column: str) -> bool:
+        """Whether the column has no type, because all that it holds is NULL."""
+        import pyarrow.types as types
+
+        return bool(types.is_null(self._arrow_type(column)))
 
     def is_list_of_integers(self, column: str) -> bool:
         import pyarrow.types as types

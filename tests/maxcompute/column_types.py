@@ -59,6 +59,7 @@ _FROM_DUCKDB = {
     "TIMESTAMP WITH TIME ZONE": "datetime",
     "TIMESTAMP": "timestamp_ntz",
     "TIMESTAMP_NS": "timestamp_ntz",
+    "INTERVAL": "interval_day_time",
     '"NULL"': "string",
 }
 

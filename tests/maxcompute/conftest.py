@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from tests.maxcompute.process import ACCOUNT, SECRET, Running
 
 
 @pytest.fixture
-def double(maxcompute: Running) -> Running:
+def double(maxcompute: Running) -> Iterator[Running]:
+    """What is made to go wrong goes well again for the next test."""
     maxcompute.reset()
-    return maxcompute
+    yield maxcompute
+    maxcompute.reset()
 
 
 @pytest.fixture

@@ -84,7 +84,6 @@ class Double:
                 return Answer(msgspec.json.encode(told))
             case "reset":
                 self.faults.clear()
-                self.world.projects.clear()
                 self.instances.polls = 0
         return Answer()
 

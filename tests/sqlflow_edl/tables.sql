@@ -16,6 +16,7 @@ CREATE TABLE dated AS
 SELECT
     i AS age,
     DATE '2000-01-01' + i::INT AS born,
+    (DATE '2000-06-15' + INTERVAL (i % 2) YEAR)::DATE AS joined,
     TIMESTAMPTZ '2000-01-01 00:30:00+00' + INTERVAL (i) HOUR AS seen,
     TIME '00:00:00' + INTERVAL (i * 20) MINUTE AS woke,
     (i / 4)::DECIMAL(9, 2) AS price,

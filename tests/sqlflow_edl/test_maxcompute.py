@@ -35,7 +35,6 @@ class Watching(Silent):
 def test_workers_train_from_one_download_and_nothing_is_left_and_no_secret_written(
     maxcompute: Running, state_folder: Path
 ) -> None:
-    maxcompute.reset()
     watching = Watching()
     with Session(maxcompute.url(), observer=watching) as session:
         source = session.source

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from edl.data.names import duplicate
 from edl.errors import SourceError
@@ -109,6 +110,12 @@ def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([_zeroed(column) for column in batch.columns], schema=batch.schema)
 
 
+def times_of_day(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts such as 7:30:00.5 as times. pa.ArrowInvalid: one is more than a day, or no time."""
+    at = pc.binary_join_element_wise("1970-01-01", texts, " ")
+    return at.cast(pa.timestamp(kind.unit)).cast(kind)
+
+
 def fields(schema: pa.Schema) -> tuple[Field, ...]:
     """The schema as a JobSpec holds it."""
     return tuple(Field(field.name, str(field.type)) for field in schema)
@@ -170,7 +177,7 @@ def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     if len(joined) != 1:
         raise SourceError(
             f"{sum(batch.num_rows for batch in batches):,} rows hold more than 2 GB of text in one column",
-            hint="shorten the text in the SELECT, for example left(text, 10000)",
+            hint="shorten the text in the SELECT, for example substr(text, 1, 10000)",
         )
     return joined[0]
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from edl.data.columns import times_of_day
 from edl.errors import SourceError
 
 BINARY = 63  # the character set that stands for none
@@ -163,17 +164,11 @@ def _instant(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     return texts.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
-def _time(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A TIME may be more than a day or less than nothing; a time of day is not."""
-    at = pc.binary_join_element_wise("1970-01-01", texts, " ")
-    return at.cast(pa.timestamp(kind.unit)).cast(kind)
-
-
 _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.null().id: _nothing,
     pa.bool_().id: _boolean,
     pa.timestamp("us").id: _instant,
-    pa.time64("us").id: _time,
+    pa.time64("us").id: times_of_day,
 }
 
 

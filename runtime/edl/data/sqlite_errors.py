@@ -26,6 +26,7 @@ _NAMED = re.compile(
     r"no such (?P<what>table|column|function|module|collation sequence)(?: name)?: (?P<name>.+)"
 )
 _AMBIGUOUS = re.compile(r"ambiguous column name: (?P<name>.+)")
+_UNRECOGNIZED = re.compile(r'unrecognized token: "(?P<token>.*)"', re.DOTALL)
 _NEAR = re.compile(r'near "(?P<token>.*)": syntax error', re.DOTALL)
 _CALLED = re.compile(r"(?:misuse of (?:aggregate|window)(?: function)?:? |function )(?P<name>\w+)(?:\(\))?")
 _HINTS = (
@@ -74,6 +75,8 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
     if match := _NEAR.search(str(error)):
         span = _near(connection, sql, match["token"])
         return SourceError(message, span=span, hint=_reserved(connection, sql, span))
+    if match := _UNRECOGNIZED.search(str(error)):
+        return SourceError(message, span=_word(sql, match["token"]))
     match = _NAMED.search(message) or _AMBIGUOUS.search(message) or _CALLED.search(message)
     if not match:
         return SourceError(message, hint=_fixed_hint(message))
@@ -115,6 +118,11 @@ def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
             if _has_syntax_error(connection, sql[:end], token):
                 return Span(start, end)
     return Span(*found[0]) if found else None
+
+
+def _word(sql: str, text: str) -> Span | None:
+    """The first place of a word."""
+    return next((Span(*word.span()) for word in words(sql) if word[0].startswith(text)), None)
 
 
 def _has_syntax_error(connection: sqlite3.Connection, beginning: str, token: str) -> bool:

@@ -52,7 +52,7 @@ _STORED = (
     (types.is_decimal, "REAL", pa.float64()),
     (types.is_date, "DATE", pa.string()),
     (types.is_timestamp, "TIMESTAMP", pa.string()),
-    (types.is_time, "TEXT", pa.string()),
+    (types.is_time, "TIME", pa.string()),
     (types.is_duration, "INTEGER", pa.int64()),
     (types.is_string, "TEXT", pa.string()),
     (types.is_binary, "BLOB", pa.binary()),

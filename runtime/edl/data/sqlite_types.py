@@ -2,9 +2,9 @@
 
 One scan inside SQLite finds the types that a column's values do have; the declaration decides the rest: what a
 column without values is, that whole numbers in a column of fractions are fractions, and whether 0 and 1 are booleans
-and texts are dates. Values that are not what a BOOLEAN, DATE or TIMESTAMP column promises leave it what they are. A
-column that holds text beside numbers, or bytes beside anything, has no type: a job refuses it, a result that is only
-shown becomes text.
+and texts are dates. Values that are not what a BOOLEAN, DATE, TIME or TIMESTAMP column promises leave it what they
+are. A column that holds text beside numbers, or bytes beside anything, has no type: a job refuses it, a result that
+is only shown becomes text.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from edl.data.columns import times_of_day
 from edl.data.names import quoted
 from edl.errors import SourceError
 
@@ -30,16 +31,18 @@ ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     "instant": pa.timestamp("us", "UTC"),
+    "time": pa.time64("us"),
     "mixed": pa.string(),
 }
 # kinds that SQLite stores as something else -> the type of what comes out of it
-_STORED = {"boolean": pa.int64(), "date": pa.string(), "timestamp": pa.string(), "instant": pa.string()}
+_STORED = {"boolean": pa.int64()} | dict.fromkeys(("date", "timestamp", "instant", "time"), pa.string())
 
 # what a declared type has in it -> what the column is meant to hold; the first that fits. SQLite itself goes by parts
 # of the name too, and calls an expression NUM when it cannot tell.
 _DECLARED = (
     (r"^BOOL", "boolean"),
     (r"^DATE$", "date"),
+    (r"^TIME$", "time"),
     (r"^(TIMESTAMP|DATETIME)", "timestamp"),
     (r"INT", "integer"),
     (r"CHAR|CLOB|TEXT", "text"),
@@ -126,10 +129,14 @@ def _facts(column: Column) -> list[str]:
         facts += [f"min({name})", f"max({name})"]
     elif column.declared == "date":
         facts += [f"min({_is_day(name)})"]
+    elif column.declared == "time":
+        is_time = f"time({name}) IS NOT NULL AND {name} GLOB '[0-9][0-9]:*' AND substr({name}, 1, 2) < '24'"
+        facts += [f"min({name} IS NULL OR ({is_time} AND NOT ({_zoned(name)}) AND {_not_finer(name)}))"]
     elif column.declared == "timestamp":
         day = f"substr({name}, 1, 10)"
-        is_time = f"{_is_day(day)} AND julianday({name}) IS NOT NULL AND {name} NOT GLOB '{_NANOSECONDS}'"
-        facts += [f"min({name} IS NULL OR ({is_time}))", f"min({_zone(name)})", f"max({_zone(name)})"]
+        is_time = f"{_is_day(day)} AND julianday({name}) IS NOT NULL AND {_not_finer(name)}"
+        zoned = _zoned(f"substr({name}, 11)")
+        facts += [f"min({name} IS NULL OR ({is_time}))", f"min({zoned})", f"max({zoned})"]
     return facts
 
 
@@ -138,8 +145,13 @@ def _is_day(name: str) -> str:
     return f"date({name}, '+0 days') IS {name}"
 
 
-def _zone(name: str) -> str:
-    return f"substr({name}, 11) GLOB '*[-+Z]*'"
+def _zoned(time: str) -> str:
+    return f"{time} GLOB '*[-+Z]*'"
+
+
+def _not_finer(name: str) -> str:
+    """Than microseconds."""
+    return f"{name} NOT GLOB '{_NANOSECONDS}'"
 
 
 def _resolved(column: Column, facts: Sequence[Any]) -> Column:
@@ -148,8 +160,8 @@ def _resolved(column: Column, facts: Sequence[Any]) -> Column:
     kind = _kind(types, column.declared)
     if column.declared == "boolean" and kind == "integer" and details[0] >= 0 and details[1] <= 1:
         kind = "boolean"
-    elif column.declared == "date" and kind == "text" and details[0]:
-        kind = "date"
+    elif column.declared in ("date", "time") and kind == "text" and details[0]:
+        kind = column.declared
     elif column.declared == "timestamp" and kind == "text" and details[0] and details[1] == details[2]:
         kind = "instant" if details[1] else "timestamp"
     return Column(column.name, column.declared, kind)
@@ -171,6 +183,8 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
         return pa.array(map(_shown, values), arrow)
     try:
         stored = pa.array(values, _STORED.get(column.kind, arrow))
+        if column.kind == "time":
+            return times_of_day(stored, arrow)
         return stored if stored.type == arrow else stored.cast(arrow)
     except (pa.ArrowException, OverflowError, TypeError):
         if column.kind == "real" and all(isinstance(value, int | float | None) for value in values):

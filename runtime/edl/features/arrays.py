@@ -40,7 +40,7 @@ def numbers(array: pa.Array, column: str) -> Floats:
     for is_type, convert in _NUMBERS:
         if is_type(array.type):
             return convert(array)
-    raise _unsuitable(array, column, "a number", "DOUBLE")
+    raise _unsuitable(array, column, "a number")
 
 
 def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
@@ -49,7 +49,7 @@ def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
     for is_type, convert in _INTEGERS:
         if is_type(array.type):
             return convert(array)
-    raise _unsuitable(array, column, "an integer", "BIGINT")
+    raise _unsuitable(array, column, "an integer")
 
 
 def texts(array: pa.Array, column: str) -> pa.Array:
@@ -58,7 +58,7 @@ def texts(array: pa.Array, column: str) -> pa.Array:
     for is_type, convert in _TEXTS:
         if is_type(array.type):
             return convert(array)
-    raise _unsuitable(array, column, "text", "VARCHAR")
+    raise _unsuitable(array, column, "text")
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -90,10 +90,10 @@ def valid(array: pa.Array) -> Bools:
     return mask
 
 
-def _unsuitable(array: pa.Array, column: str, wanted: str, sql_type: str) -> SemanticError:
+def _unsuitable(array: pa.Array, column: str, wanted: str) -> SemanticError:
     return SemanticError(
         f"column {column} is of type {array.type} where {wanted} is needed",
-        hint=f"convert it in the query: CAST({column} AS {sql_type}) AS {column}",
+        hint=f"convert it to {wanted} in the query",
     )
 
 

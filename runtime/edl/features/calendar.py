@@ -68,7 +68,7 @@ def _instants(array: pa.Array, column: str, part: str) -> pa.Array:
     wanted = "a time" if part in TIME_PARTS else "a date"
     raise SemanticError(
         f"column {column} is of type {kind} where {wanted} is needed",
-        hint=f"convert it in the query: CAST({column} AS TIMESTAMP) AS {column}",
+        hint="convert it to a timestamp in the query",
     )
 
 

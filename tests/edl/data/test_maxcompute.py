@@ -29,11 +29,12 @@ MOMENT = dt.datetime(2024, 5, 6, 7, 8, 9, 123_000)
 
 
 @pytest.fixture
-def double(maxcompute: Running, monkeypatch: pytest.MonkeyPatch) -> Running:
-    """Nobody waits between attempts."""
+def double(maxcompute: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    """Nobody waits between attempts; what is made to go wrong goes well again for the next test."""
     monkeypatch.setattr(client, "_FIRST_WAIT", 0.0)
     maxcompute.reset()
-    return maxcompute
+    yield maxcompute
+    maxcompute.reset()
 
 
 @pytest.fixture

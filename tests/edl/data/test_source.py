@@ -79,6 +79,7 @@ def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path, mariadb: 
             "yes": [i % 2 == 0 for i in range(n)],
             "day": days,
             "at": [dt.datetime(2024, 1, 1) + dt.timedelta(hours=i % 30) for i in range(n)],
+            "clock": [dt.time(i % 24, i % 60) for i in range(n)],
         }
     )
     found = []

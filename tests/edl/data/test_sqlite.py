@@ -53,6 +53,11 @@ def column(source: Source, declared: str, *values: object) -> tuple[pa.DataType,
         ("DATE", ["2024-02-30"], pa.string(), ["2024-02-30"]),
         ("DATE", ["29.2.2024"], pa.string(), ["29.2.2024"]),
         ("DATE", [20240229], pa.int64(), [20240229]),
+        ("TIME", ["07:20", "23:59:59.5", None], pa.time64("us"), [dt.time(7, 20), dt.time(23, 59, 59, 500_000), None]),
+        ("TIME", ["24:00"], pa.string(), ["24:00"]),
+        ("TIME", ["07:20+02:00"], pa.string(), ["07:20+02:00"]),
+        ("TIME", ["7 o'clock", "now"], pa.string(), ["7 o'clock", "now"]),
+        ("TIME", [720], pa.int64(), [720]),
         ("TIMESTAMP", ["2024-02-29 01:02:03.5", "2024-02-29T01:02", "2024-02-29"], pa.timestamp("us"),
          [dt.datetime(2024, 2, 29, 1, 2, 3, 500_000), dt.datetime(2024, 2, 29, 1, 2), dt.datetime(2024, 2, 29)]),
         ("DATETIME", ["2024-02-29 01:02:03+02:00", "2024-02-29 01:02:03Z"], pa.timestamp("us", "UTC"),
@@ -164,6 +169,7 @@ def test_a_result_of_every_type_reads_back_as_it_was(sqlite: Source, tmp_path: P
             "t": ["x", None],
             "raw": [b"\x00", None],
             "d": [dt.date(2024, 2, 29), None],
+            "clock": [dt.time(1, 2, 3, 4), None],
             "at": pa.array([dt.datetime(2024, 2, 29, 1, 2, 3, 4), None], pa.timestamp("ns")),
             "z": pa.array([dt.datetime(2024, 2, 29, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
             "none": pa.nulls(2),
@@ -173,7 +179,12 @@ def test_a_result_of_every_type_reads_back_as_it_was(sqlite: Source, tmp_path: P
     sqlite.commit("r", "job", 1)
     found = sqlite.stream("SELECT * FROM r").read_all()
     assert found.to_pylist() == table.cast(found.schema).to_pylist()
-    assert found.schema.types[5:8] == [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")]
+    assert found.schema.types[5:9] == [
+        pa.date32(),
+        pa.time64("us"),
+        pa.timestamp("us"),
+        pa.timestamp("us", "UTC"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -267,6 +278,8 @@ def test_tables_are_named_as_a_query_would_write_them(sqlite: Source, tmp_path: 
         ("SELECT (n FROM t", "FROM"),
         ("SELECT n FROM t WHERE n = = 1", "= 1"),
         ("SELECT [n], `q` FROM t", "`q`"),
+        ("SELECT '::', n::TEXT FROM t", "::TEXT"),
+        ("SELECT n FROM t WHERE n = 'x", "'x"),
     ],
 )
 def test_the_place_of_an_error_is_that_of_its_word(sqlite: Source, query: str, marked: str | None) -> None:

@@ -23,7 +23,6 @@ FileOf = Callable[[bytes], Path]
 
 @pytest.fixture
 def url(maxcompute: Running) -> str:
-    maxcompute.reset()
     return maxcompute.url()
 
 

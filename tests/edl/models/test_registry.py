@@ -45,9 +45,7 @@ def opened(place: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
     if place == "mysql":
         url = request.getfixturevalue("mariadb").url()
     elif place == "maxcompute":
-        double = request.getfixturevalue("maxcompute")
-        double.reset()
-        url = double.url()
+        url = request.getfixturevalue("maxcompute").url()
     elif place not in STORES:
         url = f"{place}:{tmp_path / 'given'}.{place}"
         if place == "csv":

@@ -6,6 +6,7 @@ import pytest
 
 from edl import spec
 from sqlflow_edl.session import Session
+from tests.databases import spelt
 
 
 def compiled(session: Session, text: str) -> spec.JobSpec:
@@ -18,7 +19,7 @@ def test_a_column_of_weights_is_no_feature(session: Session) -> None:
         session, "SELECT age AS Weight, city, income FROM people TO TRAIN DNNRegressor "
         "WITH weight_column = weight COLUMN * VALIDATE 0 LABEL income INTO m"
     )  # fmt: skip
-    assert found.weights == spec.Weights("Weight", 44.5)
+    assert found.weights == spec.Weights(spelt("Weight", session), 44.5)
     assert [column for feature in found.features for column in spec.source_columns(feature)] == ["city"]
 
 
@@ -40,7 +41,10 @@ def test_classes_weigh_what_is_written_and_1(
 
 
 def test_booleans_and_numbers_name_their_classes(session: Session) -> None:
-    for label, written in (("member", "{true: 3}"), ("member::INT AS member", "{1: 3}")):
+    for label, written in (
+        ("member", "{true: 3}"),
+        ("CASE WHEN member THEN 1 ELSE 0 END AS member", "{1: 3}"),
+    ):
         select = f"SELECT age, {label} FROM people TO TRAIN DNNClassifier"
         found = compiled(session, f"{select} WITH class_weights = {written} LABEL member INTO m")
         assert found.loss.params["class_weights"] == (1.0, 3.0)
@@ -51,7 +55,7 @@ def test_balanced_classes_weigh_alike_and_a_row_1_on_average(session: Session) -
     found = compiled(
         session, f"{select} TO TRAIN DNNClassifier WITH class_weights = auto VALIDATE 0 LABEL kind INTO m"
     )
-    rows = session.source.execute(f"SELECT kind, count(*) AS n FROM ({select}) GROUP BY kind ORDER BY kind")
+    rows = session.source.execute(f"SELECT kind, count(*) AS n FROM ({select}) t GROUP BY kind ORDER BY kind")
     assert rows is not None
     counts = rows.read_all()["n"].to_pylist()
     weights = found.loss.params["class_weights"]

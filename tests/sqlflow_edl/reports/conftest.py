@@ -1,8 +1,9 @@
-"""A session with models that were saved, not trained: two versions of `a.m`, of which one failed, and `b`."""
+"""Sessions with models that were saved, not trained: two versions of `a.m`, of which one failed, and `b`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from edl.models.fitting import ColumnSummary, Fitting
 from edl.models.records import ModelRecord
 from sqlflow_edl.session import Session
+from tests.databases import DIALECTS, Databases
 from tests.edl.models.conftest import SPEC, write
 
 RECORD = ModelRecord("DNNRegressor", "keras", 8, {"loss": 0.5, "rmse": 0.25, "r2": None}, SPEC.statement)
@@ -28,11 +30,29 @@ CURVE = [
 ]
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
-    with Session("duckdb:") as opened:
-        archive = write(tmp_path / "m.zip", fitting=FITTING, curve=CURVE)
-        opened.registry.save("a.m", archive, RECORD)
-        opened.registry.record_failure("a.m", RECORD, "the loss became nan at step 3")
-        opened.registry.save("b", write(tmp_path / "b.zip"), RECORD)
+@contextmanager
+def stocked(url: str, folder: Path) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(url, create=True) as opened:
+            archive = write(folder / "m.zip", fitting=FITTING, curve=CURVE)
+            opened.registry.save("a.m", archive, RECORD)
+            opened.registry.record_failure("a.m", RECORD, "the loss became nan at step 3")
+            opened.registry.save("b", write(folder / "b.zip"), RECORD)
+            yield opened
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def models(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
+    """In a database of each kind in turn; only to be read."""
+    with stocked(databases.url(request.param), tmp_path_factory.mktemp("models")) as opened:
+        yield opened
+
+
+@pytest.fixture(params=DIALECTS)
+def own_models(request: pytest.FixtureRequest, databases: Databases, tmp_path: Path) -> Iterator[Session]:
+    """The same for one test alone."""
+    with stocked(databases.url(request.param), tmp_path) as opened:
         yield opened

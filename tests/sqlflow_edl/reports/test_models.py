@@ -10,6 +10,7 @@ import pytest
 
 from edl.errors import SemanticError
 from sqlflow_edl.session import Session
+from tests.databases import DIALECTS, Databases
 from tests.edl.models.conftest import SPEC
 
 
@@ -22,8 +23,8 @@ def rows(session: Session, text: str) -> list[dict[str, Any]]:
     return list(table(session, text).to_pylist())
 
 
-def test_every_version_is_shown_and_a_failed_one_with_its_reason(session: Session) -> None:
-    found = rows(session, "SHOW MODELS")
+def test_every_version_is_shown_and_a_failed_one_with_its_reason(models: Session) -> None:
+    found = rows(models, "SHOW MODELS")
     assert [(row["name"], row["version"], row["state"], row["current"]) for row in found] == [
         ("a.m", 1, "ready", True),
         ("a.m", 2, "failed", False),
@@ -36,25 +37,28 @@ def test_every_version_is_shown_and_a_failed_one_with_its_reason(session: Sessio
     assert (found[0]["model"], found[0]["framework"], found[0]["rows"]) == ("DNNRegressor", "keras", 8)
 
 
-def test_a_pattern_chooses_among_the_names(session: Session) -> None:
-    assert [row["name"] for row in rows(session, "SHOW MODELS LIKE 'b%'")] == ["b"]
-    assert rows(session, "SHOW MODELS LIKE '%''; DROP TABLE x; --'") == []
+def test_a_pattern_chooses_among_the_names(models: Session) -> None:
+    assert [row["name"] for row in rows(models, "SHOW MODELS LIKE 'b%'")] == ["b"]
+    assert rows(models, "SHOW MODELS LIKE '%''; DROP TABLE x; --'") == []
 
 
-def test_a_source_without_models_shows_the_columns_and_gets_no_table() -> None:
-    with Session("duckdb:") as empty:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_source_without_models_shows_the_columns_and_gets_no_table(
+    databases: Databases, dialect: str
+) -> None:
+    with Session(databases.url(dialect), create=True) as empty:
         assert table(empty, "SHOW MODELS").num_rows == 0
         assert table(empty, "SHOW MODELS").column_names[:2] == ["name", "version"]
         assert empty.source.tables() == []
 
 
-def test_the_statement_of_a_model_is_shown_as_it_was_written(session: Session) -> None:
-    assert rows(session, "SHOW TRAIN a.m") == [{"model": "a.m@1", "statement": SPEC.statement}]
-    assert rows(session, "SHOW TRAIN a.m@2")[0]["model"] == "a.m@2"
+def test_the_statement_of_a_model_is_shown_as_it_was_written(models: Session) -> None:
+    assert rows(models, "SHOW TRAIN a.m") == [{"model": "a.m@1", "statement": SPEC.statement}]
+    assert rows(models, "SHOW TRAIN a.m@2")[0]["model"] == "a.m@2"
 
 
-def test_a_version_is_described_with_all_that_is_known(session: Session) -> None:
-    found = [tuple(row.values()) for row in rows(session, "DESCRIBE MODEL a.m")]
+def test_a_version_is_described_with_all_that_is_known(models: Session) -> None:
+    found = [tuple(row.values()) for row in rows(models, "DESCRIBE MODEL a.m")]
     for wanted in [
         ("model", "version", "1, current"),
         ("model", "weights", "7 numbers"),
@@ -76,54 +80,54 @@ def test_a_version_is_described_with_all_that_is_known(session: Session) -> None
         assert wanted in found
 
 
-def test_a_model_of_no_compiler_is_described_without_statistics(session: Session) -> None:
-    sections = {row["section"] for row in rows(session, "DESCRIBE MODEL b")}
+def test_a_model_of_no_compiler_is_described_without_statistics(models: Session) -> None:
+    sections = {row["section"] for row in rows(models, "DESCRIBE MODEL b")}
     assert "feature" in sections
     assert not sections & {"statistics", "left out"}
 
 
-def test_a_failed_version_is_described_with_its_reason(session: Session) -> None:
-    found = {row["name"]: row["value"] for row in rows(session, "DESC MODEL a.m@2")}
+def test_a_failed_version_is_described_with_its_reason(models: Session) -> None:
+    found = {row["name"]: row["value"] for row in rows(models, "DESC MODEL a.m@2")}
     assert found["state"] == "failed: the loss became nan at step 3"
     assert found["statement"] == SPEC.statement
 
 
 @pytest.mark.parametrize("reference", ["a.m@1", "`a.m@1`"])
-def test_a_version_is_dropped_and_the_rest_stays(session: Session, reference: str) -> None:
-    [result] = session.run(f"DROP MODEL {reference}")
+def test_a_version_is_dropped_and_the_rest_stays(own_models: Session, reference: str) -> None:
+    [result] = own_models.run(f"DROP MODEL {reference}")
     assert result.message == "dropped a.m@1"
-    assert [row["version"] for row in rows(session, "SHOW MODELS LIKE 'a%'")] == [2]
+    assert [row["version"] for row in rows(own_models, "SHOW MODELS LIKE 'a%'")] == [2]
 
 
 def test_dropping_the_current_version_says_which_one_is_current_then(
-    session: Session, tmp_path: Path
+    own_models: Session, tmp_path: Path
 ) -> None:
     archive = tmp_path / "again.zip"
-    session.registry.load("a.m@1", archive)
-    session.registry.save("a.m", archive, session.registry.find("a.m").record)
-    [result] = session.run("DROP MODEL a.m@3")
+    own_models.registry.load("a.m@1", archive)
+    own_models.registry.save("a.m", archive, own_models.registry.find("a.m").record)
+    [result] = own_models.run("DROP MODEL a.m@3")
     assert result.message == "dropped a.m@3; a.m@1 is current"
 
 
-def test_a_model_is_dropped_with_all_its_versions(session: Session) -> None:
-    [result] = session.run("DROP MODEL a.m")
+def test_a_model_is_dropped_with_all_its_versions(own_models: Session) -> None:
+    [result] = own_models.run("DROP MODEL a.m")
     assert result.message == "dropped a.m, 2 versions"
-    assert [row["name"] for row in rows(session, "SHOW MODELS")] == ["b"]
+    assert [row["name"] for row in rows(own_models, "SHOW MODELS")] == ["b"]
 
 
-def test_a_model_that_is_not_there_is_an_error_unless_the_statement_says_so(session: Session) -> None:
-    [result] = session.run("DROP MODEL IF EXISTS b@7")
+def test_a_model_that_is_not_there_is_an_error_unless_the_statement_says_so(models: Session) -> None:
+    [result] = models.run("DROP MODEL IF EXISTS b@7")
     assert "nothing is dropped" in result.message
     with pytest.raises(SemanticError, match="model b has no version 7"):
-        list(session.run("DROP MODEL b@7"))
+        list(models.run("DROP MODEL b@7"))
 
 
 @pytest.mark.parametrize(
     "text", ["SHOW TRAIN a.n", "DESCRIBE MODEL a.n", "DROP MODEL a.n", "SELECT 1 TO PREDICT USING a.n"]
 )
-def test_a_misspelt_model_is_pointed_at_with_the_nearest_name(session: Session, text: str) -> None:
+def test_a_misspelt_model_is_pointed_at_with_the_nearest_name(models: Session, text: str) -> None:
     with pytest.raises(SemanticError) as raised:
-        list(session.run(text))
+        list(models.run(text))
     assert raised.value.hint == "did you mean a.m?"
     span = raised.value.span
     assert span is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,9 @@ import pytest
 from edl.errors import SQLFlowError
 from edl.program.own import PATH_VARIABLE
 from sqlflow_edl.session import Session
+from tests.databases import spelt
 
-TABLES = Path(__file__).parents[1] / "tables.sql"
 Plan = dict[tuple[str, str], tuple[str, str]]
-
-
-@pytest.fixture(scope="module")
-def people() -> Iterator[Session]:
-    with Session("duckdb:") as opened:
-        for _ in opened.run(TABLES.read_text(encoding="utf-8")):
-            pass
-        yield opened
 
 
 def explained(session: Session, text: str) -> Plan:
@@ -29,9 +20,9 @@ def explained(session: Session, text: str) -> Plan:
     return {(row["section"], row["name"]): (row["value"], row["why"]) for row in found}
 
 
-def test_written_values_are_told_from_defaults(people: Session) -> None:
+def test_written_values_are_told_from_defaults(session: Session) -> None:
     found = explained(
-        people,
+        session,
         "SELECT age, height, income FROM people TO TRAIN DNNRegressor WITH hidden_units = [8], lr = 0.01, epochs = 3, "
         "optimizer = sgd LABEL income INTO m",
     )
@@ -49,9 +40,9 @@ def test_written_values_are_told_from_defaults(people: Session) -> None:
     assert found["rows", "held out"] == ("120", "default: a tenth")
 
 
-def test_every_column_says_what_it_becomes_and_why(people: Session) -> None:
+def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
     found = explained(
-        people,
+        session,
         "SELECT age, city, flat, 1 AS one, NULLIF(height, 150) AS height, income FROM people "
         "TO TRAIN DNNRegressor COLUMN EMBEDDING(HASH(age, 100), 8) LABEL income INTO m",
     )
@@ -65,12 +56,12 @@ def test_every_column_says_what_it_becomes_and_why(people: Session) -> None:
     assert found["left out", "flat"][1].startswith("its text is different in every row")
 
 
-def test_a_feature_says_which_input_it_enters_where_there_are_several(people: Session) -> None:
+def test_a_feature_says_which_input_it_enters_where_there_are_several(session: Session) -> None:
     text = (
         "SELECT age, city, income FROM people TO TRAIN DNNLinearCombinedRegressor "
         "COLUMN CROSS([city, age], 50) FOR wide, EMBEDDING(city, 3) FOR deep LABEL income INTO m"
     )
-    found = explained(people, text)
+    found = explained(session, text)
     assert found["feature", "city, age"][1] == "written in COLUMN; 51 ids, so one-hot; in wide"
     assert found["feature", "city"] == (
         "embedding of vocabulary, 4 values: bonn, lima, oslo, rome; 3 wide",
@@ -78,87 +69,87 @@ def test_a_feature_says_which_input_it_enters_where_there_are_several(people: Se
     )
 
 
-def test_the_label_and_its_classes_are_shown(people: Session) -> None:
-    found = explained(people, "SELECT age, team FROM people LABEL team INTO m")
+def test_the_label_and_its_classes_are_shown(session: Session) -> None:
+    found = explained(session, "SELECT age, team FROM people LABEL team INTO m")
     assert found["label", "team"] == ("3 classes: blue, green, red", "a logit per class; no NULL")
     assert found["model", "DNNClassifier"][1] == "chosen by the label"
 
 
-def test_a_limit_of_steps_is_the_number_of_steps(people: Session) -> None:
+def test_a_limit_of_steps_is_the_number_of_steps(session: Session) -> None:
     text = (
         "SELECT age, income FROM people TO TRAIN LinearRegressor WITH train.max_steps = 7 LABEL income INTO m"
     )
-    assert explained(people, text)["training", "steps"] == ("7", "train.max_steps = 7")
+    assert explained(session, text)["training", "steps"] == ("7", "train.max_steps = 7")
 
 
-def test_how_training_ends_and_how_the_rate_falls_are_shown(people: Session) -> None:
+def test_how_training_ends_and_how_the_rate_falls_are_shown(session: Session) -> None:
     text = (
         "SELECT age, income FROM people TO TRAIN LinearRegressor "
         "WITH early_stopping = 3, optimizer.schedule = cosine, clipnorm = 1.5 LABEL income INTO m"
     )
-    found = explained(people, text)
+    found = explained(session, text)
     assert found["training", "early_stopping"] == ("3", "written")
     assert found["training", "keep"] == ("best", "default")
     assert found["schedule", "cosine"][1] == "written"
     assert found["optimizer", "clipnorm"] == ("1.5", "written")
 
 
-def test_planning_leaves_nothing_behind(people: Session) -> None:
-    before = people.source.tables()
-    explained(people, "SELECT age, income FROM people TO TRAIN LinearRegressor LABEL income INTO m")
-    assert people.source.tables() == before
-    assert not people.registry.has("m")
+def test_planning_leaves_nothing_behind(session: Session) -> None:
+    before = session.source.tables()
+    explained(session, "SELECT age, income FROM people TO TRAIN LinearRegressor LABEL income INTO m")
+    assert session.source.tables() == before
+    assert not session.registry.has("m")
 
 
-def test_an_error_of_the_plan_points_into_the_statement(people: Session) -> None:
+def test_an_error_of_the_plan_points_into_the_statement(session: Session) -> None:
     text = "EXPLAIN SELECT * FROM people TO TRAIN DNNRegresor LABEL income INTO m"
     with pytest.raises(SQLFlowError) as raised:
-        list(people.run(text))
+        list(session.run(text))
     span = raised.value.span
     assert span is not None
     assert text[span.start : span.end] == "DNNRegresor"
 
 
-def test_the_use_of_a_model_is_planned_with_its_columns_and_its_table(session: Session) -> None:
-    [statement] = session.parse("SELECT 1.5 AS X TO PREDICT t.guess USING a.m")
+def test_the_use_of_a_model_is_planned_with_its_columns_and_its_table(models: Session) -> None:
+    [statement] = models.parse("SELECT 1.5 AS X TO PREDICT t.guess USING a.m")
     found = {
-        (row["section"], row["name"]): row["value"] for row in session.plan(statement).to_arrow().to_pylist()
+        (row["section"], row["name"]): row["value"] for row in models.plan(statement).to_arrow().to_pylist()
     }
     assert found["model", "a.m@1"] == "DNNRegressor in keras"
-    assert found["feature", "X"] == "standardize, mean 1, std 2"
-    assert found["result", "t"] == "a table in duckdb:///:memory:"
+    assert found["feature", spelt("X", models)] == "standardize, mean 1, std 2"
+    assert found["result", "t"] == f"a table in {models.source.url}"
 
 
-def test_a_drop_says_what_it_would_drop_and_drops_nothing(session: Session) -> None:
-    [statement] = session.parse("DROP MODEL a.m")
-    [row] = session.plan(statement).to_arrow().to_pylist()
+def test_a_drop_says_what_it_would_drop_and_drops_nothing(models: Session) -> None:
+    [statement] = models.parse("DROP MODEL a.m")
+    [row] = models.plan(statement).to_arrow().to_pylist()
     assert row["value"] == "a.m@1, a.m@2 would be dropped"
-    assert session.registry.has("a.m@2")
+    assert models.registry.has("a.m@2")
 
 
 @pytest.mark.parametrize(
     "text",
     ["DROP MODEL nn", "SELECT 1 TO PREDICT USING nn", "SELECT 1 TO EXPLAIN b", "SELECT 2 AS y TO EVALUATE b"],
 )
-def test_what_would_fail_at_once_fails_in_the_plan(session: Session, text: str) -> None:
-    [statement] = session.parse(text)
+def test_what_would_fail_at_once_fails_in_the_plan(models: Session, text: str) -> None:
+    [statement] = models.parse(text)
     with pytest.raises(SQLFlowError):
-        session.plan(statement)
+        models.plan(statement)
 
 
-def test_functions_of_the_models_module_are_named(people: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_of_the_models_module_are_named(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(Path(__file__).parents[2] / "fixtures" / "models"))
     query = "SELECT age, age % 3 AS y FROM people"
-    found = explained(people, f"{query} TO TRAIN torch_zoo.custom_model WITH optimizer = sgd LABEL y INTO m")
+    found = explained(session, f"{query} TO TRAIN torch_zoo.custom_model WITH optimizer = sgd LABEL y INTO m")
     assert found["loss", "torch_zoo.loss"] == ("", "of the model's module")
     assert found["metric", "torch_zoo.eval_metrics_fn"] == ("", "of the model's module")
     assert found["callbacks", "torch_zoo.callbacks"] == ("", "of the model's module")
     assert found["optimizer", "sgd"][1] == "written"
 
 
-def test_a_large_category_says_that_its_vectors_are_outside_of_the_graph(people: Session) -> None:
+def test_a_large_category_says_that_its_vectors_are_outside_of_the_graph(session: Session) -> None:
     found = explained(
-        people,
+        session,
         "SELECT age, city, income FROM people TO TRAIN DNNRegressor "
         "COLUMN EMBEDDING(HASH(age, 20000), 8), EMBEDDING(HASH(city, 20000), 4) LABEL income INTO m",
     )

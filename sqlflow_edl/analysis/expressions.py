@@ -1,0 +1,37 @@
+"""What hints write in a query, in the SQL of its dialect, so that it may be copied as it stands."""
+
+from __future__ import annotations
+
+from sqlflow_edl.syntax.dialects import dialect_named
+
+_SECONDS = {
+    "mysql": "UNIX_TIMESTAMP",
+    "maxcompute": "UNIX_TIMESTAMP",
+    "hive": "UNIX_TIMESTAMP",
+    "sqlite": "unixepoch",
+}
+_TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
+
+
+def name(column: str, dialect: str) -> str:
+    """The column's name, quoted where it has to be."""
+    from sqlglot import exp
+
+    # MySQL's words are most of those that are reserved anywhere.
+    if exp.to_identifier(column).sql("mysql") == column:
+        return column
+    quote = '"' if dialect_named(dialect).double_quotes_name else "`"
+    return quote + column.replace(quote, quote * 2) + quote
+
+
+def seconds(column: str, dialect: str) -> str:
+    """A date or time as a number."""
+    return f"{_SECONDS.get(dialect, 'epoch')}({name(column, dialect)})"
+
+
+def timestamp(column: str, dialect: str) -> str | None:
+    """A date or text as a timestamp; None where only a table's declaration makes one."""
+    if dialect == "sqlite":
+        return None
+    written = name(column, dialect)
+    return f"CAST({written} AS {_TIMESTAMPS.get(dialect, 'TIMESTAMP')}) AS {written}"
