@@ -19,6 +19,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.folder import ClusterFolder
+from edl.cluster.leaving import hold_back, leave_when_told
 from edl.cluster.lifeline import follow, follow_masters
 from edl.cluster.logs import log_to
 from edl.cluster.messages import instances
@@ -42,6 +43,7 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
             log_to(folder.log(instance.name))
             follow(lifeline)
         else:
+            leave_when_told()
             follow_masters(folder.address())
         spec = folder.spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
@@ -66,6 +68,8 @@ def _become_server(job: Path, instance: Instance, lifeline: int | None) -> NoRet
     """Go on in the same process, with nothing of a framework left in it: its memory and threads do not go otherwise."""
     if lifeline is not None:
         os.set_inheritable(lifeline, True)
+    else:
+        hold_back()
     text = msgspec.json.encode(msgspec.structs.replace(instance, role="ps")).decode()
     sys.stdout.flush()
     sys.stderr.flush()

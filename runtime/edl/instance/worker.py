@@ -21,6 +21,7 @@ from edl.cluster import Instance
 from edl.cluster.body import TAKE_OVER
 from edl.cluster.environment import own_host
 from edl.cluster.folder import ClusterFolder
+from edl.cluster.leaving import leave
 from edl.data import Reader
 from edl.data.jobs import JobFolder
 from edl.instance import given, script, work
@@ -55,8 +56,8 @@ GATHER_SECS = 0.2  # between two exchanges of a worker that trains alone
 
 def main(job: Path, instance: Instance) -> int:
     """Be a worker of the job; the exit code, or `TAKE_OVER`."""
-    draining = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: draining.set())
+    begun, draining = threading.Event(), threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: draining.set() if begun.is_set() else leave())
     folder = ClusterFolder(job)
     spec = read_spec(JobFolder(job).program)
     log = folder.shown_log(instance.name)
@@ -80,11 +81,12 @@ def main(job: Path, instance: Instance) -> int:
     ):
         try:
             joined = tasks.join()
-            _with_program(
-                spec,
-                folder,
-                lambda program: _work(program, folder, instance, tasks, draining, joined.resume),
-            )
+
+            def do(program: Program) -> None:
+                begun.set()
+                _work(program, folder, instance, tasks, draining, joined.resume)
+
+            _with_program(spec, folder, do)
         except (RefusedError, GoneError) as error:  # the latter: its master is gone, with the checkpoint
             print(f"leaving: {error}", file=sys.stderr)
             return exit_codes.PREEMPTED
