@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from sqlflow_edl.session import Session
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+settings.register_profile(
+    "ours", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # a busy machine
+settings.load_profile("ours")
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent

@@ -326,7 +326,7 @@ ACTIONS = (
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(
     st.integers(1, 3),
     st.integers(1, 4),

@@ -172,7 +172,7 @@ class World:
 ACTIONS: Sequence[str] = ("ask", "push", "push", "push_again", "land", "die", "flush", "commit")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.integers(1, 3),
     st.integers(1, 3),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.spec import Evaluation, Training
@@ -193,7 +193,6 @@ def test_a_task_that_settles_an_epoch_says_so() -> None:
     assert last.settles
 
 
-@settings(deadline=None)  # a busy machine is no error
 @given(st.data())
 def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st.DataObject) -> None:
     """Whatever is handed out, done, given back, and forgotten by a crash: each row counts once per epoch."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edl import spec
@@ -294,7 +294,6 @@ def test_a_hostile_name_leaves_the_program_its_shape(framework: spec.job.Framewo
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
-@settings(deadline=None)
 @given(names=st.tuples(texts, texts, texts, texts), words=st.tuples(texts, texts, texts))
 def test_no_name_changes_the_shape_of_a_program(
     names: tuple[str, str, str, str], words: tuple[str, str, str]

@@ -33,7 +33,7 @@ def unpacked(maps: list[Map]) -> dict[str, bytes]:
 PATHS = st.text(st.sampled_from("abé/_. -"), min_size=1, max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(PATHS, st.binary(max_size=40) | st.text(max_size=30).map(str.encode), min_size=1))
 def test_what_is_packed_is_found_again_in_maps_that_are_small_enough(content: Mapping[str, bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlglot
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot.errors import TokenError
 
@@ -18,7 +18,6 @@ OWN = {"duckdb": [], "postgres": [], "sqlite": ["`", "["], "mysql": ["`", "#"]}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
-@settings(deadline=None)
 @given(data=st.data())
 def test_semicolons_are_where_sqlglot_finds_them(dialect: Dialect, data: st.DataObject) -> None:
     atoms = ATOMS + OWN.get(dialect.name, ["`"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -23,14 +23,12 @@ def clause_kinds(text: str, dialect: str = "duckdb") -> list[tuple[str, str]]:
     return [(token.kind, token.text) for token in clause_tokens(text, 0, DIALECTS[dialect])][:-1]
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_text_survives_as_a_string(text: str) -> None:
     assert string_value(quoted_string(text)) == text
     assert clause_kinds(quoted_string(text)) == [("string", quoted_string(text))]
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_name_survives_in_backticks(name: str) -> None:
     assert name_value(quoted_name(name)) == name
@@ -59,7 +57,6 @@ def test_a_string_is_read_with_its_escapes(written: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(deadline=None)
 @given(text=st.text(st.sampled_from("'\"`\\-#/*\n ;a1([{}]).$:=")))
 def test_every_text_has_tokens_in_ascending_order(dialect: str, text: str) -> None:
     for lexer in (sql_tokens, clause_tokens):

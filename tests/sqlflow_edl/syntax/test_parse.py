@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.errors import ErrorList, SemanticError, SQLFlowError, StatementSyntaxError
@@ -99,7 +99,6 @@ def test_a_hostile_name_survives_in_backticks(name: str, dialect: str) -> None:
     assert [each.parts for each in names(name, dialect) if isinstance(each, Name)] == [(name,)] * 4
 
 
-@settings(deadline=None)
 @given(name=st.text(), dialect=st.sampled_from(sorted(DIALECTS)))
 def test_any_name_survives_in_backticks(name: str, dialect: str) -> None:
     assert [each.parts for each in names(name, dialect) if isinstance(each, Name)] == [(name,)] * 4
@@ -147,14 +146,12 @@ def parses_or_says_why(text: str, dialect: str) -> None:
         )
 
 
-@settings(deadline=None)
 @given(text=st.text(), dialect=st.sampled_from(sorted(DIALECTS)))
 def test_arbitrary_text_parses_or_is_a_syntax_error(text: str, dialect: str) -> None:
     parses_or_says_why(text, dialect)
     is_complete(text, dialect)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), dialect=st.sampled_from(sorted(DIALECTS)))
 def test_a_mutated_program_parses_or_is_a_syntax_error(data: st.DataObject, dialect: str) -> None:
     program = data.draw(st.sampled_from(PROGRAMS))

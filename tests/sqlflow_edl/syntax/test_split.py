@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -21,7 +21,6 @@ FRAGMENTS = (
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(deadline=None)
 @given(parts=st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=3)), max_size=12))
 def test_the_pieces_put_together_are_the_program(dialect: str, parts: list[str]) -> None:
     program = "".join(parts)
@@ -35,7 +34,6 @@ def test_the_pieces_put_together_are_the_program(dialect: str, parts: list[str])
         )
 
 
-@settings(deadline=None)
 @given(programs=st.lists(st.sampled_from(PROGRAMS), min_size=1, max_size=4))
 def test_programs_in_a_row_have_the_statements_of_each(programs: list[str]) -> None:
     def last_lines(program: str) -> list[str]:
