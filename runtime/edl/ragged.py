@@ -71,6 +71,11 @@ class Ragged:
         return (len(self),)
 
     @property
+    def nbytes(self) -> int:
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return self.values.nbytes + self.offsets.nbytes + weights
+
+    @property
     def counts(self) -> Ints:
         """Ids of each row, int64 (n,)."""
         return np.diff(self.offsets)

@@ -7,7 +7,7 @@ block by block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from edl.data import Reader
 from edl.nn.structure import (
     Array,
     Features,
+    arrays,
     checked_features,
     checked_labels,
     checked_weights,
@@ -26,6 +27,7 @@ from edl.spec import source_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.inputs import given
+from edl.worker.kept import Kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +46,20 @@ class Arrays(NamedTuple):
     def weight(self) -> float:
         """How much the rows count together."""
         return len(self.labels) if self.weights is None else float(self.weights.sum(dtype=np.float64))
+
+    @property
+    def nbytes(self) -> int:
+        """Of all of them together."""
+        weights = () if self.weights is None else (self.weights,)
+        return sum(array.nbytes for _, array in arrays((self.features, self.labels, *weights)))
+
+    def take(self, order: Array) -> Arrays:
+        """A copy with the rows in another order."""
+        return Arrays(
+            map_arrays(lambda array: array.take(order, axis=0), self.features),
+            self.labels.take(order, axis=0),
+            None if self.weights is None else self.weights.take(order),
+        )
 
 
 class Block(NamedTuple):
@@ -67,24 +83,18 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Reads rows and has the program make arrays of them."""
+    """Reads rows and has the program make arrays of them. kept: those of training tasks, for the next epochs."""
 
     program: Program
     reader: Reader
+    kept: Kept = field(default_factory=Kept)
 
     def whole(self, task: Task, *, seed: int | None) -> Block:
         """A training task's rows, permuted by (seed, epoch, task) unless `seed` is None."""
-        block = self.read(task.start, task.end, "train")
         if seed is None:
-            return block
-        order = generator(seed, task.number, task.start).permutation(block.rows)
-        features, labels, weights = block.arrays
-        permuted = Arrays(
-            map_arrays(lambda array: array.take(order, axis=0), features),
-            labels.take(order, axis=0),
-            None if weights is None else weights.take(order),
-        )
-        return block._replace(arrays=permuted)
+            return self.read(task.start, task.end, "train")
+        order = generator(seed, task.number, task.start).permutation(task.end - task.start)
+        return Block(len(order), self._made(task.start, task.end).take(order), None)
 
     def stream(self, task: Task, mode: Mode, rows: int = LEAST_ROWS) -> Iterator[Block]:
         """A task's rows in order, `rows` at a time."""
@@ -100,6 +110,15 @@ class Blocks:
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
         labels = checked_labels(fed.labels, rows, by)
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
+
+    def _made(self, start: int, end: int) -> Arrays:
+        """The arrays of rows to train on, which nobody may write into."""
+        found = self.kept.get(start, end)
+        if found is None:
+            found = self.read(start, end, "train").arrays
+            if not self.program.edited and self.program.spec.training.epochs > 1:
+                self.kept.put(start, end, found)
+        return found
 
     def _columns(self, mode: Mode) -> Sequence[str] | None:
         """The columns that the compiler's program reads; an edited one may read any."""

@@ -28,12 +28,12 @@ from tests.mariadb import PASSWORD, Server
 ROWS, VALIDATION, TABLE = 2_000, 400, 70_000
 RECORD = ModelRecord("DNNRegressor", "torch", ROWS, {}, "SELECT …")
 
-# A program whose second epoch is not concluded before the test wants it.
+# A program whose first epochs are not concluded before the test wants it.
 GATE = """
 
 class Gate(Callback):
     def on_epoch_end(self, epoch, metrics, control):
-        while epoch == 2 and not Path({gate!r}).exists():
+        while epoch in {epochs} and not Path(f"{folder}/gate-{{epoch}}").exists():
             time.sleep(0.02)
 
 
@@ -76,7 +76,6 @@ def trained(
     """A ring of two, of which one is killed, and then the master, before the second epoch ends."""
     kubernetes.go_wrong()
     folder = tmp_path_factory.mktemp("trained")
-    gate = folder / "gate"
     job = job_of(
         source,
         f"SELECT x, y FROM t WHERE n <= {ROWS + VALIDATION}",
@@ -84,7 +83,7 @@ def trained(
         Rows(True, ROWS + VALIDATION, ROWS, VALIDATION),
         epochs=3,
         replace={"import torch\n": f"{IMPORTS}import torch\n"},
-        append=GATE.format(gate=str(gate)),
+        append=GATE.format(epochs=(2,), folder=folder),
         changes={"cluster": ClusterSpec(workers=2, strategy="allreduce")},
     )
     deployed = run(kubernetes, job, source, folder)
@@ -94,7 +93,7 @@ def trained(
     first = deployed.master()
     deployed.delete(first, grace=20)
     deployed.until(lambda: deployed.events() and deployed.master() != first)
-    gate.touch()
+    (folder / "gate-2").touch()
     return outcome_of(deployed), deployed
 
 
@@ -165,7 +164,7 @@ def test_a_trainer_finds_its_checkpoint_with_the_master_and_with_the_one_that_fo
         epochs=4,
         batch_size=20,
         replace={"import torch\n": f"{IMPORTS}import torch\n"},
-        append=GATE.format(gate=str(tmp_path / "gate")),
+        append=GATE.format(epochs=(1, 2), folder=tmp_path),
         changes={"cluster": ClusterSpec(workers=1), "checkpoints": Checkpoints(steps=30, secs=0)},
     )
     deployed = run(kubernetes, job, source, tmp_path)
@@ -176,11 +175,12 @@ def test_a_trainer_finds_its_checkpoint_with_the_master_and_with_the_one_that_fo
 
     deployed.until(lambda: cut_of("worker-0-0"))
     deployed.delete(f"{deployed.deployment.name}-worker-0-0")
+    (tmp_path / "gate-1").touch()  # the second worker has steps enough for cuts of its own
     deployed.until(lambda: cut_of("worker-0-1"))
     assert "training goes on from step" in deployed.log()
     first = deployed.master()
     deployed.delete(first)  # with its disk
-    (tmp_path / "gate").touch()
+    (tmp_path / "gate-2").touch()
     deployed.until(lambda: deployed.events() and deployed.master() != first)
     assert outcome_of(deployed).rows == 4 * ROWS
     assert "training begins anew" not in deployed.log()
