@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,20 +28,27 @@ settings.load_profile("ours")
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
+_FAULT = re.compile(r"schedules\.py::|::test_(a\d+_|every_schedule_)")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is generated into tests/golden")
     parser.addoption("--soak", action="store_true", help="with the variants that only `make soak` runs")
+    parser.addoption(
+        "--faults", action="store_true", help="only rows of the fault matrix, and random schedules"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the variants for `make soak` to it."""
-    if config.getoption("--soak"):
-        return
-    left = [item for item in items if item.get_closest_marker("soak")]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    """Leave the variants for `make soak` to it, which may want the rows of the fault matrix only: test_a1_…"""
+    wanted = [
+        item
+        for item in items
+        if (config.getoption("--soak") or not item.get_closest_marker("soak"))
+        and (not config.getoption("--faults") or _FAULT.search(item.nodeid))
+    ]
+    config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    items[:] = wanted
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,8 @@
-"""The fault tests again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
+"""The fault matrix again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
 
-Every second round runs beside a process that keeps one core busy. The first failure ends it, with exit code 1. Times
-are asserted here and in `make bench` only: they depend on the machine, which the tests of `make test` must not.
+Every second round runs beside a process that keeps one core busy. The last two have besides the rows of the matrix all
+that lies beside them. The first failure ends it, with exit code 1. Times are asserted here and in `make bench` only:
+they depend on the machine, which the tests of `make test` must not.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def main() -> int:
 
 def _round(number: int, times: int, processes: int) -> bool:
     """Run the fault tests once; whether they pass. What they print of a failure is printed."""
-    loaded = number % 2 == 0
+    loaded, whole = number % 2 == 0, number > times - 2
     began = time.monotonic()
     command = [
         sys.executable,
@@ -92,6 +93,7 @@ def _round(number: int, times: int, processes: int) -> bool:
         "--dist",
         "worksteal",
         "--soak",
+        *([] if whole else ["--faults"]),
         *PLACES,
     ]
     with _busy() if loaded else contextlib.nullcontext():

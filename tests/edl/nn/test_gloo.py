@@ -56,6 +56,21 @@ def test_members_add_up_gather_and_hear_the_same(threads: Threads) -> None:
         assert heard == [data] * 3
 
 
+@pytest.mark.parametrize("direct", [0, 1 << 20], ids=["from member to member", "to all others at once"])
+def test_a_sum_has_the_same_bits_everywhere(
+    threads: Threads, direct: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edl.nn.gloo.DIRECT", direct)
+    numbers = np.random.default_rng(1).standard_normal((3, 1_000)).astype(np.float32)
+    total = numbers.astype(np.float64).sum(axis=0)
+    with met(threads, 3, number=7 + (direct > 0)) as groups:
+        for _ in range(2):
+            found = numbers.copy()
+            threads.do(lambda rank, found=found: groups[rank].sum(found[rank]), 3)
+            assert np.allclose(found[0], total, atol=1e-6)
+            assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+
+
 def test_one_member_is_a_group(threads: Threads) -> None:
     with met(threads, 1, number=2) as [group]:
         number = np.ones(1, np.float32)
