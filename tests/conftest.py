@@ -41,13 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the variants for `make soak` to it, which may want the rows of the fault matrix only: test_a1_…"""
-    wanted = [
-        item
-        for item in items
-        if (config.getoption("--soak") or not item.get_closest_marker("soak"))
-        and (not config.getoption("--faults") or _FAULT.search(item.nodeid))
-    ]
-    config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+    soak, faults = config.getoption("--soak"), config.getoption("--faults")
+    left, wanted = [], []
+    for item in items:
+        not_now = item.get_closest_marker("soak") and not soak
+        other = faults and not _FAULT.search(item.nodeid)
+        (left if not_now or other else wanted).append(item)
+    config.hook.pytest_deselected(items=left)
     items[:] = wanted
 
 
