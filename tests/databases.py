@@ -16,6 +16,9 @@ from sqlflow_edl.session import Session
 
 DIALECTS = ("duckdb", "sqlite", "mysql", "maxcompute")  # of all data sources that are databases
 WITHOUT_LISTS = ("sqlite", "mysql")
+has_lists = pytest.mark.parametrize(
+    "session", [dialect for dialect in DIALECTS if dialect not in WITHOUT_LISTS], indirect=True
+)
 TABLES = Path(__file__).parent / "sqlflow_edl" / "tables.sql"
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis.arguments import CONVERTERS, TYPE_WORDS
+from sqlflow_edl.analysis.categories import text_category
+from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.derive import calendar
 from sqlflow_edl.analysis.drafts import Bound, Draft, Function, Parameter
-from sqlflow_edl.analysis.functions import BY_NAME, FUNCTIONS, PLANNED, text_category
-from sqlflow_edl.analysis.list_statistics import Cells
+from sqlflow_edl.analysis.functions import BY_NAME, FUNCTIONS, PLANNED
 from sqlflow_edl.analysis.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast

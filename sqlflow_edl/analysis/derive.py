@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from edl import spec
 from edl.errors import Span, SQLFlowError
+from sqlflow_edl.analysis.categories import date_part, text_category
 from sqlflow_edl.analysis.drafts import Draft, Statistics
-from sqlflow_edl.analysis.functions import date_part, text_category
 from sqlflow_edl.analysis.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 

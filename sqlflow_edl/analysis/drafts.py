@@ -10,7 +10,7 @@ from edl import spec
 from edl.errors import SemanticError, Span
 from edl.features.calendar import TIME_PARTS
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.list_statistics import Cells
+from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
@@ -140,3 +140,19 @@ class Bound:
                 hint=f"cast it in the SELECT: {cast}" if cast else "declare it as TIMESTAMP in its table",
             )
         return column
+
+
+def known(statistics: Statistics, cells: Cells, span: Span | None) -> ColumnStatistics:
+    """What is known of a column's values, or of the items in its cells. SemanticError: a cell cannot be read."""
+    found = statistics[cells.column]
+    if not cells.several:
+        return found
+    found = found.lists[cells]
+    if found.error:
+        hint = found.error.hint
+        raise SemanticError(
+            found.error.message,
+            span=span,
+            hint=f"{hint}; another is written as delimiter=';'" if hint else None,
+        )
+    return found

@@ -76,25 +76,25 @@ def assemble(
 
 
 def deep_feature(column: Fitted) -> spec.Feature:
-    """A category is one-hot while it is small, and a part of a date always; else, and of lists, an embedding."""
+    """A category is one-hot while it is small, and a part of a date always; else an embedding."""
     if not isinstance(column, CATEGORY_TYPES):
         return column
     ids = spec.num_ids(column)
-    if isinstance(column, LIST_TYPES):
-        return spec.Embedding(column, embedding_dim(ids))
     if ids <= LARGEST_ONE_HOT["deep"] or isinstance(column, spec.DatePart):
         return spec.OneHot(column)
     return spec.Embedding(column, embedding_dim(ids))
 
 
 def _linear(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | None) -> ModelInputs:
-    def feature(column: Fitted) -> spec.Feature:
-        if not isinstance(column, CATEGORY_TYPES):
-            return column
-        few = spec.num_ids(column) <= LARGEST_ONE_HOT["linear"] and not isinstance(column, LIST_TYPES)
-        return spec.OneHot(column) if few else spec.Embedding(column, label.outputs)
+    return {"features": tuple(_linear_feature(each.column, label) for each in columns)}
 
-    return {"features": tuple(feature(each.column) for each in columns)}
+
+def _linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
+    """A category has a weight for each id and output: as one-hot while it is small, else as an embedding."""
+    if not isinstance(column, CATEGORY_TYPES):
+        return column
+    few = spec.num_ids(column) <= LARGEST_ONE_HOT["linear"]
+    return spec.OneHot(column) if few else spec.Embedding(column, label.outputs)
 
 
 def _deep(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | None) -> ModelInputs:
@@ -111,7 +111,7 @@ def _wide_deep(columns: Sequence[Placed], label: spec.Label, dim: int, span: Spa
     for each in columns:
         where = (each.input,) if each.input else _wide_or_deep(each.column)
         if "wide" in where:
-            wide.append(_wide_feature(each))
+            wide.append(_wide_feature(each, label))
         if "deep" in where:
             deep.append(deep_feature(each.column))
     free = [each.column for each in columns if not each.input]
@@ -128,19 +128,21 @@ def _wide_deep(columns: Sequence[Placed], label: spec.Label, dim: int, span: Spa
 def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
     if isinstance(column, spec.Cross | spec.OneHot):
         return ("wide",)
-    both = isinstance(column, CATEGORY_TYPES) and not isinstance(column, LIST_TYPES)
-    return ("wide", "deep") if both else ("deep",)
+    return ("wide", "deep") if isinstance(column, CATEGORY_TYPES) else ("deep",)
 
 
-def _wide_feature(placed: Placed) -> spec.Feature:
-    """A category is one-hot whatever its size: the wide part looks its weights up."""
-    if isinstance(placed.column, (spec.Embedding, *LIST_TYPES)):
+def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
+    """A category of one id is one-hot whatever its size: the wide part looks its weights up."""
+    column = placed.column
+    if isinstance(column, spec.Embedding):
         raise SemanticError(
-            "an embedding is for the input deep, and so are lists; wide takes numbers, categories and indicators",
+            "an embedding is for the input deep; wide takes numbers, categories and indicators",
             span=placed.span,
             hint="write the category itself, or FOR deep",
         )
-    return spec.OneHot(placed.column) if isinstance(placed.column, CATEGORY_TYPES) else placed.column
+    if isinstance(column, LIST_TYPES):
+        return _linear_feature(column, label)
+    return spec.OneHot(column) if isinstance(column, CATEGORY_TYPES) else column
 
 
 def _deepfm(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | None) -> ModelInputs:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from edl import spec
 from edl.errors import SemanticError, Span
-from sqlflow_edl.analysis.drafts import Bound, Draft, Statistics
-from sqlflow_edl.analysis.list_statistics import Cells
+from sqlflow_edl.analysis.categories import category_ids, one_hot
+from sqlflow_edl.analysis.cells import Cells
+from sqlflow_edl.analysis.drafts import Bound, Draft, Statistics, known
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics import Want
 
@@ -26,21 +27,20 @@ def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why:
     """The numbers of a cell, as they are or standardised."""
 
     def fit(statistics: Statistics) -> spec.Vector:
-        found = statistics[cells.column].lists[cells]
-        if found.error:
-            hint = f"{found.error.hint}; write DENSE({cells.column}, {cells.size or 'size'}, delimiter)"
-            raise SemanticError(found.error.message, span=span, hint=hint if found.error.hint else None)
-        if not found.mean:
+        mean, std = known(statistics, cells, span).vector
+        if not mean:
             raise SemanticError(
                 f"{cells.column} holds no number in the training rows", span=span, hint="leave it out"
             )
-        return spec.Vector(cells.column, found.mean, found.std if scaled else (), cells.delimiter)
+        return spec.Vector(cells.column, mean, std if scaled else (), cells.delimiter)
 
     return Draft((cells.column,), Want.NONE, fit, span, why=why, lists=(cells,))
 
 
 def numbers(bound: Bound) -> Draft:
-    """A number, or as many as `shape` says."""
+    """A number, or as many as `shape` says; of ids, 1 at each."""
+    if bound.cells.items == "ids":
+        return one_hot(category_ids(bound.cells, _size(bound), bound.span), bound.span)
     shape = bound["shape"]
     several = bound.cells.several or bound["delimiter"] or (shape or 1) > 1
     return dense(bound) if several else numeric(bound.numeric_column(), bound.span)
@@ -55,12 +55,12 @@ def dense(bound: Bound) -> Draft:
         if size > 1:
             raise bound.fail(f"{column} is {kind.words}, not {size:,} numbers in a cell")
         return numeric(column, bound.span)
-    if kind is not ColumnType.TEXT and not bound.schema.is_list_of_numbers(column):
+    if ColumnType.TEXT not in (kind, items := bound.schema.items(column)) and items is not ColumnType.NUMBER:
         raise bound.fail(
             f"{bound.function.name} needs numbers, lists of them or texts, {column} is {kind.words}"
         )
-    delimiter = bound["delimiter"] or bound.cells.delimiter or ","
-    return vector(Cells(column, delimiter, size), bound.span)
+    delimiter = bound["delimiter"] or bound.cells.delimiter
+    return vector(Cells(column, "numbers", delimiter, size=size), bound.span)
 
 
 def _size(bound: Bound) -> int:
@@ -75,7 +75,7 @@ def _size(bound: Bound) -> int:
 
 
 def standardize(bound: Bound) -> Draft:
-    if bound.cells.several:
+    if bound.cells.items == "numbers":
         return vector(bound.cells, bound.span, scaled=True)
     return standardized(bound.numeric_column(times=True), bound.span)
 

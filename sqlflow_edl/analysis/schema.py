@@ -81,9 +81,10 @@ class Schema:
             )
 
     def is_integer(self, column: str) -> bool:
+        """Whether the column holds whole numbers, or lists of them."""
         import pyarrow.types as types
 
-        arrow = self._arrow_type(column)
+        arrow = self._item_type(column) or self._arrow_type(column)
         return bool(types.is_integer(arrow) or types.is_null(arrow))
 
     def is_null(self, column: str) -> bool:
@@ -92,18 +93,12 @@ class Schema:
 
         return bool(types.is_null(self._arrow_type(column)))
 
-    def is_list_of_integers(self, column: str) -> bool:
-        import pyarrow.types as types
-
+    def items(self, column: str) -> ColumnType | None:
+        """What a column of lists holds; None for another column."""
         item = self._item_type(column)
-        return item is not None and bool(types.is_integer(item))
-
-    def is_list_of_numbers(self, column: str) -> bool:
-        item = self._item_type(column)
-        return item is not None and column_type(item) in (ColumnType.NUMBER, ColumnType.BOOLEAN)
+        return column_type(item) if item is not None else None
 
     def _item_type(self, column: str) -> pa.DataType | None:
-        """The type of what a column of lists holds; None for another column."""
         import pyarrow.types as types
 
         arrow = self._arrow_type(column)

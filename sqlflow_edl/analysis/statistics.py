@@ -6,6 +6,8 @@ Every figure is defined here once, for every source alike:
 * the deviation is that of the population; mean and deviation keep nine significant digits (of the deviation);
 * quantiles are of type 7 (linear between order statistics), over all rows, or a seeded sample of half a million to a
   million of them when they are more;
+* of cells that hold several values each figure is that of the items; the first cell that cannot be read ends it, and is
+  kept as the error that the feature then raises, with its place in the statement;
 * values are ordered by count, most frequent first, then text by its bytes and numbers by size.
 
 A column is asked for no more than its feature wants (`Want`), because that is most of the time it takes.
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +26,9 @@ from pyarrow import types
 
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
-from sqlflow_edl.analysis.accumulators import Calendar, Counts, Moments, RowSample, TextShape
-from sqlflow_edl.analysis.list_statistics import Cells, ListColumn, ListStatistics
+from edl.features.lists import Lists
+from sqlflow_edl.analysis.accumulators import Calendar, Counts, Moments, RowSample, TextShape, VectorMoments
+from sqlflow_edl.analysis.cells import Cells, Items
 
 MOST_DISTINCT = 200_000  # values of a column that are counted one by one
 SAMPLE_ROWS = 1_000_000
@@ -34,6 +37,7 @@ SAMPLE_VALUES = (
 )  # of all columns together: 512 MiB; with more than 64 columns each has a smaller sample
 
 
+Vector = tuple[tuple[float, ...], tuple[float, ...]]
 Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
 
 
@@ -91,7 +95,9 @@ class ColumnStatistics:
     years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
     parts: Mapping[str, int] = field(default_factory=dict)  # of a date or time -> how many values it takes
     sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
-    lists: Mapping[Cells, ListStatistics] = field(default_factory=dict)  # of cells of several values
+    vector: Vector = ((), ())  # mean and deviation of each place, where cells hold vectors
+    error: SemanticError | None = None  # why cells of several values cannot be read
+    lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
 
     @property
     def non_negative(self) -> bool:
@@ -119,7 +125,7 @@ def collect(
     """
     columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
     for cells in lists:
-        columns[cells.column].lists.append(ListColumn(cells))
+        columns[cells.column].lists.append(_Cells(cells, most_distinct))
     sampled = [column for column in columns.values() if Want.QUANTILES in column.want]
     sample = RowSample(min(SAMPLE_ROWS, SAMPLE_VALUES // max(len(sampled), 1)), seed)
     for batch in batches:
@@ -153,7 +159,7 @@ class _Column:
         self.counts = Counts(most_distinct)
         self.shape = TextShape()
         self.calendar = Calendar()
-        self.lists: list[ListColumn] = []
+        self.lists: list[_Cells] = []
 
     def add(self, array: pa.Array, chosen: slice | Ints) -> None:
         array = plain(array)
@@ -238,6 +244,36 @@ class _Column:
         table = pa.table({"count": counts, "value": _sortable(words)})
         order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])
         return ValueCounts(tuple(words.take(order).to_pylist()), tuple(counts[order.to_numpy()].tolist()))
+
+
+class _Cells:
+    """Gathers the statistics of the items in one column's cells, until one cannot be read."""
+
+    def __init__(self, cells: Cells, most_distinct: int) -> None:
+        self.cells = cells
+        self._items = _Column(cells.column, _OF_ITEMS[cells.items], most_distinct)
+        self._vectors = VectorMoments()
+        self._error: SemanticError | None = None
+
+    def add(self, array: pa.Array) -> None:
+        if self._error:
+            return
+        cells = self.cells
+        try:
+            lists = Lists(array, cells.column, cells.delimiter, cells.separator)
+            if cells.items == "numbers":
+                self._vectors.add(lists.vectors(cells.size or self._vectors.size))
+            else:
+                items = pa.array(lists.numbers()) if cells.items == "ids" else lists.items
+                self._items.add(items, slice(None))
+        except SemanticError as error:
+            self._error = error
+
+    def ends(self) -> ColumnStatistics:
+        return replace(self._items.ends(), vector=self._vectors.ends(), error=self._error)
+
+
+_OF_ITEMS: Mapping[Items, Want] = {"numbers": Want.NONE, "ids": Want.MOMENTS, "words": Want.COUNTS}
 
 
 # Counted values --------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, labels, losses, own, running, steps, warm_start, weights
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved
+from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
@@ -21,7 +22,6 @@ from sqlflow_edl.analysis.drafts import Draft, Statistics
 from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
-from sqlflow_edl.analysis.list_statistics import Cells
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import Want

@@ -197,14 +197,17 @@ def _signature(column: Fitted) -> str:
         return f"one_hot({inner})"
     if not isinstance(column, spec.Embedding):
         return inner
-    fitted = isinstance(column.category, spec.Vocabulary)  # its size, and so the dimension, are of the rows
+    category = column.category.category if isinstance(column.category, spec.ListOf) else column.category
+    fitted = isinstance(category, spec.Vocabulary)  # its size, and so the dimension, are of the rows
     return f"embedding({inner})" if fitted else f"embedding({inner}, {column.dim})"
 
 
 def _described(column: Fitted) -> str:
     """`hash_bucket(city, 100)`; of what is fitted to rows the column alone."""
+    if isinstance(column, spec.ListOf):
+        return f"list_of({_described(column.category)})"
     more = ""
-    if isinstance(column, spec.HashBucket | spec.CategoryId | spec.CategoryIds | spec.Cross):
+    if isinstance(column, spec.HashBucket | spec.CategoryId | spec.Cross):
         more = f", {column.size}"
     elif isinstance(column, spec.Vector):
         more = f", {len(column.mean)}"

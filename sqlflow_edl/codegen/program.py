@@ -23,7 +23,6 @@ from edl.spec import (
     Bucket,
     Category,
     CategoryId,
-    CategoryIds,
     ClassLabel,
     Cross,
     DatePart,
@@ -31,6 +30,7 @@ from edl.spec import (
     Feature,
     HashBucket,
     JobSpec,
+    ListOf,
     Log,
     Normalize,
     Numeric,
@@ -313,8 +313,9 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
             return Call("fc.hash_bucket", (literal(column), literal(size)))
         case CategoryId(column, size):
             return Call("fc.category_id", (literal(column), literal(size)))
-        case CategoryIds(column, size, delimiter):
-            return Call("fc.category_ids", (literal(column), literal(size), *_delimiter(delimiter)))
+        case ListOf(items, delimiter, weights):
+            weighted = (("weights", literal(weights)),) if weights else ()
+            return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))
         case DatePart(column, part):
             return Call(f"fc.{part}", (literal(column),))
         case Cross(columns, size):

@@ -22,6 +22,8 @@ def feature(found: spec.Feature | spec.Category) -> str:
         return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}"
     if isinstance(found, spec.DatePart):
         return found.part
+    if isinstance(found, spec.ListOf):
+        return f"list of {feature(found.category)}{', weighted' if found.weights else ''}"
     if isinstance(found, spec.Vector):
         return f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
     name = str(found.__struct_config__.tag).replace("_", " ")

@@ -32,5 +32,10 @@ SELECT
     CASE WHEN i = 31 THEN '1,2' ELSE '1,2,3' END AS uneven,
     CASE WHEN i = 31 THEN '1,two' ELSE '1,2' END AS wrong,
     (i / 2)::VARCHAR AS written,
+    concat_ws(',', i % 3, i % 20) AS ids,
+    CASE WHEN i > 0 THEN concat((i % 20)::INT, ':0.5 3:', i / 2) END AS pairs,
+    concat_ws('|', ['red', 'blue'][1 + i % 2], 'red', 'w' || i) AS words,
+    [i % 4, 19] AS tags,
+    ['t' || i % 3] AS names,
     i * 2.0::DOUBLE AS income
 FROM range(50) AS numbers(i);

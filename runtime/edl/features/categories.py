@@ -18,7 +18,7 @@ from edl.features.calendar import parts
 from edl.features.hashing import bucket, combine, hash_texts
 from edl.features.lists import Lists
 from edl.ragged import Ragged
-from edl.spec import Bucket, Category, CategoryId, CategoryIds, Cross, DatePart, HashBucket, Vocabulary
+from edl.spec import Bucket, Category, CategoryId, Cross, DatePart, HashBucket, ListOf, Vocabulary
 
 Ids = Ints | Ragged
 Encoder = Callable[[pa.RecordBatch], Ids]
@@ -31,8 +31,8 @@ def encoder(category: Category) -> Encoder:
     """The function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
     if isinstance(category, Cross):
         return _cross(category)
-    if isinstance(category, CategoryIds):
-        return _category_ids(category)
+    if isinstance(category, ListOf):
+        return _list_of(category)
     encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
     return lambda batch: _by_dictionary(batch.column(column), encode, missing)
 
@@ -103,16 +103,6 @@ def _category_id(category: CategoryId) -> _ArrayEncoder:
     return encode
 
 
-def _category_ids(category: CategoryIds) -> Encoder:
-    ids_of = _category_id(CategoryId(category.column, category.size))
-
-    def encode(batch: pa.RecordBatch) -> Ragged:
-        cells = Lists(batch.column(category.column), category.column, category.delimiter)
-        return Ragged(ids_of(cells.items), cells.offsets)
-
-    return encode
-
-
 def _hash_bucket(category: HashBucket) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
         text = texts(array, category.column)
@@ -147,6 +137,17 @@ def _cross(category: Cross) -> Encoder:
         ids = bucket(combine([hash_texts(column) for column in columns]), category.size)
         ids[~np.logical_and.reduce([valid(column) for column in columns])] = category.size
         return ids
+
+    return encode
+
+
+def _list_of(category: ListOf) -> Encoder:
+    encode_items = _ENCODERS[type(category.category)](category.category)
+
+    def encode(batch: pa.RecordBatch) -> Ragged:
+        column = batch.column(category.column)
+        cells = Lists(column, category.column, category.delimiter, category.weights)
+        return Ragged(encode_items(cells.items), cells.offsets, cells.weights)
 
     return encode
 

@@ -20,12 +20,13 @@ from edl.spec import (
     Bucket,
     Category,
     CategoryId,
-    CategoryIds,
     Cross,
     DatePart,
     Embedding,
     Feature,
     HashBucket,
+    ItemCategory,
+    ListOf,
     Log,
     Normalize,
     Numeric,
@@ -36,7 +37,7 @@ from edl.spec import (
     Vocabulary,
     Year,
 )
-from edl.spec.features import CATEGORY_TYPES, LIST_TYPES, PART_SIZES
+from edl.spec.features import CATEGORY_TYPES, ITEM_TYPES, PART_SIZES
 
 COMBINERS = ("sum", "mean", "sqrtn")
 _C = TypeVar("_C", bound=Feature | Category)
@@ -111,11 +112,6 @@ def category_id(column: str, size: int) -> CategoryId:
     return check(CategoryId(column, size))
 
 
-def category_ids(column: str, size: int, delimiter: str = ",") -> CategoryIds:
-    """A list of integers, ids in [0, size), of each row; in a text they stand between delimiters."""
-    return check(CategoryIds(column, size, delimiter))
-
-
 def hash_bucket(column: str, size: int) -> HashBucket:
     """A stable hash of the value's text, modulo `size`."""
     return check(HashBucket(column, size))
@@ -133,8 +129,13 @@ def cross(columns: Iterable[str], size: int) -> Cross:
     return check(Cross(tuple(columns), size))
 
 
+def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> ListOf:
+    """The ids of a list's items; in a text, `delimiter` stands between them, and `weights` between item and weight."""
+    return check(ListOf(category, delimiter, weights))
+
+
 def one_hot(category: Category) -> OneHot:
-    """1 at the row's id, 0 elsewhere; the last place is for missing and unseen values."""
+    """1 at the row's id, or at each of a list, 0 elsewhere; the last place is for missing and unseen values."""
     return check(OneHot(category))
 
 
@@ -266,11 +267,6 @@ def _sized(column: Any) -> None:
     _count(column.size, f"size of column {column.column}")
 
 
-def _category_ids(column: CategoryIds) -> None:
-    _sized(column)
-    _delimiter(column)
-
-
 def _vocabulary(column: Vocabulary) -> None:
     _name(column.column, "vocabulary")
     if not column.values:
@@ -299,13 +295,23 @@ def _cross(column: Cross) -> None:
     _count(column.size, f"size of the cross of {', '.join(column.columns)}")
 
 
+def _list_of(column: ListOf) -> None:
+    if not isinstance(column.category, ITEM_TYPES):
+        raise SemanticError(
+            f"list_of takes the category of an item, not {column.category!r}",
+            hint="category_id, hash_bucket and vocabulary make one",
+        )
+    check(column.category)
+    _delimiter(column)
+    if not isinstance(column.weights, str) or column.weights == column.delimiter:
+        raise SemanticError(
+            f"between an item of column {column.column} and its weight must stand another text "
+            f"than between items, not {column.weights!r}"
+        )
+
+
 def _one_hot(column: OneHot) -> None:
     _category(column.category, "one_hot")
-    if isinstance(column.category, LIST_TYPES):
-        raise SemanticError(
-            f"one_hot takes one id per row, {column.category.column} has lists of them",
-            hint="wrap it in embedding",
-        )
 
 
 def _embedding(column: Embedding) -> None:
@@ -320,7 +326,7 @@ def _category(category: object, what: str) -> None:
     if not isinstance(category, CATEGORY_TYPES):
         raise SemanticError(
             f"{what} takes a category, not {category!r}",
-            hint="bucket, category_id, hash_bucket, vocabulary and cross make one",
+            hint="bucket, category_id, hash_bucket, vocabulary, cross and list_of make one",
         )
     check(category)
 
@@ -334,11 +340,11 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Vector: _vector,
     Bucket: _bucket,
     CategoryId: _sized,
-    CategoryIds: _category_ids,
     HashBucket: _sized,
     Vocabulary: _vocabulary,
     Cross: _cross,
     DatePart: _date_part,
+    ListOf: _list_of,
     OneHot: _one_hot,
     Embedding: _embedding,
 }

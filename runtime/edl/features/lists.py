@@ -7,6 +7,7 @@ empty text and an empty list hold nothing. What cannot be read is a SemanticErro
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -21,29 +22,21 @@ class Lists:
     """The cells of a column, taken apart.
 
     items: those of all rows, one row's behind the other's. offsets: where each row's begin, and the end, (n + 1,).
+    weights: of the items, float32, where `separator` stands between each and its weight; None without one.
     """
 
-    def __init__(self, array: pa.Array, column: str, delimiter: str) -> None:
+    def __init__(self, array: pa.Array, column: str, delimiter: str, separator: str = "") -> None:
+        self._array, self._column, self._delimiter = array, column, delimiter
         listed = _listed(array, column, delimiter)
         counts = pc.fill_null(pc.list_value_length(listed), 0).to_numpy(zero_copy_only=False)
         flat = plain(listed.flatten())
-        self.items: pa.Array = (
-            pc.utf8_trim_whitespace(flat.cast(pa.large_string())) if is_text(flat.type) else flat
-        )
+        self.items: pa.Array = _trimmed(flat.cast(pa.large_string())) if is_text(flat.type) else flat
         self.offsets: Ints = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        self._array, self._column, self._delimiter = array, column, delimiter
+        self.weights = self._take_weights(separator) if separator else None
 
     def numbers(self) -> Floats:
         """The items as numbers, float64; NaN for NULL and for nothing."""
-        if not is_text(self.items.type):
-            return numbers(self.items, self._column)
-        filled = pc.if_else(pc.equal(self.items, ""), None, self.items)
-        try:
-            return numbers(filled.cast(pa.float64()), self._column)
-        except pa.ArrowInvalid:
-            item = _first_without_number(filled)
-        row = int(np.searchsorted(self.offsets, item, side="right")) - 1
-        raise self.refuse(row, f"and {_short(filled[item].as_py())} is no number")
+        return self._numbers(self.items)
 
     def vectors(self, size: int = 0) -> Floats:
         """The numbers of each cell, float64 (n, size); NaN in all places of a cell that holds nothing.
@@ -57,13 +50,42 @@ class Lists:
         size = size or int(counts[held][0])
         wrong = np.flatnonzero(held & (counts != size))
         if len(wrong):
-            raise self.refuse(int(wrong[0]), f"not {size:,} {'number' if size == 1 else 'numbers'}")
+            raise self._refuse_cell(int(wrong[0]), f"not {size:,} {'number' if size == 1 else 'numbers'}")
         found = np.full((len(counts), size), np.nan)
         found[held] = self.numbers().reshape(-1, size)
         return found
 
-    def refuse(self, row: int, why: str) -> SemanticError:
-        """The error of a cell that means nothing."""
+    def _take_weights(self, separator: str) -> npt.NDArray[np.float32]:
+        """The weights, which are no part of the items any more."""
+        parts = pc.split_pattern(texts(self.items, self._column), separator, max_splits=1, reverse=True)
+        lacking = np.flatnonzero(pc.fill_null(pc.list_value_length(parts), 0).to_numpy() != 2)
+        if len(lacking):
+            item = int(lacking[0])
+            raise self._refuse(
+                item, f"and {_short(self.items[item].as_py())} has no weight after {separator!r}"
+            )
+        flat, places = _trimmed(parts.flatten()), np.arange(len(self.items)) * 2
+        found = self._numbers(flat.take(places + 1))
+        unknown = np.flatnonzero(~np.isfinite(found))
+        if len(unknown):
+            raise self._refuse(int(unknown[0]), "and a weight in it is no finite number")
+        self.items = flat.take(places)
+        return found.astype(np.float32)
+
+    def _numbers(self, items: pa.Array) -> Floats:
+        if not is_text(items.type):
+            return numbers(items, self._column)
+        try:
+            return numbers(items.cast(pa.float64()), self._column)
+        except pa.ArrowInvalid:
+            item = _first_without_number(items)
+        raise self._refuse(item, f"and {_short(items[item].as_py())} is no number")
+
+    def _refuse(self, item: int, why: str) -> SemanticError:
+        """The error of an item that means nothing."""
+        return self._refuse_cell(int(np.searchsorted(self.offsets, item, side="right")) - 1, why)
+
+    def _refuse_cell(self, row: int, why: str) -> SemanticError:
         cell = plain(self._array[row : row + 1])[0].as_py()
         written = isinstance(cell, str | bytes)
         return SemanticError(
@@ -79,9 +101,14 @@ def _listed(array: pa.Array, column: str, delimiter: str) -> pa.Array:
         return pa.nulls(len(array), pa.list_(pa.int64()))
     if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):
         return array
-    text = pc.utf8_trim_whitespace(texts(array, column).cast(pa.large_string()))
-    filled = pc.if_else(pc.equal(text, ""), None, text)
-    return pc.utf8_split_whitespace(filled) if delimiter == " " else pc.split_pattern(filled, delimiter)
+    text = _trimmed(texts(array, column).cast(pa.large_string()))
+    return pc.utf8_split_whitespace(text) if delimiter == " " else pc.split_pattern(text, delimiter)
+
+
+def _trimmed(items: pa.Array) -> pa.Array:
+    """Without blanks around them; what is nothing else is NULL."""
+    text = pc.utf8_trim_whitespace(items)
+    return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def _first_without_number(items: pa.Array) -> int:

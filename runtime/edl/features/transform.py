@@ -1,8 +1,8 @@
 """The columnar transform: a batch of table rows to the arrays that a model takes.
 
-All plain numbers become one float32 matrix, every category one array of ids; there is no loop over rows. A model
-concatenates what it makes of them in the order of `Features.entries`: the matrix first, then the one-hot rows and
-embedding vectors in the order of the columns.
+All numbers, and the one-hot sums of lists, become one float32 matrix, any other category one array of ids; there is no
+loop over rows. A model concatenates what it makes of them in the order of `Features.entries`: the matrix first, then
+the one-hot rows and embedding vectors in the order of the columns.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from edl.spec import (
     Standardize,
     Vector,
     Year,
+    is_dense,
     num_ids,
     source_columns,
     width,
@@ -82,11 +83,10 @@ class Features:
             dict.fromkeys(n for c in columns for n in source_columns(c))
         )
         self.width: int = sum(entry.width for entry in self.entries)
-        self._dense = tuple(column for column in columns if isinstance(column, DENSE_TYPES))
         self._encoders: dict[Category, Encoder] = {
-            entry.feature.category: encoder(entry.feature.category)
-            for entry in self.entries
-            if isinstance(entry.feature, OneHot | Embedding)
+            column.category: encoder(column.category)
+            for column in columns
+            if isinstance(column, OneHot | Embedding)
         }
 
     def __repr__(self) -> str:
@@ -104,10 +104,10 @@ class Features:
         ids |= {category: encode(batch) for category, encode in self._encoders.items() if category not in ids}
         arrays: dict[str, Any] = {}
         for entry in self.entries:
-            if isinstance(entry.feature, OneHot | Embedding):
+            if entry.kind == "dense":
+                arrays[entry.name] = _matrix(entry, batch, ids)
+            elif isinstance(entry.feature, OneHot | Embedding):
                 arrays[entry.name] = ids[entry.feature.category]
-            else:
-                arrays[entry.name] = _matrix(self._dense, batch)
         return arrays
 
 
@@ -121,11 +121,11 @@ def _check_feature(column: Feature) -> None:
 
 
 def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
-    dense = tuple(column for column in columns if isinstance(column, DENSE_TYPES))
+    dense = tuple(filter(is_dense, columns))
     if dense:
         yield Entry(f"{prefix}{DENSE}", "dense", dense, sum(map(width, dense)))
     for position, column in enumerate(columns):
-        if isinstance(column, OneHot | Embedding):
+        if isinstance(column, OneHot | Embedding) and column not in dense:
             kind: Literal["category", "list"] = (
                 "list" if isinstance(column.category, LIST_TYPES) else "category"
             )
@@ -149,22 +149,35 @@ def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
 # Dense columns ---------------------------------------------------------------------------------------------
 
 
-def _matrix(features: tuple[Dense, ...], batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
+def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) -> npt.NDArray[np.float32]:
     """Each column is computed in float64, where a timestamp's seconds are still told apart, and then narrowed."""
-    matrix = np.empty((batch.num_rows, sum(map(width, features))), dtype=np.float32)
-    scratch = np.empty(batch.num_rows, dtype=np.float64)
-    first = 0
-    for feature in features:
-        last = first + width(feature)
-        if isinstance(feature, Vector):
-            cells = Lists(batch.column(feature.column), feature.column, feature.delimiter)
-            values = cells.vectors(width(feature))
+    matrix = np.empty((batch.num_rows, entry.width), dtype=np.float32)
+    last = 0
+    for feature in entry.features:
+        first, last = last, last + width(feature)
+        if isinstance(feature, OneHot):
+            matrix[:, first:last] = _added_up(ids[feature.category], last - first)
+        elif not isinstance(feature, Embedding):
+            values = _read(feature, batch.column(feature.column))
             _store(feature, values, np.empty_like(values), matrix[:, first:last])
-        else:
-            read = years if isinstance(feature, Year) else numbers
-            _store(feature, read(batch.column(feature.column), feature.column), scratch, matrix[:, first])
-        first = last
     return matrix
+
+
+def _read(feature: Dense, array: pa.Array) -> Floats:
+    """The numbers of a column, float64 (n, width)."""
+    if isinstance(feature, Vector):
+        return Lists(array, feature.column, feature.delimiter).vectors(width(feature))
+    read = years if isinstance(feature, Year) else numbers
+    return read(array, feature.column)[:, None]
+
+
+def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:
+    """Lists of ids as one-hot rows that are added up, (n, size)."""
+    sums = np.zeros(len(ids) * size, dtype=np.float32)
+    np.add.at(
+        sums, ids.rows * np.int64(size) + ids.values, np.float32(1) if ids.weights is None else ids.weights
+    )
+    return sums.reshape(len(ids), size)
 
 
 def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[np.float32]) -> None:

@@ -6,9 +6,9 @@ of `edl.features`) and in a model's archive. `edl.features` computes them.
 
 Two families. A *dense* column yields float32 values, one or several. A *category* yields one id per row in
 [0, num_ids): `size` regular ids, and the last, id `size`, is *missing or unseen* (NULL, a level or number that training
-did not have). A category enters a model through `OneHot` or `Embedding`; one of lists yields any number of ids per row,
-and enters through `Embedding` alone, which combines their vectors. A number that is NULL or not finite becomes the
-`mean` of the training rows.
+did not have). It enters a model through `OneHot` or `Embedding`. One of lists yields any number of ids per row:
+`Embedding` combines their vectors, and `OneHot` adds them up, which makes it dense. A number that is NULL or not finite
+becomes the `mean` of the training rows.
 """
 
 from __future__ import annotations
@@ -99,17 +99,6 @@ class CategoryId(Column, frozen=True, tag="category_id"):
     size: int
 
 
-class CategoryIds(Column, frozen=True, tag="category_ids"):
-    """A list of integers that are ids in [0, size): a list column, or a text with `delimiter` between them.
-
-    A NULL is an empty list, and so is an empty text; an item that is no such integer is unseen.
-    """
-
-    column: str
-    size: int
-    delimiter: str = ","
-
-
 class HashBucket(Column, frozen=True, tag="hash_bucket"):
     """A stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
 
@@ -150,11 +139,34 @@ class DatePart(Column, frozen=True, tag="date_part"):
         return PART_SIZES[self.part]
 
 
-Category = Bucket | CategoryId | CategoryIds | HashBucket | Vocabulary | Cross | DatePart
+ItemCategory = CategoryId | HashBucket | Vocabulary
+
+
+class ListOf(Column, frozen=True, tag="list_of"):
+    """Lists of ids: the `category` of each item of a list column, or of a text with `delimiter` between its items.
+
+    weights: what stands between an item and its weight, as in 3:0.5; empty: each item counts once. A NULL is an empty
+    list, and so is an empty text; an item that is no id of the category is unseen.
+    """
+
+    category: ItemCategory
+    delimiter: str = ","
+    weights: str = ""
+
+    @property
+    def column(self) -> str:
+        return self.category.column
+
+    @property
+    def size(self) -> int:
+        return self.category.size
+
+
+Category = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart | ListOf
 
 
 class OneHot(Column, frozen=True, tag="one_hot"):
-    """num_ids values, 1 at the row's id."""
+    """num_ids values, 1 at the row's id; of a list, the sum of the weights at each of its ids."""
 
     category: Category
 
@@ -171,8 +183,9 @@ Dense = Numeric | Standardize | Normalize | Log | Year | Vector
 Feature = Dense | OneHot | Embedding
 
 DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, Vector)
-CATEGORY_TYPES = (Bucket, CategoryId, CategoryIds, HashBucket, Vocabulary, Cross, DatePart)
-LIST_TYPES = (CategoryIds,)  # categories of any number of ids per row
+CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart, ListOf)
+ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
+LIST_TYPES = (ListOf,)  # categories of any number of ids per row
 
 
 AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
@@ -192,9 +205,16 @@ def width(feature: Feature) -> int:
     return feature.dim if isinstance(feature, Embedding) else 1
 
 
+def is_dense(feature: Feature) -> bool:
+    """Whether the feature is computed as numbers, and not by the model from ids."""
+    return isinstance(feature, DENSE_TYPES) or (
+        isinstance(feature, OneHot) and isinstance(feature.category, LIST_TYPES)
+    )
+
+
 def source_columns(column: Feature | Category) -> Iterator[str]:
     """The table columns that a feature reads."""
-    if isinstance(column, OneHot | Embedding):
+    if isinstance(column, OneHot | Embedding | ListOf):
         yield from source_columns(column.category)
     elif isinstance(column, Cross):
         yield from column.columns
@@ -204,7 +224,7 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
 
 def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
     """The same feature over other table columns: old name -> new name; others stay."""
-    if isinstance(column, OneHot | Embedding):
+    if isinstance(column, OneHot | Embedding | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Cross):
         return msgspec.structs.replace(

@@ -155,20 +155,20 @@ def lists(category: spec.Category, column: Any) -> list[list[int]]:
 @pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.large_list(pa.int64())])
 def test_lists_are_ids_and_what_is_out_of_range_or_null_in_them_is_unseen(kind: pa.DataType) -> None:
     column = pa.array([[1, 7, 1], None, [], [-1, 10, None]], kind)
-    assert lists(fc.category_ids("x", 10), column) == [[1, 7, 1], [], [], [10, 10, 10]]
-    assert lists(fc.category_ids("x", 10), column.slice(2)) == [[], [10, 10, 10]]
+    assert lists(fc.list_of(fc.category_id("x", 10)), column) == [[1, 7, 1], [], [], [10, 10, 10]]
+    assert lists(fc.list_of(fc.category_id("x", 10)), column.slice(2)) == [[], [10, 10, 10]]
 
 
 def test_texts_hold_lists_of_ids_between_delimiters() -> None:
-    assert lists(fc.category_ids("x", 10), ["3,5", None, "", "4", "3, 5,x"]) == [
+    assert lists(fc.list_of(fc.category_id("x", 10)), ["3,5", None, "", "4", "3, 5,x"]) == [
         [3, 5],
         [],
         [],
         [4],
         [3, 5, 10],
     ]
-    assert lists(fc.category_ids("x", 10, "||"), ["3||5"]) == [[3, 5]]
-    assert lists(fc.category_ids("x", 10), pa.array(["3,5", "1", "3,5"]).dictionary_encode()) == [
+    assert lists(fc.list_of(fc.category_id("x", 10), "||"), ["3||5"]) == [[3, 5]]
+    assert lists(fc.list_of(fc.category_id("x", 10)), pa.array(["3,5", "1", "3,5"]).dictionary_encode()) == [
         [3, 5],
         [1],
         [3, 5],
@@ -176,4 +176,22 @@ def test_texts_hold_lists_of_ids_between_delimiters() -> None:
 
 
 def test_a_column_of_nulls_has_empty_lists() -> None:
-    assert lists(fc.category_ids("x", 10), pa.nulls(2)) == [[], []]
+    assert lists(fc.list_of(fc.category_id("x", 10)), pa.nulls(2)) == [[], []]
+
+
+def test_items_of_lists_are_hashed_and_found_in_vocabularies_as_values_are() -> None:
+    column = ["red|blue", None, "red||pink"]
+    hashed, vocabulary = fc.hash_bucket("x", 99), fc.vocabulary("x", ["blue", "red"])
+    red, blue, pink = ids(hashed, ["red", "blue", "pink"])
+    assert lists(fc.list_of(hashed, "|"), column) == [[red, blue], [], [red, 99, pink]]
+    assert lists(fc.list_of(vocabulary, "|"), column) == [[1, 0], [], [1, 2, 2]]
+    assert lists(fc.list_of(fc.vocabulary("x", [7, 5])), pa.array([[5, 6], None, [7]])) == [[1, 2], [], [0]]
+
+
+def test_items_have_their_weights() -> None:
+    encode = encoder(fc.list_of(fc.category_id("x", 10), " ", weights=":"))
+    found = encode(pa.record_batch({"x": ["3:0.5 1:2", None, "12:-1"]}))
+    assert isinstance(found, Ragged)
+    assert (found.values.tolist(), found.offsets.tolist()) == ([3, 1, 10], [0, 2, 2, 3])
+    assert found.weights is not None
+    assert found.weights.tolist() == [0.5, 2, -1]

@@ -14,8 +14,8 @@ from edl.features.lists import Lists
 NAN = float("nan")
 
 
-def cells(values: Any, delimiter: str = ",") -> Lists:
-    return Lists(values if isinstance(values, pa.Array) else pa.array(values), "x", delimiter)
+def cells(values: Any, delimiter: str = ",", separator: str = "") -> Lists:
+    return Lists(values if isinstance(values, pa.Array) else pa.array(values), "x", delimiter, separator)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,41 @@ def test_of_a_text_the_delimiter_is_told() -> None:
     with pytest.raises(SemanticError) as raised:
         cells(["1;2"]).vectors(2)
     assert raised.value.hint == "its items are read as separated by ','"
+
+
+@pytest.mark.parametrize(
+    ("values", "delimiter"),
+    [
+        (["a:1, b : 2.5", None, "http://c:-3"], ","),
+        (["a:1  b:2.5", "", "http://c:-3 "], " "),
+        (pa.array([["a:1", "b:2.5"], [], ["http://c:-3"]]), ","),
+    ],
+)
+def test_a_weight_stands_after_the_last_separator(values: Any, delimiter: str) -> None:
+    found = cells(values, delimiter, ":")
+    assert found.items.to_pylist() == ["a", "b", "http://c"]
+    assert found.weights is not None
+    assert found.weights.tolist() == [1, 2.5, -3]
+    assert found.weights.dtype == np.float32
+
+
+def test_no_items_have_no_weights() -> None:
+    found = cells([None, ""], ",", ":")
+    assert found.weights is not None
+    assert (len(found.items), len(found.weights)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1:1", "2:3,5"], "column x holds '2:3,5', and '5' has no weight after ':'"),
+        (["1:1,,2:1"], "column x holds '1:1,,2:1', and None has no weight after ':'"),
+        (["1:1", "2:x"], "column x holds '2:x', and 'x' is no number"),
+        (["1:1", "2:inf,3:1"], "column x holds '2:inf,3:1', and a weight in it is no finite number"),
+        (["1:1", "2:"], "column x holds '2:', and a weight in it is no finite number"),
+        ([[1, 2]], r"column x holds \[1, 2\], and 1 has no weight after ':'"),
+    ],
+)
+def test_a_weight_that_means_nothing_is_shown_in_its_cell(values: list[Any], message: str) -> None:
+    with pytest.raises(SemanticError, match=message):
+        cells(values, ",", ":")

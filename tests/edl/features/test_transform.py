@@ -130,6 +130,24 @@ def test_the_numbers_of_a_cell_stand_beside_other_numbers_in_their_place() -> No
     assert arrays["dense"].flags.c_contiguous
 
 
+def test_one_hot_rows_of_a_list_are_added_up_among_the_numbers() -> None:
+    items = fc.category_id("x", 3)
+    features = fc.Features(
+        fc.one_hot(fc.list_of(items)),
+        fc.one_hot(fc.list_of(fc.category_id("w", 2), " ", weights=":")),
+        fc.numeric("a"),
+        fc.embedding(fc.list_of(items), dim=2),
+    )
+    arrays = features.transform(batch(x=["0,2,2", "", "7"], w=[None, "1:0.5 0:2", "1:-1 1:-1"], a=[1, 2, 3]))
+    assert arrays["dense"].tolist() == [
+        [1, 0, 2, 0, 0, 0, 0, 1],
+        [0, 0, 0, 0, 2, 0.5, 0, 2],
+        [0, 0, 0, 1, 0, -2, 0, 3],
+    ]
+    assert list(arrays) == ["dense", "f3"]
+    assert [(entry.kind, entry.width) for entry in features.entries] == [("dense", 8), ("list", 2)]
+
+
 def test_what_float32_cannot_hold_of_a_vector_becomes_its_largest_number() -> None:
     features = fc.Features(fc.vector("x", mean=[0, -1e308], std=[1, 1e-3]))
     assert features.transform(batch(x=["1e300,1.5e308"]))["dense"].tolist() == [[FLOAT32_MAX, FLOAT32_MAX]]

@@ -6,6 +6,7 @@ import pytest
 
 from edl import spec
 from sqlflow_edl.session import Session
+from tests.databases import has_lists
 
 
 def column(session: Session, item: str) -> spec.Feature:
@@ -19,7 +20,6 @@ POINT = spec.Vector("point", (24.5, 49.0, 7.0))
 HALVES = spec.Vector("halves", (12.25, 2.0), delimiter=";")
 
 # SQLite and MySQL have no lists.
-has_lists = pytest.mark.parametrize("session", ["duckdb", "maxcompute"], indirect=True)
 
 
 @pytest.mark.parametrize(

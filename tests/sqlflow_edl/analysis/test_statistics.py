@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.accumulators import Counts, RowSample, rounded
+from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
 
 EVERYTHING = Want.MOMENTS | Want.QUANTILES | Want.COUNTS | Want.TEXT
@@ -350,6 +351,78 @@ def test_the_shape_of_text_is_told_beyond_the_bound_of_counting() -> None:
     found = statistics([f"{i},{i}" for i in range(100)], cuts=[50], most_distinct=10)
     assert found.counts is None
     assert found.delimiter == ","
+
+
+# Cells of several values -----------------------------------------------------------------------------------
+
+
+def of_cells(values: Any, cells: Cells, cuts: list[int] | None = None, **options: Any) -> ColumnStatistics:
+    found = batches(values, cuts)
+    return collect(found, {"x": Want.NONE}, seed=0, lists=[cells], **options)["x"].lists[cells]
+
+
+VECTORS = Cells("x", "numbers")
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [3], [1, 2, 2, 4]])
+def test_each_place_of_a_vector_has_the_mean_and_deviation_of_its_numbers(cuts: list[int]) -> None:
+    found = of_cells([None, "1,10,5", ",20,5", "3,inf,5", ""], VECTORS, cuts)
+    assert found.vector == ((2, 15, 5), (1, 5, 0))
+    assert found.error is None
+
+
+def test_far_from_zero_the_deviations_of_a_vector_are_those_of_the_population() -> None:
+    drawn = np.random.default_rng(5).normal([1e9, -3.0], [1.0, 1e-3], (1000, 2))
+    mean, std = of_cells(pa.array(drawn.tolist()), VECTORS, [10, 500]).vector
+    np.testing.assert_allclose(mean, drawn.mean(axis=0))
+    np.testing.assert_allclose(std, drawn.std(axis=0), rtol=1e-6)
+
+
+def test_batches_do_not_change_a_digit_of_a_vector() -> None:
+    drawn = pa.array(np.random.default_rng(6).normal(size=(999, 3)).tolist())
+    assert of_cells(drawn, VECTORS).vector == of_cells(drawn, VECTORS, [1, 77, 500]).vector
+
+
+def test_vectors_at_the_end_of_the_range_have_finite_statistics() -> None:
+    mean, std = of_cells([[1.7e308], [-1.7e308], [1.7e308]], VECTORS, [1]).vector
+    assert np.isfinite([*mean, *std]).all()
+
+
+@pytest.mark.parametrize("values", [pa.array([None, ""]), pa.nulls(2)])
+def test_cells_that_hold_nothing_have_no_size_but_a_written_one(values: pa.Array) -> None:
+    assert of_cells(values, VECTORS).vector == ((), ())
+    assert of_cells(values, Cells("x", "numbers", size=2)).vector == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [1, 2]])
+def test_items_are_counted_and_measured_as_values_are(cuts: list[int]) -> None:
+    counted = of_cells(["b|a", None, "b||c"], Cells("x", "words", "|"), cuts).counts
+    assert counted is not None
+    assert (counted.values, counted.counts) == (("b", "a", "c"), (2, 1, 1))
+    measured = of_cells(["3:0.5 7:1", None, "0:2"], Cells("x", "ids", " ", ":"), cuts)
+    assert (measured.min, measured.max, measured.integers) == (0, 7, True)
+    assert not of_cells([[1.5, 2.0], [3.0]], Cells("x", "ids")).integers
+    assert of_cells([["b", "a"]], Cells("x", "words"), most_distinct=1).counts is None
+
+
+@pytest.mark.parametrize(
+    ("values", "cells", "message"),
+    [
+        (["1,2", "1,2,3", "x"], VECTORS, "column x holds '1,2,3', not 2 numbers"),
+        (["1,2", "1,2"], Cells("x", "numbers", size=3), "column x holds '1,2', not 3 numbers"),
+        (["1,2", "1,x"], Cells("x", "ids"), "column x holds '1,x', and 'x' is no number"),
+        (
+            ["a:1", "b"],
+            Cells("x", "words", separator=":"),
+            "column x holds 'b', and 'b' has no weight after ':'",
+        ),
+    ],
+)
+def test_the_first_cell_that_cannot_be_read_is_kept(values: list[str], cells: Cells, message: str) -> None:
+    for cuts in ([], [1]):
+        error = of_cells(values, cells, cuts).error
+        assert error is not None
+        assert error.message == message
 
 
 # Streams ---------------------------------------------------------------------------------------------------

@@ -138,6 +138,16 @@ JOBS = {
         },
         "model": spec.Component("LinearRegressor"),
     },
+    "lists": {
+        "inputs": {
+            "features": (
+                spec.OneHot(spec.ListOf(spec.CategoryId("shelf", 10))),
+                spec.Embedding(spec.ListOf(spec.Vocabulary("tags", tuple(range(21))), "|"), 8, "mean"),
+                spec.Embedding(spec.ListOf(spec.HashBucket("words", 1000), " ", ":"), 8),
+            )
+        },
+        "model": spec.Component("DNNRegressor", {"hidden_units": (10,), "activation": "relu"}),
+    },
     "wide_deep": {
         "inputs": {
             "wide": (
