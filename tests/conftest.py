@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-settings.register_profile(
-    "ours", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)  # a busy machine
+# A busy machine is no error.
+settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ours")
 
 TESTS = Path(__file__).parent

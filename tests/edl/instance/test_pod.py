@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,10 +23,13 @@ SHOWN = ("OMP_NUM_THREADS", "PYTHONHASHSEED", "MINE", "SQLFLOW_EDL_SECRETS")
 
 
 def worker(job: Path, instance: Instance) -> int:
-    """Says what it is; the second worker goes on as a server."""
+    """Says what it is; the second worker goes on as a server, the third begins for ever."""
     found = {name: os.environ.get(name) for name in SHOWN}
     print(json.dumps([str(job), instance.name, instance.role, found]))
     print("trouble", file=sys.stderr)
+    if instance.name == "worker-2":
+        sys.stdout.flush()
+        signal.pause()
     return TAKE_OVER if instance.name == "worker-1" else 7
 
 
@@ -53,10 +57,18 @@ def run(
     environment: dict[str, str], role: str, instance: Instance | None = None
 ) -> tuple[int, list[str], str]:
     """The exit code, and the lines of standard output and the text of standard error."""
+    with started(environment, role, instance) as process:
+        out, errors = process.communicate()
+    return process.returncode, out.splitlines(), errors
+
+
+def started(
+    environment: dict[str, str], role: str, instance: Instance | None = None
+) -> subprocess.Popen[str]:
     given = {} if instance is None else {"EDL_INSTANCE": msgspec.json.encode(instance).decode()}
     command = [sys.executable, "-P", "-m", "edl.instance.pod", role]
-    done = subprocess.run(command, env={**environment, **given}, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout.splitlines(), done.stderr
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env={**environment, **given}, stdout=pipe, stderr=pipe, text=True)
 
 
 def test_a_worker_has_its_folder_and_environment_and_ends_with_its_code(
@@ -73,6 +85,18 @@ def test_a_worker_that_takes_over_goes_on_as_a_server(environment: dict[str, str
     code, lines, _ = run(environment, "instance", Instance("worker-1", "worker"))
     assert code == 0
     assert [json.loads(line)[2] for line in lines] == ["worker", "ps"]
+
+
+def test_a_worker_that_is_told_to_leave_before_it_has_begun_leaves_at_once(
+    environment: dict[str, str],
+) -> None:
+    with started(environment, "instance", Instance("worker-2", "worker")) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())[1] == "worker-2"
+        process.terminate()
+        _, errors = process.communicate()
+    assert process.returncode == exit_codes.PREEMPTED
+    assert errors == "trouble\ntold to leave before it had begun\n"
 
 
 @pytest.mark.parametrize(
