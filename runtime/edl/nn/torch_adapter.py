@@ -62,7 +62,7 @@ _threads = 1
 def start(threads: int) -> None:
     global _threads
     _threads = threads
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms would import a compiler
     deterministic.fill_uninitialized_memory = (
         False  # costs a fill of every new tensor, and guards nothing here
     )
