@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
+from edl.data.server_url import parse_server
 from edl.data.url import ROWS
 from edl.errors import SemanticError
 from sqlflow_edl.kubernetes import pod_manifests
@@ -31,8 +34,28 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
         )
     settings = place.settings(statement.attributes)
     pod_manifests.check(settings)
+    _check_host(parse_server(source).host, settings, statement)
     _check_models(models, settings, statement)
     return settings
+
+
+def _check_host(host: str, settings: Settings, statement: Statement) -> None:
+    if _is_own(host) and not settings.text("pod_template"):  # which may put a proxy there
+        raise SemanticError(
+            f"a job on Kubernetes does not find the data source at {host}, which is the pod itself there",
+            span=statement.span,
+            hint=f"name it by an address that pods reach, such as that of this machine, {_ELSEWHERE}; where pods "
+            "have a proxy there, kubernetes.pod_template names what starts it",
+        )
+
+
+def _is_own(host: str) -> bool:
+    """Whether everybody means themselves by it."""
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
 
 
 def _check_models(models: str, settings: Settings, statement: Statement) -> None:

@@ -12,6 +12,7 @@ from sqlflow_edl.kubernetes.settings import configured
 from sqlflow_edl.manifests import HIDDEN, manifests
 from sqlflow_edl.session import Session
 from tests.mariadb import PASSWORD, Server
+from tests.sqlflow_edl.kubernetes.place import TEMPLATE
 
 PROGRAM = """\
 SELECT 1 AS one;
@@ -76,8 +77,8 @@ def test_a_dry_run_prints_the_objects_of_each_job_and_nothing_else_on_stdout(
         "team",
         "--image",
         "mine:1",
-        "--set",
-        "worker_memory=2Gi",
+        "--set=worker_memory=2Gi",
+        f"--set=pod_template={TEMPLATE}",
     ]
     again = PROGRAM.replace("INTO lines", "INTO more")
     assert main(["run", "--source", source, "--dry-run", "-e", PROGRAM, "-e", again, *arguments]) == 1

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tests.mariadb import PASSWORD, Server
 CONFIG, IMAGE = "EDL_TEST_KUBECONFIG", "EDL_TEST_IMAGE"
 START_SECS = 120.0  # that a database may take in a pod
 PORTS = range(31_000, 32_000)  # of a node
+TEMPLATE = Path(__file__).parent / "fixtures" / "local.yaml"  # of pods that are processes of this machine
 
 # What a pod runs that is a database; its data go with it. The server reads a statement a line there.
 DATABASE = f"""set -e
@@ -58,11 +59,12 @@ class Place:
     url: str
     calls: Calls
     image: str = "sqlflow-edl:test"
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> list[str]:
         """Of `sqlflow run`."""
-        settings = [f"--set={name}={value}" for name, value in SETTINGS.items()]
+        settings = [f"--set={name}={value}" for name, value in {**SETTINGS, **self.settings}.items()]
         where = ["--on", "kubernetes", "--namespace", self.namespace, "--image", self.image]
         return ["--source", self.url, *where, *settings]
 
@@ -94,7 +96,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     cluster: Cluster = request.getfixturevalue("kubernetes")
     namespace: str = request.getfixturevalue("namespace")
     mariadb: Server = request.getfixturevalue("mariadb")
-    yield Place(namespace, mariadb.url(), Calls(connect()))
+    yield Place(namespace, mariadb.url(), Calls(connect()), settings={"pod_template": str(TEMPLATE)})
     cluster.ask("DELETE", f"/apis/batch/v1/namespaces/{namespace}/jobs", {"propagationPolicy": "Background"})
 
 

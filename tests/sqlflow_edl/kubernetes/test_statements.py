@@ -22,6 +22,9 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
     ("statement", "source", "models", "message"),
     [
         (TRAIN, "duckdb:///here.duckdb", SOURCE, "cannot read duckdb, whose rows are on this machine"),
+        (TRAIN, "mysql://reader@127.0.0.1:3306/shop", SOURCE, "at 127.0.0.1, which is the pod itself"),
+        (TRAIN, "mysql://reader@[::1]/shop", SOURCE, r"at \[::1\], which is the pod itself"),
+        (TRAIN, "mysql://reader@localhost/shop", SOURCE, "at localhost, which is the pod itself"),
         (PREDICT, SOURCE, SOURCE, "predicts into a table of the data source"),
         (TRAIN, SOURCE, "memory://models", "in the memory of this process"),
         (TRAIN, SOURCE, "file:///home/ann/models", "does not reach the models in /home/ann/models"),
@@ -57,7 +60,8 @@ def test_wrong_settings_are_told_before_anything_is_done(name: str, value: str, 
         settings_of(parsed, configured(written=[(name, value)]), SOURCE, SOURCE)
 
 
-def test_a_folder_that_a_pod_template_mounts_is_reached() -> None:
+def test_what_a_pod_template_brings_along_is_reached() -> None:
     [parsed] = parse(TRAIN)
     place = configured(written=[("pod_template", str(TEMPLATE))])
     assert settings_of(parsed, place, SOURCE, "file:///models")
+    assert settings_of(parsed, place, "mysql://reader@127.0.0.1/shop", SOURCE)

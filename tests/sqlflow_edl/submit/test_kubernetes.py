@@ -15,8 +15,10 @@ from sqlflow_edl.session import Session
 from sqlflow_edl.submit import kubernetes
 from tests.mariadb import Server
 from tests.sqlflow_edl.kubernetes.jobs import job_spec
+from tests.sqlflow_edl.kubernetes.place import TEMPLATE
 from tests.sqlflow_edl.kubernetes.play import Told
 
+LOCAL = Configuration(command={"pod_template": str(TEMPLATE)})
 TRAIN = "SELECT 1 AS x, 1 AS y TO TRAIN DNNClassifier LABEL y INTO m"
 
 
@@ -34,7 +36,7 @@ def test_rows_of_an_embedded_database_are_out_of_reach_for_pods(tmp_path: Path) 
 
 def test_predictions_need_a_table_to_go_to(mariadb: Server) -> None:
     with (
-        Session(mariadb.url(), place=Configuration()) as session,
+        Session(mariadb.url(), place=LOCAL) as session,
         pytest.raises(SemanticError, match="the statement names none"),
     ):
         list(session.run("SELECT 1 AS x TO PREDICT USING m"))
@@ -45,7 +47,7 @@ def test_without_a_cluster_nothing_is_begun(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with (
-        Session(mariadb.url(), place=Configuration()) as session,
+        Session(mariadb.url(), place=LOCAL) as session,
         pytest.raises(ClusterError, match="no Kubernetes cluster can be reached"),
     ):
         list(session.run(TRAIN))
