@@ -21,7 +21,7 @@ class ObjectStore(Copies):
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(folder)
         self._url = url
-        self._system, self._root = _opened(url)
+        self._system, self._root = opened(url)
 
     def names(self, having: str = "") -> list[str]:
         return [name for name in self._listed(self._root) if not having or having in self._files(name)]
@@ -64,7 +64,8 @@ class ObjectStore(Copies):
             raise JobError(f"{self._url} cannot {what}: {error}") from error
 
 
-def _opened(url: str) -> tuple[Any, str]:
+def opened(url: str) -> tuple[Any, str]:
+    """The file system of a folder or of a URL, and the path there. JobError: it cannot be opened."""
     try:
         from fsspec.core import url_to_fs
 

@@ -53,6 +53,13 @@ def for_master(job: Path) -> CheckpointStore:
     return _named(job, MASTER) or SharedFolder(JobFolder(job).checkpoints)
 
 
+def curves(job: Path) -> str:
+    """Where the curves are kept too, of a job whose folder goes with its pods: a folder or a URL; empty: nowhere."""
+    named = os.environ.get(VARIABLE, "")
+    deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
+    return f"{named.rstrip('/')}/tensorboard/{job.name}" if deployed and named not in ("", MASTER) else ""
+
+
 def for_instance(job: Path, instance: Instance) -> CheckpointStore:
     """JobError: the object store cannot be opened."""
     own = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"

@@ -21,6 +21,7 @@ from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
 from edl.master.backend import Backend
 from edl.master.crew import Crew
+from edl.master.curve_copies import CurveCopies
 from edl.master.curves import Curves
 from edl.master.cuts import Cuts
 from edl.master.following import follow
@@ -122,7 +123,10 @@ class Master:
         self._crew = Crew(leases, spec.cluster.workers, self._servers, log=folder.shown_log)
         if self._cluster.room is not None:
             self._crew.resized(self._cluster.room)
-        curves = Curves(spec, JobFolder(folder.job).tensorboard, leases)
+        tensorboard = JobFolder(folder.job).tensorboard
+        curves = Curves(spec, tensorboard, leases)
+        kept = opening.curves(folder.job)
+        self._copies = CurveCopies(tensorboard, kept, leases.note) if kept else None
         self._teller = Teller(spec, leases, self._crew, backend, curves, self._servers)
         self._office = Office(leases, backend.ledger, self._servers, on_tick=self._on_tick)
         self._watching = Watching(
@@ -167,6 +171,7 @@ class Master:
             going_on.cancel()
             await self._office.write()
             _note("told to leave: the next master goes on from here")
+            await self._keep_curves()
             return exit_codes.PREEMPTED
         await going_on
         return await self._end()
@@ -183,7 +188,13 @@ class Master:
             await asyncio.to_thread(self._store.clear)
         except (OSError, SQLFlowError) as error:
             _note(f"checkpoints of the job are left: {error}")
-        return self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
+        code = self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
+        await self._keep_curves()
+        return code
+
+    async def _keep_curves(self) -> None:
+        if self._copies is not None:
+            await asyncio.to_thread(self._copies.close)
 
     def _on_tick(self, now: float) -> None:
         for order in self._crew.orders(now):

@@ -34,6 +34,7 @@ def test_instances_of_one_machine_share_the_folder_of_the_job(job: Path) -> None
         assert isinstance(store, SharedFolder)
         assert store.folder == job / "checkpoints"
     assert opening.keeper(job) is None
+    assert opening.curves(job) == ""
 
 
 @pytest.mark.parametrize("pods", [True, False])
@@ -63,6 +64,7 @@ def test_a_volume_has_a_folder_for_each_job_which_goes_with_it(
         store.clear()
         assert not store.folder.exists()
     assert opening.keeper(job) is None
+    assert opening.curves(job) == f"{tmp_path}/volume/tensorboard/{job.name}"
 
 
 def test_a_url_is_an_object_store(job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
