@@ -1,4 +1,4 @@
-"""A proxy of this machine that cuts connections: each after so many bytes of answers, until it has cut often enough."""
+"""A proxy of this machine that cuts connections: each after so many bytes of answers, as often as it is told to."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 
 class Proxy:
-    """Stands before a server. cuts: how many connections it has cut."""
+    """Stands before a server. left: how many connections it will cut yet."""
 
-    def __init__(self, server: int, after: int, times: int) -> None:
-        self.cuts = 0
-        self._server, self._after, self._times = server, after, times
+    def __init__(self, server: int, after: int, left: int) -> None:
+        self.left = left
+        self._server, self._after = server, after
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -52,8 +52,8 @@ class Proxy:
 
     def _may_cut(self) -> bool:
         with self._lock:
-            cuts = self.cuts < self._times
-            self.cuts += cuts
+            cuts = self.left > 0
+            self.left -= cuts
             return cuts
 
 
@@ -64,9 +64,9 @@ def _end(each: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def cutting(server: int, *, after: int, times: int) -> Iterator[Proxy]:
+def proxied(server: int, *, after: int, left: int = 0) -> Iterator[Proxy]:
     """A proxy of the server's port, for a while."""
-    proxy = Proxy(server, after, times)
+    proxy = Proxy(server, after, left)
     try:
         yield proxy
     finally:

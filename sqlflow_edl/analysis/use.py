@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from edl import spec
+from edl.data.names import fitting
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
@@ -42,6 +43,12 @@ def prediction(
     renamed = columns(statement, schema, read_columns(trained), errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column)
+    if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
+        raise SemanticError(
+            f"{column} cannot name a column of {scheme}",
+            span=statement.target.span,
+            hint="name the column that is predicted behind the table: TO PREDICT my_table.my_column",
+        )
     keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
     return msgspec.structs.replace(
         _used(trained, "predict", statement, reference, query, renamed),

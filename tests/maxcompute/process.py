@@ -35,11 +35,12 @@ class Running:
     def new_project(self) -> str:
         return f"project_{next(self._numbers)}"
 
-    def url(self, project: str = "", secret: str = SECRET) -> str:
-        """Of a project, a new one unless it is named."""
-        password, tunnel = quote(secret, safe=""), quote(self.endpoint, safe="")
+    def url(self, project: str = "", secret: str = SECRET, *, port: int = 0) -> str:
+        """Of a project, a new one unless it is named. port: of a proxy before the double."""
+        port = port or self.port
+        password, tunnel = quote(secret, safe=""), quote(f"http://127.0.0.1:{port}/api", safe="")
         options = f"curr_project={project or self.new_project()}&scheme=http&tunnel={tunnel}"
-        return f"maxcompute://{ACCOUNT}:{password}@127.0.0.1:{self.port}/api?{options}"
+        return f"maxcompute://{ACCOUNT}:{password}@127.0.0.1:{port}/api?{options}"
 
     def go_wrong(self, *faults: Fault) -> None:
         """From now on; what was to go wrong before is forgotten."""

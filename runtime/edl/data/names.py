@@ -10,6 +10,7 @@ from edl.errors import SourceError, Span
 _QUOTED_PART = re.compile(r'"((?:[^"]|"")*)"')
 
 _WORD = re.compile(r"\w+")
+_UNFIT = {"mysql": re.compile("[\U00010000-\U0010ffff]"), "maxcompute": re.compile(r"\W")}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -71,6 +72,12 @@ def reserved_hint(
         if word.lower() in names.intersection(reserved):
             return f"{word} is a reserved word; as a name it is written {quoted(word, quote)}"
     return None
+
+
+def fitting(name: str, scheme: str) -> str:
+    """The name with _ for every character that no column of this scheme's databases has in its name."""
+    unfit = _UNFIT.get(scheme)
+    return unfit.sub("_", name) if unfit else name
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:

@@ -40,7 +40,7 @@ def numbers(array: pa.Array, column: str) -> Floats:
     for is_type, convert in _NUMBERS:
         if is_type(array.type):
             return convert(array)
-    raise _unsuitable(array, column, "a number")
+    return numbers(_nulls(array, column, "a number"), column)
 
 
 def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
@@ -49,7 +49,7 @@ def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
     for is_type, convert in _INTEGERS:
         if is_type(array.type):
             return convert(array)
-    raise _unsuitable(array, column, "an integer")
+    return integers(_nulls(array, column, "an integer"), column)
 
 
 def texts(array: pa.Array, column: str) -> pa.Array:
@@ -58,7 +58,7 @@ def texts(array: pa.Array, column: str) -> pa.Array:
     for is_type, convert in _TEXTS:
         if is_type(array.type):
             return convert(array)
-    raise _unsuitable(array, column, "text")
+    return texts(_nulls(array, column, "text"), column)
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -90,8 +90,11 @@ def valid(array: pa.Array) -> Bools:
     return mask
 
 
-def _unsuitable(array: pa.Array, column: str, wanted: str) -> SemanticError:
-    return SemanticError(
+def _nulls(array: pa.Array, column: str, wanted: str) -> pa.Array:
+    """An array that holds nothing but NULL, without the type, which databases make up. SemanticError: it holds more."""
+    if array.null_count == len(array):
+        return pa.nulls(len(array))
+    raise SemanticError(
         f"column {column} is of type {array.type} where {wanted} is needed",
         hint=f"convert it to {wanted} in the query",
     )

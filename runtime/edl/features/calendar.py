@@ -39,7 +39,7 @@ def parts_of(kind: pa.DataType) -> tuple[Part | Literal["year"], ...]:
 def parts(array: pa.Array, part: Part, column: str) -> tuple[Ints, Bools]:
     """The part as an id in [0, size), int64 (n,), and where there is one; elsewhere the id is arbitrary."""
     array = plain(array)
-    if types.is_null(array.type):
+    if array.null_count == len(array):  # of any type: databases make one up for NULL
         return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
     function, first = _PARTS[part]
     ids = _ints(function(_instants(array, column, part))) - first
@@ -50,7 +50,7 @@ def years(array: pa.Array, column: str) -> Floats:
     """The calendar year as float64 (n,), NaN for NULL."""
     array = plain(array)
     found = np.full(len(array), np.nan)
-    if not types.is_null(array.type):
+    if array.null_count < len(array):
         known = valid(array)
         found[known] = _ints(pc.year(_instants(array, column, "year")))[known]
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from edl.data.names import fitting
 from edl.errors import JobError
 from edl.features import Target, target
 from edl.nn.structure import Array
@@ -23,8 +24,8 @@ class Results:
     """Makes result batches of one prediction job.
 
     Columns: those of `keep`, then `column` in the label's own type; for classes `<column>_prob`, the probability of the
-    predicted class, and for at most `MOST_CLASSES` of them `<column>_prob_<class>` each. A kept column that is called
-    like the predicted one gives way to it; names differ in more than case.
+    predicted class, and for at most `MOST_CLASSES` of them `<column>_prob_<class>` each, as far as the source can call
+    a column so. A kept column that is called like the predicted one gives way to it; names differ in more than case.
     """
 
     target: Target
@@ -58,7 +59,9 @@ def results(program: Program) -> Results:
     wanted = label if isinstance(label, Target) else target(program.spec.label)
     column = output.column or wanted.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
-    return Results(wanted, keep, unique_names([column, *_class_columns(column, wanted)], taken=keep))
+    scheme = program.spec.query.source.partition(":")[0]
+    added = [column, *(fitting(name, scheme) for name in _class_columns(column, wanted))]
+    return Results(wanted, keep, unique_names(added, taken=keep))
 
 
 def _class_columns(column: str, wanted: Target) -> Iterator[str]:
@@ -74,11 +77,14 @@ def _text(value: str | bool | int) -> str:
 
 
 def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
-    """The names, shortened to `LONGEST_NAME` and numbered where they are taken; case does not tell them apart."""
+    """The names, shortened to `LONGEST_NAME` and numbered where they are taken; case does not tell them apart.
+
+    None ends in a space, which MySQL does not allow.
+    """
     used = {name.casefold() for name in taken}
     found = []
     for name in wanted:
-        unique, number = name[:LONGEST_NAME], 2
+        unique, number = name[:LONGEST_NAME].rstrip(), 2
         while unique.casefold() in used:
             suffix = f"_{number}"
             unique, number = name[: LONGEST_NAME - len(suffix)] + suffix, number + 1

@@ -21,7 +21,7 @@ from edl.data.mysql_connection import open_connection
 from edl.data.source import ConflictError, Pinned, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
-from tests.cutting import cutting
+from tests.cutting import proxied
 from tests.mariadb import PASSWORD, Server
 
 UTC = dt.UTC
@@ -279,12 +279,12 @@ def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     monkeypatch.setattr(mysql_drivers, "connect", lambda url: original(url, driver))
     numbered(source, 10_000)
     pinned = source.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=True)
-    with cutting(mariadb.port, after=5_000, times=10) as proxy:
+    with proxied(mariadb.port, after=5_000, left=10) as proxy:
         there = str(parse(mariadb.url(database, port=proxy.port)))
         parse(mariadb.url(database, port=proxy.port)).with_password()  # type: ignore[union-attr]
         reader = open_reader(_moved(pinned, there), tmp_path)
         found = everything(reader, ["n"])["n"].to_pylist()
-        assert proxy.cuts == 10
+        assert proxy.left == 0
     assert found == everything(open_reader(pinned, tmp_path), ["n"])["n"].to_pylist()
     assert sorted(found) == list(range(1, 10_001))
     assert found != sorted(found)
@@ -310,7 +310,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(
     numbered(source, 10_000)
     pinned = source.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=False)
     monkeypatch.setattr(mysql_rows, "_Patience", lambda: _Patience(limit=10))
-    with cutting(mariadb.port, after=0, times=1_000_000) as proxy:
+    with proxied(mariadb.port, after=0, left=1_000_000) as proxy:
         url = parse(mariadb.url(database, port=proxy.port))
         assert pinned.table is not None
         reader = mysql_rows.TableReader(url, pinned.table, [mysql_rows.Column("n", pa.int64())], 10_000)  # type: ignore[arg-type]

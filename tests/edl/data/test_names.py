@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.data.names import dotted, duplicate, free_name, quoted, shown, split_name
+from edl.data.names import dotted, duplicate, fitting, free_name, quoted, shown, split_name
 from edl.errors import SourceError
 
 
@@ -55,3 +55,10 @@ def test_a_free_name_differs_from_every_taken_one_in_any_case() -> None:
 def test_the_first_repeated_name_is_found_whatever_its_case() -> None:
     assert duplicate(["a", "b", "A", "B"]) == "A"
     assert duplicate(["a", "b"]) is None
+
+
+def test_a_name_becomes_one_that_a_column_of_the_database_can_have() -> None:
+    name = "p_ja, größe 😀"
+    assert fitting(name, "duckdb") == fitting(name, "sqlite") == name
+    assert fitting(name, "mysql") == "p_ja, größe _"
+    assert fitting(name, "maxcompute") == "p_ja__größe__"

@@ -13,6 +13,7 @@ import pytest
 
 from edl.errors import SemanticError
 from edl.features.arrays import integers, numbers, texts
+from edl.features.calendar import parts, years
 
 NOON = dt.datetime(2024, 1, 31, 12, 0, 0, 500_000)
 BIG = 2**53 + 1  # the first integer that float64 cannot hold
@@ -102,6 +103,18 @@ def test_an_integer_is_taken_where_it_is_one_without_doubt(
 )
 def test_text_is_what_one_would_type(array: pa.Array, expected: list[Any]) -> None:
     assert texts(array, "c").to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.int32(), pa.bool_(), pa.date32(), pa.struct([("a", pa.int64())])]
+)
+def test_a_column_of_null_alone_may_have_any_type(kind: pa.DataType) -> None:
+    array = pa.nulls(2, kind)
+    assert np.isnan(numbers(array, "c")).all()
+    assert not integers(array, "c")[1].any()
+    assert texts(array, "c").null_count == 2
+    assert not parts(array, "month", "c")[1].any()
+    assert np.isnan(years(array, "c")).all()
 
 
 @pytest.mark.parametrize(

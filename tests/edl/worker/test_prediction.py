@@ -78,6 +78,10 @@ def test_names_are_cut_and_stay_unique() -> None:
     assert all(len(name) <= LONGEST_NAME for name in found)
 
 
+def test_no_name_ends_in_a_space() -> None:
+    assert unique_names(["a ", "a"], taken=()) == ("a", "a_2")
+
+
 @pytest.mark.parametrize("scores", [[[0.5], [0.5]], [[0.1] * 4, [0.1] * 4], [0.5, 0.5]])
 def test_scores_of_another_shape_are_refused(tmp_path: Path, scores: Any) -> None:
     with pytest.raises(JobError, match="the program's scores have the shape"):
