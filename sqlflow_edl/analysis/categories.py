@@ -107,7 +107,7 @@ def one_hot(inner: Draft, span: Span | None) -> Draft:
     def fit(statistics: Statistics) -> spec.OneHot:
         return spec.OneHot(inner.fit(statistics))  # type: ignore[arg-type]
 
-    return Draft(inner.columns, inner.wants, fit, span, lists=inner.lists)
+    return replace(inner, fit=fit, span=span, is_category=False)
 
 
 # The builders, a function of the language each -----------------------------------------------------------
@@ -207,3 +207,28 @@ def cross(bound: Bound) -> Draft:
         bound.schema.require_category(column, bound.span)
     size: int = bound["size"]
     return Draft(columns, Want.NONE, lambda _: spec.Cross(columns, size), bound.span, is_category=True)
+
+
+def weighted(bound: Bound) -> Draft:
+    """The category itself, which must have weights: they count wherever there are any."""
+    inner: Draft = bound["category"]
+    if not any(cells.separator for cells in inner.lists):
+        raise bound.fail(
+            "there are no weights in this category", hint='write SPARSE(x, size, ",", kv_delimiter=":")'
+        )
+    return inner
+
+
+def concat(bound: Bound) -> Draft:
+    parts: tuple[Draft, ...] = bound["categories"]
+    if len(parts) < 2:
+        raise bound.fail("CONCAT needs two categories or more")
+    if any(part.parts for part in parts):
+        raise bound.fail("a CONCAT holds no other", hint="write the categories of both in one")
+
+    def fit(statistics: Statistics) -> spec.Concat:
+        return spec.Concat(tuple(part.fit(statistics) for part in parts))  # type: ignore[misc]
+
+    columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
+    lists = tuple(cells for part in parts for cells in part.lists)
+    return Draft(columns, Want.NONE, fit, bound.span, is_category=True, lists=lists, parts=parts)

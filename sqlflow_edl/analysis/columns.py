@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
@@ -16,10 +17,12 @@ from sqlflow_edl.analysis.categories import text_category
 from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.derive import calendar
 from sqlflow_edl.analysis.drafts import Bound, Draft, Function, Parameter
-from sqlflow_edl.analysis.functions import BY_NAME, FUNCTIONS, PLANNED
+from sqlflow_edl.analysis.functions import BY_NAME, FUNCTIONS
 from sqlflow_edl.analysis.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast
+
+COMBINE = "COMBINE"  # several items in a row, which a model sees beside each other in any case
 
 
 class Resolver:
@@ -59,6 +62,8 @@ class Resolver:
         return [draft for draft, alias in drafts if alias is None or alias not in used]
 
     def _item(self, value: ast.Value) -> list[Draft]:
+        if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
+            return [draft for item in self._combined(value) for draft in self._item(item)]
         if isinstance(value, ast.Call):
             return self._calls(value)
         if isinstance(value, ast.Name | ast.Star | ast.Constant):
@@ -66,6 +71,13 @@ class Resolver:
         raise SemanticError(
             "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
         )
+
+    def _combined(self, call: ast.Call) -> tuple[ast.Value, ...]:
+        if call.kwargs or not call.args:
+            raise SemanticError(
+                "COMBINE takes items, as COLUMN does", span=call.span, hint="write COMBINE(a, b)"
+            )
+        return call.args
 
     def _plain(self, column: str, span: Span) -> list[Draft]:
         """A column that stands in COLUMN by itself: the features of its type."""
@@ -92,7 +104,10 @@ class Resolver:
             if parameter.name in arguments:
                 choices = self._argument(function, parameter, arguments[parameter.name])
                 expanded = [{**values, parameter.name: choice} for values in expanded for choice in choices]
-        return [function.build(Bound(call, function, values, self.schema)) for values in expanded]
+        drafts = [function.build(Bound(call, function, values, self.schema)) for values in expanded]
+        if call.alias and len(drafts) == 1:
+            self.aliases[call.alias.text.casefold()] = drafts[0]
+        return drafts
 
     def _check_required(self, call: ast.Call, function: Function, arguments: Mapping[str, ast.Value]) -> None:
         for parameter in function.parameters:
@@ -109,6 +124,9 @@ class Resolver:
             return self._cells(value, function)
         if parameter.type == "category":
             return self._categories(value, function)
+        if parameter.type == "categories":
+            items = value.items if isinstance(value, ast.ListValue) else (value,)
+            return [tuple(draft for item in items for draft in self._categories(item, function))]
         if parameter.type == "columns":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(column for item in items for column in self._columns(item))]
@@ -193,19 +211,21 @@ class Resolver:
 
 
 def _unknown_function(call: ast.Call) -> SemanticError:
-    if call.function.upper() in PLANNED:
+    if call.function.upper() == COMBINE:
         return SemanticError(
-            f"{call.function.upper()} is part of the language, but not there yet",
+            "COMBINE holds items of COLUMN, and is no argument",
             span=call.function_span,
-            hint="there are " + ", ".join(function.name for function in FUNCTIONS),
+            hint="CONCAT(a, b) makes one category of several",
         )
-    names = [name for function in FUNCTIONS for name in (function.name, *function.aliases)]
+    names = [COMBINE, *(name for function in FUNCTIONS for name in (function.name, *function.aliases))]
     hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
     return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
 
 
 def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
     """Parameter name -> argument, positions and keywords together."""
+    if function.variadic and len(call.args) > 1:
+        call = replace(call, args=(ast.ListValue(call.args, call.span),))
     if len(call.args) > len(function.parameters):
         raise SemanticError(
             f"{function.name} takes at most {len(function.parameters)} arguments, here are {len(call.args)}",

@@ -26,7 +26,7 @@ class Draft:
     columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
     not suit the function. why: what the plan says of a derived feature, empty for a written one.
     part: of the date or time, when it is one. input: of the model, where COLUMN … FOR names one. lists: the cells of
-    several values that it reads.
+    several values that it reads. parts: of several categories together, whose columns want different statistics.
     """
 
     columns: tuple[str, ...]
@@ -38,6 +38,7 @@ class Draft:
     part: str = ""
     input: str = ""
     lists: tuple[Cells, ...] = ()
+    parts: tuple[Draft, ...] = ()
 
     @property
     def cells(self) -> Cells:
@@ -49,6 +50,7 @@ ParameterType = Literal[
     "column",
     "columns",
     "category",
+    "categories",
     "whole",
     "numbers",
     "buckets",
@@ -73,6 +75,7 @@ class Function:
     """A row of the table of COLUMN functions.
 
     usage: shown when a call does not fit. reads: it says how a column is read, and may stand for one in others.
+    variadic: its arguments are those of its one parameter.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Function:
     build: Callable[[Bound], Draft]
     aliases: tuple[str, ...] = ()
     reads: bool = False
+    variadic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

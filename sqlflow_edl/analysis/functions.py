@@ -7,6 +7,7 @@ those are there, `fit` makes the typed feature column with its parameters. A new
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from edl import spec
 from edl.errors import did_you_mean
@@ -29,7 +30,7 @@ def _embedding(bound: Bound) -> Draft:
         category = inner.fit(statistics)
         return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner)  # type: ignore[arg-type]
 
-    return Draft(inner.columns, inner.wants, fit, bound.span, lists=inner.lists)
+    return replace(inner, fit=fit, span=bound.span, is_category=False)
 
 
 def _indicator(bound: Bound) -> Draft:
@@ -83,6 +84,9 @@ FUNCTIONS = (
     Function("CROSS", "CROSS([a, b], size)",
              (Parameter("columns", "columns", ("keys",)), Parameter("size", "whole", ("hash_bucket_size",))),
              categories.cross, ("crossed_column",)),
+    Function("WEIGHTED_CATEGORY", 'WEIGHTED_CATEGORY(SPARSE(x, size, ",", kv_delimiter=":"))', (_CATEGORY,),
+             categories.weighted, ("weighted_categorical_column",)),
+    Function("CONCAT", "CONCAT(a, b)", (Parameter("categories", "categories"),), categories.concat, variadic=True),
     Function("EMBEDDING", "EMBEDDING(x, dim) or EMBEDDING(VOCABULARIZE(x), dim)",
              (_CATEGORY, Parameter("dim", "whole", ("dimension", "size"), required=False),
               Parameter("combiner", "text", required=False), Parameter("initializer", "scalar", required=False)),
@@ -90,6 +94,4 @@ FUNCTIONS = (
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,
              ("ONE_HOT", "indicator_column")),
 )  # fmt: skip
-PLANNED = ("WEIGHTED_CATEGORY", "CONCAT", "COMBINE")
-
 BY_NAME = {name.casefold(): f for f in FUNCTIONS for name in (f.name, *f.aliases)}

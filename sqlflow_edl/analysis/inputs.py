@@ -132,8 +132,13 @@ def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
 
 
 def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
-    """A category of one id is one-hot whatever its size: the wide part looks its weights up."""
+    """A category of one id is one-hot whatever its size: the wide part looks its weights up.
+
+    An embedding of one number is that weight.
+    """
     column = placed.column
+    if isinstance(column, spec.Embedding) and column.dim == 1 and column.combiner == "sum":
+        column = column.category
     if isinstance(column, spec.Embedding):
         raise SemanticError(
             "an embedding is for the input deep; wide takes numbers, categories and indicators",

@@ -89,8 +89,9 @@ class TrainingPlan:
         """Column -> the statistics that `fit` needs of the training rows."""
         wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)}
         for draft in self.drafts:
-            for column in draft.columns:
-                wants[column] = wants.get(column, Want.NONE) | draft.wants
+            for part in draft.parts or (draft,):
+                for column in part.columns:
+                    wants[column] = wants.get(column, Want.NONE) | part.wants
         for column, want in warm_start.wants(self.kept).items():
             wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:

@@ -197,15 +197,22 @@ def _signature(column: Fitted) -> str:
         return f"one_hot({inner})"
     if not isinstance(column, spec.Embedding):
         return inner
-    category = column.category.category if isinstance(column.category, spec.ListOf) else column.category
-    fitted = isinstance(category, spec.Vocabulary)  # its size, and so the dimension, are of the rows
+    fitted = _has_vocabulary(column.category)  # its size, and so the dimension, are of the rows
     return f"embedding({inner})" if fitted else f"embedding({inner}, {column.dim})"
+
+
+def _has_vocabulary(category: spec.Category) -> bool:
+    if isinstance(category, spec.Concat):
+        return any(map(_has_vocabulary, category.categories))
+    return isinstance(category.category if isinstance(category, spec.ListOf) else category, spec.Vocabulary)
 
 
 def _described(column: Fitted) -> str:
     """`hash_bucket(city, 100)`; of what is fitted to rows the column alone."""
     if isinstance(column, spec.ListOf):
         return f"list_of({_described(column.category)})"
+    if isinstance(column, spec.Concat):
+        return f"concat({', '.join(map(_described, column.categories))})"
     more = ""
     if isinstance(column, spec.HashBucket | spec.CategoryId | spec.Cross):
         more = f", {column.size}"

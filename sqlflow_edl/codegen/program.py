@@ -24,6 +24,7 @@ from edl.spec import (
     Category,
     CategoryId,
     ClassLabel,
+    Concat,
     Cross,
     DatePart,
     Embedding,
@@ -316,6 +317,9 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
         case ListOf(items, delimiter, weights):
             weighted = (("weights", literal(weights)),) if weights else ()
             return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))
+        case Concat(categories):
+            parts = (_category(each, f"{name}_{i}", stored) for i, each in enumerate(categories))
+            return Call("fc.concat", tuple(parts))
         case DatePart(column, part):
             return Call(f"fc.{part}", (literal(column),))
         case Cross(columns, size):

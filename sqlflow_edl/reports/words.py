@@ -24,6 +24,8 @@ def feature(found: spec.Feature | spec.Category) -> str:
         return found.part
     if isinstance(found, spec.ListOf):
         return f"list of {feature(found.category)}{', weighted' if found.weights else ''}"
+    if isinstance(found, spec.Concat):
+        return f"concat of {' and '.join(map(feature, found.categories))}"
     if isinstance(found, spec.Vector):
         return f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
     name = str(found.__struct_config__.tag).replace("_", " ")

@@ -20,13 +20,15 @@ TABLE = """CREATE TABLE items AS SELECT
     coalesce(list_sum(list_transform(tags, lambda t: 1 - 2 * (t % 2))), 0) > 0 AS good
 FROM (SELECT i, list_transform(range(i % 4), lambda n: (hash(4 * i + n) % 40)::INT) AS tags FROM range(900) AS n(i))"""
 SETTINGS = "train.epoch = 15, train.batch_size = 32, optimizer.learning_rate = 0.01"
+BOTH = "EMBEDDING(CONCAT(CATEGORY_ID(shelf, 7), SEQ_CATEGORY_ID(tags, 40)) AS both, 4)"
+WIDE = "EMBEDDING(both, 1) FOR wide"
 MODELS = {  # model -> the selected columns, the label last, and what they become
     "DNNRegressor": ("size, loads, heavy", "size, EMBEDDING(SPARSE(loads, 40, SPACE, INT, COLON), 4)"),
     "LinearRegressor": ("shelf, words, worth", 'SEQ_CATEGORY_ID(words, 40, delimiter="|"), shelf'),
     "DeepFMClassifier": ("size, shelf, tags, good", "size, CATEGORY_ID(shelf, 7), SEQ_CATEGORY_ID(tags, 40)"),
     "DNNLinearCombinedClassifier": (
         "size, shelf, tags, good",
-        "size, CATEGORY_ID(shelf, 7), SEQ_CATEGORY_ID(tags, 40)",
+        f"COMBINE(size, {BOTH}) FOR deep COLUMN {WIDE}",
     ),
 }
 

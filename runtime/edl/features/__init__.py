@@ -14,6 +14,7 @@ What each column means is written at its class in `edl.spec.features`; which typ
 from edl.features.columns import (
     bucket,
     category_id,
+    concat,
     cross,
     day,
     embedding,
@@ -51,6 +52,7 @@ __all__ = [
     "bucket",
     "category_id",
     "class_label",
+    "concat",
     "cross",
     "day",
     "embedding",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +19,18 @@ from edl.features.calendar import parts
 from edl.features.hashing import bucket, combine, hash_texts
 from edl.features.lists import Lists
 from edl.ragged import Ragged
-from edl.spec import Bucket, Category, CategoryId, Cross, DatePart, HashBucket, ListOf, Vocabulary
+from edl.spec import (
+    Bucket,
+    Category,
+    CategoryId,
+    Concat,
+    Cross,
+    DatePart,
+    HashBucket,
+    ListOf,
+    Vocabulary,
+    num_ids,
+)
 
 Ids = Ints | Ragged
 Encoder = Callable[[pa.RecordBatch], Ids]
@@ -33,6 +45,8 @@ def encoder(category: Category) -> Encoder:
         return _cross(category)
     if isinstance(category, ListOf):
         return _list_of(category)
+    if isinstance(category, Concat):
+        return _concat(category)
     encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
     return lambda batch: _by_dictionary(batch.column(column), encode, missing)
 
@@ -150,6 +164,31 @@ def _list_of(category: ListOf) -> Encoder:
         return Ragged(encode_items(cells.items), cells.offsets, cells.weights)
 
     return encode
+
+
+def _concat(category: Concat) -> Encoder:
+    encoders = [encoder(each) for each in category.categories]
+    sizes = [num_ids(each) for each in category.categories]
+    firsts = np.cumsum([0, *sizes[:-1]])
+
+    def encode(batch: pa.RecordBatch) -> Ragged:
+        parts = [_as_lists(each(batch)) for each in encoders]
+        order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
+        values = np.concatenate([part.values + first for part, first in zip(parts, firsts, strict=True)])
+        weights = np.concatenate([_weights(part) for part in parts])[order]
+        weighted = any(part.weights is not None for part in parts)
+        offsets = np.sum([part.offsets for part in parts], axis=0)
+        return Ragged(values[order], offsets, weights if weighted else None)
+
+    return encode
+
+
+def _as_lists(ids: Ids) -> Ragged:
+    return ids if isinstance(ids, Ragged) else Ragged(ids, np.arange(len(ids) + 1))
+
+
+def _weights(ids: Ragged) -> npt.NDArray[np.float32]:
+    return np.ones(len(ids.values), np.float32) if ids.weights is None else ids.weights
 
 
 _ENCODERS: Mapping[type, Callable[[Any], _ArrayEncoder]] = {

@@ -20,6 +20,7 @@ from edl.spec import (
     Bucket,
     Category,
     CategoryId,
+    Concat,
     Cross,
     DatePart,
     Embedding,
@@ -37,7 +38,7 @@ from edl.spec import (
     Vocabulary,
     Year,
 )
-from edl.spec.features import CATEGORY_TYPES, ITEM_TYPES, PART_SIZES
+from edl.spec.features import CATEGORY_TYPES, ITEM_TYPES, PART_SIZES, SINGLE_TYPES, Single
 
 COMBINERS = ("sum", "mean", "sqrtn")
 _C = TypeVar("_C", bound=Feature | Category)
@@ -132,6 +133,11 @@ def cross(columns: Iterable[str], size: int) -> Cross:
 def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> ListOf:
     """The ids of a list's items; in a text, `delimiter` stands between them, and `weights` between item and weight."""
     return check(ListOf(category, delimiter, weights))
+
+
+def concat(*categories: Single) -> Concat:
+    """The ids of several categories as those of one."""
+    return check(Concat(categories))
 
 
 def one_hot(category: Category) -> OneHot:
@@ -310,6 +316,15 @@ def _list_of(column: ListOf) -> None:
         )
 
 
+def _concat(column: Concat) -> None:
+    for each in column.categories:
+        if not isinstance(each, SINGLE_TYPES):
+            raise SemanticError(f"concat takes categories, not {each!r}")
+        check(each)
+    if len(column.categories) < 2:
+        raise SemanticError("concat needs at least two categories")
+
+
 def _one_hot(column: OneHot) -> None:
     _category(column.category, "one_hot")
 
@@ -326,7 +341,7 @@ def _category(category: object, what: str) -> None:
     if not isinstance(category, CATEGORY_TYPES):
         raise SemanticError(
             f"{what} takes a category, not {category!r}",
-            hint="bucket, category_id, hash_bucket, vocabulary, cross and list_of make one",
+            hint="bucket, category_id, hash_bucket, vocabulary, cross, list_of and concat make one",
         )
     check(category)
 
@@ -345,6 +360,7 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Cross: _cross,
     DatePart: _date_part,
     ListOf: _list_of,
+    Concat: _concat,
     OneHot: _one_hot,
     Embedding: _embedding,
 }

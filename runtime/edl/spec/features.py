@@ -162,7 +162,23 @@ class ListOf(Column, frozen=True, tag="list_of"):
         return self.category.size
 
 
-Category = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart | ListOf
+Single = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart | ListOf
+
+
+class Concat(Column, frozen=True, tag="concat"):
+    """The ids of several categories as those of one, a list per row: each category's follow those of the one before.
+
+    The ids for what is missing or unseen are among them, so that each category keeps its own.
+    """
+
+    categories: tuple[Single, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(map(num_ids, self.categories)) - 1
+
+
+Category = Single | Concat
 
 
 class OneHot(Column, frozen=True, tag="one_hot"):
@@ -183,9 +199,10 @@ Dense = Numeric | Standardize | Normalize | Log | Year | Vector
 Feature = Dense | OneHot | Embedding
 
 DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, Vector)
-CATEGORY_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart, ListOf)
+SINGLE_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart, ListOf)
+CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
-LIST_TYPES = (ListOf,)  # categories of any number of ids per row
+LIST_TYPES = (ListOf, Concat)  # categories of any number of ids per row
 
 
 AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
@@ -216,6 +233,9 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
     """The table columns that a feature reads."""
     if isinstance(column, OneHot | Embedding | ListOf):
         yield from source_columns(column.category)
+    elif isinstance(column, Concat):
+        for each in column.categories:
+            yield from source_columns(each)
     elif isinstance(column, Cross):
         yield from column.columns
     else:
@@ -226,6 +246,10 @@ def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
     """The same feature over other table columns: old name -> new name; others stay."""
     if isinstance(column, OneHot | Embedding | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
+    if isinstance(column, Concat):
+        return msgspec.structs.replace(
+            column, categories=tuple(with_columns(each, names) for each in column.categories)
+        )
     if isinstance(column, Cross):
         return msgspec.structs.replace(
             column, columns=tuple(names.get(name, name) for name in column.columns)

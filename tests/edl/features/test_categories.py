@@ -195,3 +195,20 @@ def test_items_have_their_weights() -> None:
     assert (found.values.tolist(), found.offsets.tolist()) == ([3, 1, 10], [0, 2, 2, 3])
     assert found.weights is not None
     assert found.weights.tolist() == [0.5, 2, -1]
+
+
+def test_ids_of_several_categories_follow_each_other_in_each_row() -> None:
+    batch = pa.record_batch({"x": ["1,0", None, "2,9"], "w": ["0:0.5", "1:2 1:3", ""], "a": [5, None, -1]})
+    several = fc.concat(
+        fc.list_of(fc.category_id("x", 3)),
+        fc.bucket("a", [0]),
+        fc.list_of(fc.category_id("w", 2), " ", weights=":"),
+    )
+    assert spec.num_ids(several) == 4 + 3 + 3
+    found = encoder(several)(batch)
+    assert isinstance(found, Ragged)
+    assert found.offsets.tolist() == [0, 4, 7, 10]
+    assert found.values.tolist() == [1, 0, 4 + 1, 7, 4 + 2, 7 + 1, 7 + 1, 2, 3, 4]
+    assert found.weights is not None
+    assert found.weights.tolist() == [1, 1, 1, 0.5, 1, 2, 3, 1, 1, 1]
+    assert encoder(fc.concat(fc.bucket("a", [0]), fc.bucket("a", [5])))(batch).weights is None

@@ -30,6 +30,7 @@ COLUMNS: list[Any] = [
     fc.one_hot(fc.hash_bucket("x", 1)),
     fc.one_hot(fc.vocabulary("x", ["a", ""])),
     fc.one_hot(fc.vocabulary("x", [3, -1])),
+    fc.embedding(fc.concat(fc.category_id("x", 3), fc.list_of(fc.category_id("y", 3))), dim=8),
     fc.embedding(fc.cross(["a", "b"], 100), dim=8, combiner="mean"),
 ]
 
@@ -73,6 +74,8 @@ def test_a_constructor_gives_the_spec_of_that_column(column: spec.Feature) -> No
         (lambda: fc.cross("ab", 10), "cross takes a list of columns, not 'ab' alone"),
         (lambda: fc.cross(["a", "a"], 10), "cross holds 'a' 2 times"),
         (lambda: fc.cross(["a", "b"], 0), "size of the cross of a, b must be a positive integer"),
+        (lambda: fc.concat(fc.category_id("x", 3)), "concat needs at least two categories"),
+        (lambda: fc.concat(fc.category_id("x", 3), fc.numeric("x")), "concat takes categories, not Numeric"),
         (lambda: fc.one_hot(fc.numeric("x")), "one_hot takes a category, not Numeric"),
         (lambda: fc.list_of(fc.bucket("x", [1])), "list_of takes the category of an item, not Bucket"),
         (lambda: fc.list_of(fc.category_id("x", 3), ""), "the delimiter of column x must be a text"),

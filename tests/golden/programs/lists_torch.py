@@ -20,6 +20,10 @@ FEATURES = fc.Features(
         combiner="mean",
     ),
     fc.embedding(fc.list_of(fc.hash_bucket("words", 1000), delimiter=" ", weights=":"), dim=8),
+    fc.embedding(
+        fc.concat(fc.hour("seen"), fc.vocabulary("city", fc.stored(STORED / "f3_1.json"))),
+        dim=4,
+    ),
 )
 LABEL = fc.label("income", mean=60000.0, std=15000.0)
 

@@ -45,6 +45,10 @@ WORDS = spec.ListOf(spec.Vocabulary("words", ("red", "blue")), "|")
         ('INDICATOR(SPARSE(pairs, 20, " ", "int", ":", "float"))', spec.OneHot(PAIRS)),
         ("NUMERIC(SPARSE(pairs, 20, SPACE, kv_delimiter=COLON))", spec.OneHot(PAIRS)),
         ('EMBEDDING(CATEGORY_HASH(SPARSE(pairs, 20, " ", "int", ":"), 128), 4)', spec.Embedding(HASHED, 4)),
+        (
+            'EMBEDDING(WEIGHTED_CATEGORY(CATEGORY_HASH(SPARSE(pairs, 20, " ", "int", ":"), 128)), 4)',
+            spec.Embedding(HASHED, 4),
+        ),
         ("INDICATOR(VOCABULARIZE(words, min_count=2, delimiter=PIPE))", spec.OneHot(WORDS)),
         ("VOCABULARIZE(words, 2, 2, '|')", spec.OneHot(WORDS)),
         (
@@ -102,3 +106,44 @@ def test_the_wide_part_has_a_weight_for_each_id_of_a_list(session: Session) -> N
         "wide": (spec.OneHot(IDS), spec.Embedding(many, 1)),
         "deep": (spec.Embedding(IDS, 4), spec.Embedding(many, 32)),
     }
+
+
+AGE = spec.Bucket("age", (10.0, 20.0))
+GROUP = spec.Concat((IDS, AGE, spec.HashBucket("words", 9)))
+CONCAT = "CONCAT(SPARSE(ids, 20), BUCKET(age, [10, 20]), HASH(words, 9))"
+
+
+def inputs(session: Session, columns: str, model: str) -> dict[str, tuple[spec.Feature, ...]]:
+    text = f"SELECT ids, age, words, income FROM packed TO TRAIN {model} {columns} LABEL income INTO m"
+    [only] = session.compile(text)
+    return only.spec.inputs
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        (f"EMBEDDING({CONCAT}, 4, mean)", spec.Embedding(GROUP, 4, "mean")),
+        (f"INDICATOR({CONCAT})", spec.OneHot(GROUP)),
+        (CONCAT, spec.Embedding(GROUP, 8)),
+        ("CONCAT([SPARSE(ids, 20), BUCKET(age, [10, 20]), HASH(words, 9)])", spec.Embedding(GROUP, 8)),
+    ],
+)
+def test_several_categories_become_one(session: Session, item: str, wanted: spec.Feature) -> None:
+    assert inputs(session, f"COLUMN {item}", "DNNRegressor") == {"features": (wanted,)}
+
+
+def test_each_of_several_categories_has_its_own_statistics(session: Session) -> None:
+    item = "CONCAT(BUCKETIZE(age, 2), VOCABULARIZE(words, 2, 2, PIPE), SPARSE(ids))"
+    [found] = inputs(session, f"COLUMN {item}", "DNNRegressor")["features"]
+    words = spec.ListOf(spec.Vocabulary("words", ("red", "blue")), "|")
+    assert found == spec.Embedding(spec.Concat((spec.Bucket("age", (24.5,)), words, IDS)), 4)
+
+
+def test_items_may_stand_together_and_name_what_others_use(session: Session) -> None:
+    columns = (
+        f"COLUMN COMBINE(EMBEDDING({CONCAT} AS both, 4), age) FOR deep COLUMN EMBEDDING(both, 1) FOR wide"
+    )
+    found = inputs(session, columns, "DNNLinearCombinedRegressor")
+    assert found["wide"] == (spec.OneHot(GROUP),)
+    assert found["deep"][0] == spec.Embedding(GROUP, 4)
+    assert [type(each) for each in found["deep"]] == [spec.Embedding, spec.Standardize]
