@@ -86,7 +86,7 @@ def test_prediction_does_not_read_the_label(target: fc.Target) -> None:
             "label y is not a finite number in 2 of 3 rows",
             "WHERE y is finite",
         ),
-        (INCOME, ["1"], "column y is of type string where a number is needed", "CAST"),
+        (INCOME, ["1"], "column y is of type string where a number is needed", "convert it to a number"),
         (INCOME, [1e39], "label y holds 1e\\+39", "scale it"),
         (ANSWER, ["yes", None], "label y is NULL in 1 of 2 rows", "WHERE y IS NOT NULL"),
         (
