@@ -54,7 +54,7 @@ def warm_up(spec: Spec, job: JobFolder) -> None:
     from edl import nn
 
     for load in (
-        lambda: nn.warm_up(spec.framework, spec.threads),
+        lambda: nn.prepare(spec.framework, spec.threads),
         lambda: import_module(spec.worker.partition(":")[0]),
         lambda: _prepare_rings(job),
     ):

@@ -102,7 +102,7 @@ class Server:
         from edl import nn
 
         try:
-            nn.warm_up(framework, self._threads)
+            nn.prepare(framework, self._threads)
         except SQLFlowError:
             traceback.print_exc()
         self.tell(Ready(time.monotonic() - began))

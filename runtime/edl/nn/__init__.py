@@ -1,7 +1,7 @@
 """Framework adapters: one model with its optimizer behind one contract. Light to import.
 
-`prepare` loads a framework, `warm_up` all of it, `create` builds a program's model; they choose by the framework's
-name, and only they import Keras or PyTorch.
+`prepare` loads a framework, `create` builds a program's model; both choose by the framework's name, and only they
+import Keras or PyTorch.
 """
 
 from __future__ import annotations
@@ -21,16 +21,7 @@ if TYPE_CHECKING:
     from edl.nn.structure import Array, Features
     from edl.program import Program
 
-__all__ = [
-    "Adapter",
-    "Evaluated",
-    "Gradients",
-    "Minibatches",
-    "create",
-    "prepare",
-    "seed_everything",
-    "warm_up",
-]
+__all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
 
 # What libraries read when they are loaded; see `edl.nn.torch_adapter` on threads that wait.
 ENVIRONMENT = {
@@ -38,13 +29,11 @@ ENVIRONMENT = {
     "GOMP_SPINCOUNT": "10000",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "TORCHINDUCTOR_DETERMINISTIC": "1",
 }
 
 _MODULES = {"keras": "edl.nn.keras_adapter", "torch": "edl.nn.torch_adapter"}
 _PACKAGES = {"keras": "tensorflow", "torch": "torch"}
-_LATER = {
-    "torch": "torch._dynamo"
-}  # what every optimizer imports at its first step, half as long as the framework
 
 
 class _Framework(Protocol):
@@ -63,13 +52,6 @@ def prepare(framework: str, threads: int) -> None:
     A process's first call decides the threads of TensorFlow. JobError: unknown, or not installed.
     """
     _framework(framework).start(threads)
-
-
-def warm_up(framework: str, threads: int) -> None:
-    """The same, with what only training needs: for a process that waits for jobs, or that workers are forked from."""
-    prepare(framework, threads)
-    if framework in _LATER:
-        importlib.import_module(_LATER[framework])
 
 
 def seed_everything(framework: str, seed: int) -> None:

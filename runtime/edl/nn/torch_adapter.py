@@ -39,6 +39,7 @@ from edl.nn.adapter import (
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, Keys, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
+from edl.nn.torch_lazy import spare_compiler
 from edl.nn.torch_rows import (
     RowBlock,
     check_elsewhere,
@@ -62,7 +63,8 @@ _threads = 1
 def start(threads: int) -> None:
     global _threads
     _threads = threads
-    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms would import a compiler
+    torch.set_deterministic_debug_mode("warn")  # `use_deterministic_algorithms` would load the compiler, too
+    spare_compiler()
     deterministic.fill_uninitialized_memory = (
         False  # costs a fill of every new tensor, and guards nothing here
     )

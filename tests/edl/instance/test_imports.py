@@ -35,10 +35,5 @@ def test_a_client_imports_neither_frameworks_nor_arrow() -> None:
     assert not loaded_after("import edl.instance.client") & (FRAMEWORKS | {"numpy", "pyarrow", "duckdb"})
 
 
-def test_a_worker_that_does_not_train_imports_no_compiler() -> None:
-    torch = "import torch\nwith torch.inference_mode(): torch.nn.Linear(1, 1)(torch.ones(1, 1))"
-    assert "sympy" not in loaded_after(f"from edl import nn\nnn.prepare('torch', 1)\n{torch}")
-
-
 def test_preparing_one_framework_leaves_the_other_alone() -> None:
     assert loaded_after("from edl import nn\nnn.prepare('torch', 1)") & FRAMEWORKS == {"torch"}
