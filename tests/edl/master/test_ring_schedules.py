@@ -9,6 +9,7 @@ import pytest
 from edl.spec import Training
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from tests.edl.master.blocks import blocks
 from tests.edl.master.ring_world import PIECE, Piece, World, run
 
 ROWS = 5 * LEAST_ROWS + 77
@@ -35,7 +36,7 @@ def check_the_job(world: World) -> None:
     assert all(export == every_piece_once() for export in world.exports)
 
 
-@pytest.mark.parametrize("block", range(3))
+@blocks(3, always=1)
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):

@@ -22,6 +22,7 @@ from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import ASIDE, Conclusion, Report, Task, TaskType
 from edl.worker.mailbox import Mailbox
+from tests.edl.master.blocks import blocks
 
 LEASE = 10.0
 WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2, "predict": 2}
@@ -222,7 +223,7 @@ def run(
     return world
 
 
-@pytest.mark.parametrize("block", range(10))
+@blocks(10, always=3)
 def test_every_row_of_a_prediction_counts_once(block: int) -> None:
     plan = Plan("predict", 17 * STREAMED_ROWS + 5)
     for seed in range(100 * block, 100 * block + 100):
@@ -232,7 +233,7 @@ def test_every_row_of_a_prediction_counts_once(block: int) -> None:
         assert not world.master.kept.leases
 
 
-@pytest.mark.parametrize("block", range(10))
+@blocks(10, always=3)
 def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int) -> None:
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
@@ -244,7 +245,7 @@ def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int)
 
 
 @pytest.mark.parametrize("loses_disks", [False, True])
-@pytest.mark.parametrize("block", range(10))
+@blocks(10, always=3)
 def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row_once(
     block: int, loses_disks: bool
 ) -> None:

@@ -10,6 +10,7 @@ from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
+from tests.edl.master.blocks import blocks
 from tests.edl.master.server_world import PIECE, World, run
 
 ROWS = 5 * LEAST_ROWS + 77
@@ -43,7 +44,7 @@ def check_the_job(world: World) -> None:
     assert not world.master.kept.revoking
 
 
-@pytest.mark.parametrize("block", range(10))
+@blocks(10, always=3)
 def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         world = run(seed, PLAN, Mode("sync"))
@@ -51,7 +52,7 @@ def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: 
         assert pieces(world, 0) == pieces(world, 1) == every_piece_once()
 
 
-@pytest.mark.parametrize("block", range(3))
+@blocks(3, always=1)
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_a_cut_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, block: int) -> None:
     notes: list[str] = []
@@ -66,7 +67,7 @@ def test_a_cut_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, bl
     assert "goes on from" in said
 
 
-@pytest.mark.parametrize("block", range(3))
+@blocks(3, always=1)
 def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_most(block: int) -> None:
     halves = 0
     for seed in range(100 * block, 100 * block + 100):
@@ -78,7 +79,7 @@ def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_mos
     assert halves  # some die between their two pushes
 
 
-@pytest.mark.parametrize("block", range(3))
+@blocks(3, always=1)
 def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pushes(block: int) -> None:
     missing = 0
     for seed in range(100 * block, 100 * block + 100):
@@ -91,7 +92,7 @@ def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pu
     assert missing  # what a server lost that was replaced alone, and the other half of a gradient
 
 
-@pytest.mark.parametrize("block", range(2))
+@blocks(2, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         world = run(seed, PLAN, Mode("async"), servers=1, workers=1)
