@@ -25,7 +25,7 @@ from edl.testing import NO_ROOM
 from tests.edl.jobs.distributed import Job, kill, table
 
 ROWS = 40_000
-EPOCHS = 4
+EPOCHS = 2
 BATCH = {"async": 64, "sync": 256}  # a step in sync takes several calls one after another
 TASKS = EPOCHS * -(-ROWS // LEAST_ROWS)
 STEPS = {
