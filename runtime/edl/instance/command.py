@@ -23,6 +23,7 @@ from edl.instance.folder import job_folder
 from edl.instance.narrator import Narrator, shown
 from edl.instance.output import check_suffix, write_rows
 from edl.instance.sharing import cluster
+from edl.nn.export import check_target
 from edl.nn.rows.sizes import table_memory
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.spec import JobSpec, Rows
@@ -43,8 +44,10 @@ def run_command(options: argparse.Namespace) -> None:
     folder: Path = options.program.absolute()
     spec = read_spec(folder)
     if options.kind == "export":
+        output = options.output.absolute()
+        check_target(spec.framework, output)  # before the framework is loaded
         with work.loaded(folder, spec, threads=options.threads or available_cores()) as program:
-            words = work.export(program, options.weights, options.output.absolute())
+            words = work.export(program, options.weights, output)
         print(f"wrote {words} to {options.output}", file=sys.stderr)
         return
     if options.kind == "predict":

@@ -20,19 +20,22 @@ from edl.nn.structure import Features
 Write = Callable[[Any, Features, Path], None]
 
 
-def export(framework: str, model: Any, features: Features, path: Path) -> str:
-    """Write the model in the format that the path's suffix names; the format in words.
-
-    features: of two rows or more, an example of what the model takes. JobError: the framework has no such format, a
-    package is missing, or something of that name is there.
-    """
+def check_target(framework: str, path: Path) -> None:
+    """JobError: a model of the framework has no format of that suffix, or something of that name is there."""
     formats = FORMATS[framework]
     if path.suffix not in formats:
         known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
         raise JobError(f"a model in {framework} cannot be written to {path.name}", hint=f"there are {known}")
     if path.exists():
         raise JobError(f"{path} is there already", hint="remove it, or choose another name")
-    words, write = formats[path.suffix]
+
+
+def export(framework: str, model: Any, features: Features, path: Path) -> str:
+    """Write the model in the format that the path's suffix names, which was checked; the format in words.
+
+    features: of two rows or more, an example of what the model takes. JobError: a package is missing.
+    """
+    words, write = FORMATS[framework][path.suffix]
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # the exporters praise themselves on it

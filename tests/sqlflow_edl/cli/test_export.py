@@ -7,15 +7,20 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
 import sqlflow_edl
 from edl import features as fc
 from edl import spec
+from edl.instance.main import main as edl_main
 from edl.models.archive import read_archive
+from edl.models.records import ModelRecord
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.codegen import generate
 from sqlflow_edl.session import Session
+from tests.edl.models.conftest import SPEC, write
 
 TABLE = """CREATE TABLE t AS SELECT i * 0.5::DOUBLE AS a, 'c' || i % 5 AS b, 'd' || i % 40 AS c, i * 2.0::DOUBLE AS y
 FROM range(60) AS n(i)"""
@@ -31,44 +36,37 @@ OUTSIDE = {
     "{k: torch.from_numpy(v) for k, v in given.items()}).tolist())",
     ".onnx": "import onnxruntime; print(onnxruntime.InferenceSession(path).run(None, given)[0].tolist())",
 }
+BY_COMMAND = ("", ".onnx")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"duckdb:///{tmp_path / 'e.duckdb'}"
 
 
 class Trained(NamedTuple):
-    """What a model is given for the first rows, and what it predicts."""
+    """A model's archive, what the model is given for the first rows, and what it predicts."""
 
+    archive: Path
     given: dict[str, np.ndarray]
     wanted: np.ndarray
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Trained]]:
-    """A database with two models in each framework, and what they predict."""
-    folder = tmp_path_factory.mktemp("export")
-    url = f"duckdb:///{folder / 'e.duckdb'}"
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect(url, create=True) as session:
-            list(session.run(TABLE))
-            for framework in ("keras", "torch"):
-                for name, text in ((f"m.{framework}", TRAIN), (f"m.{framework}_tables", WITH_TABLES)):
-                    list(session.run(text.format(framework=framework)))
-                    found[name] = trained(session, name, folder)
-    return url, found
-
-
-@pytest.fixture(scope="module")
-def source(made: tuple[str, dict[str, Trained]]) -> str:
-    return made[0]
-
-
-def trained(session: Session, model: str, folder: Path) -> Trained:
-    session.registry.load(model, folder / "m.zip")
-    described: spec.JobSpec = read_archive(folder / "m.zip").spec
+def trained(session: Session, model: str, archive: Path) -> Trained:
+    session.registry.load(model, archive)
+    described: spec.JobSpec = read_archive(archive).spec
     [rows] = session.run("SELECT * FROM t LIMIT 7")
     [batch] = rows.to_arrow().to_batches()
     [result] = session.run(f"SELECT * FROM t LIMIT 7 TO PREDICT USING {model}")
-    return Trained(fc.Features(*described.features).transform(batch), result.to_arrow()["y"].to_numpy())
+    given = fc.Features(*described.features).transform(batch)
+    return Trained(archive, given, result.to_arrow()["y"].to_numpy())
+
+
+def export_here(archive: Path, program: Path, output: Path) -> int:
+    """What the command does, in this process, which has the framework already."""
+    generate(read_archive(archive).spec).write(program)
+    given = ("--program", program, "--weights", archive)
+    return edl_main(["export", "--output", str(output), *map(str, given)])
 
 
 @pytest.mark.parametrize(
@@ -79,17 +77,23 @@ def trained(session: Session, model: str, folder: Path) -> Trained:
     ],
 )
 def test_exported_models_give_the_same_outputs_without_our_code(
-    framework: str, files: list[tuple[str, str]], made: tuple[str, dict[str, Trained]], tmp_path: Path
+    framework: str, files: list[tuple[str, str]], url: str, tmp_path: Path
 ) -> None:
     """With row tables in them and without; the process that loads them knows no package of ours."""
     if framework == "torch":
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")
-    source, models = made
+    with sqlflow_edl.connect(url, create=True) as session:
+        for text in (TABLE, TRAIN, WITH_TABLES):
+            list(session.run(text.format(framework=framework)))
+        models = {name: trained(session, name, tmp_path / f"{name}.zip") for name, _ in files}
     code = "import sys; sys.modules['edl'] = sys.modules['sqlflow_edl'] = None\nimport numpy as np\n"
     for number, (name, suffix) in enumerate(files):
         path, arrays = tmp_path / f"exported{number}{suffix}", tmp_path / f"{number}.npz"
-        assert main(["export", name, "-o", str(path), "--source", source]) == 0
+        if suffix in BY_COMMAND:
+            assert main(["export", name, "-o", str(path), "--source", url]) == 0
+        else:
+            assert export_here(models[name].archive, tmp_path / f"program{number}", path) == 0
         np.savez(arrays, **models[name].given)
         code += f"path, given = {str(path)!r}, dict(np.load({str(arrays)!r}))\n{OUTSIDE[suffix]}\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -97,6 +101,19 @@ def test_exported_models_give_the_same_outputs_without_our_code(
     for (name, _), line in zip(files, done.stdout.splitlines(), strict=True):
         outputs = np.array([float(number) for number in line.replace("[", "").replace("]", "").split(",")])
         assert outputs == pytest.approx(models[name].wanted, rel=1e-5)
+
+
+@pytest.fixture
+def stored(url: str, tmp_path: Path) -> str:
+    """A database with a model in each framework, which nobody trained."""
+    adam = spec.Component("adam", {"learning_rate": 0.01})
+    with sqlflow_edl.connect(url, create=True) as session:
+        for framework in ("keras", "torch"):
+            described = msgspec.structs.replace(SPEC, framework=framework, optimizer=adam)
+            archive = write(tmp_path / f"{framework}.zip", spec=described)
+            record = ModelRecord("DNNRegressor", framework, 8, {}, SPEC.statement)
+            session.registry.save(f"m.{framework}", archive, record)
+    return url
 
 
 @pytest.mark.parametrize(
@@ -108,17 +125,17 @@ def test_exported_models_give_the_same_outputs_without_our_code(
     ],
 )
 def test_what_cannot_be_exported_is_named(
-    model: str, name: str, words: str, source: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    model: str, name: str, words: str, stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", model, "-o", str(tmp_path / name), "--source", source]) == 1
+    assert main(["export", model, "-o", str(tmp_path / name), "--source", stored]) == 1
     assert words in capfd.readouterr().err
     assert not list(tmp_path.glob("*x*"))
 
 
 def test_a_file_that_is_there_is_not_overwritten(
-    source: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x.pt2").write_text("mine", encoding="utf-8")
-    assert main(["export", "m.torch", "-o", str(tmp_path / "x.pt2"), "--source", source]) == 1
+    assert main(["export", "m.torch", "-o", str(tmp_path / "x.pt2"), "--source", stored]) == 1
     assert "is there already" in capfd.readouterr().err
     assert (tmp_path / "x.pt2").read_text(encoding="utf-8") == "mine"
