@@ -57,7 +57,7 @@ class Change(msgspec.Struct, frozen=True):
         lost           nobody knows how it ended
 
     exit_code: of its process, negative for the signal that ended it; None when there is none to know. detail: in words.
-    hint: what a user could do about it.
+    hint: what a user could do about it. remedied: the next one of its name gets what this one lacked.
     """
 
     instance: Instance
@@ -67,6 +67,7 @@ class Change(msgspec.Struct, frozen=True):
     exit_code: int | None = None
     detail: str = ""
     hint: str = ""
+    remedied: bool = False
 
 
 class Room(msgspec.Struct, frozen=True):

@@ -163,7 +163,7 @@ class Roster:
         )
         enough = quantities.memory(gets.size if grows else MORE * had.size)
         hint = f"WITH kubernetes.{instance.role}_memory = '{enough}' each has more from the start"
-        return msgspec.structs.replace(change, detail=change.detail + follows, hint=hint)
+        return msgspec.structs.replace(change, detail=change.detail + follows, hint=hint, remedied=grows)
 
     def _remember(self, name: str, incarnation: int, gets: Memory) -> None:
         if incarnation >= self._memory.get(name, (-1, gets))[0]:

@@ -38,9 +38,9 @@ class _Luck:
     fruitless: int = 0
     gained: Gain = ()
 
-    def ended(self, reason: Reason | None, gained: Gain) -> None:
+    def ended(self, change: Change, gained: Gain) -> None:
         before = 0 if gained > self.gained else self.fruitless
-        self.fruitless = before + (reason not in _NOBODYS_FAULT)
+        self.fruitless = before + (change.reason not in _NOBODYS_FAULT and not change.remedied)
         self.gained = max(self.gained, gained)
 
     @property
@@ -352,8 +352,8 @@ class Crew:
         role, name = post.role, change.instance.name
         gained = self._leases.gained(role)
         luck = self._luck[role]
-        luck.ended(change.reason, gained)
-        post.luck.ended(change.reason, gained if role == "ps" else (self._leases.rows_of(name),))
+        luck.ended(change, gained)
+        post.luck.ended(change, gained if role == "ps" else (self._leases.rows_of(name),))
         if luck.fruitless >= self._patience[role]:
             message = f"{luck.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
             hint = "; ".join(filter(None, (change.hint, f"its log: {self._log(name)}")))

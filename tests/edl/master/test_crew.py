@@ -122,9 +122,10 @@ def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look()
     assert job.started(1000.0) == []
 
 
-def starved(incarnation: int) -> Change:
+def starved(incarnation: int, *, remedied: bool = False) -> Change:
     worker = Instance("worker-0", "worker", incarnation)
-    return Change(worker, "ended", "", "out of memory", -9, "out of memory (limit 2Gi)", "take 4Gi")
+    detail = "out of memory (limit 2Gi)"
+    return Change(worker, "ended", "", "out of memory", -9, detail, "take 4Gi", remedied)
 
 
 def test_who_runs_out_of_memory_is_told_each_time_though_it_had_not_begun() -> None:
@@ -136,6 +137,16 @@ def test_who_runs_out_of_memory_is_told_each_time_though_it_had_not_begun() -> N
     assert job.notes == ["worker-0 ran out of memory (limit 2Gi)"] * 2
     assert job.crew.ending("worker-0") == "ran out of memory (limit 2Gi)"
     assert job.crew.notes == ("workers ran out of memory 2 times; take 4Gi",)
+
+
+def test_ends_after_which_the_next_one_gets_more_memory_never_fail_the_job() -> None:
+    job = Job(1, patience=1)
+    job.started(0.0)
+    for incarnation in range(5):
+        job.crew.changed(starved(incarnation, remedied=True), 0.0)
+        assert job.started(0.0) == [("worker-0", incarnation + 1)]
+    job.crew.changed(starved(5), 0.0)
+    assert job.leases.kept.failed is not None
 
 
 def test_a_job_that_fails_for_want_of_memory_says_that_and_what_to_do() -> None:
