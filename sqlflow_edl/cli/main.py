@@ -11,9 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TypeAlias
 
 from sqlflow_edl.cli import exit_codes, image, place
 from sqlflow_edl.cli.variables import assignment
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 MOST_WORKERS = 1000
 
@@ -77,6 +80,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sqlflow-edl {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    _add_run(commands)
+    _add_compile(commands)
+    _add_export(commands)
+    _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
+    _add_job_commands(commands)
+    image.add_command(commands)
+    return parser
+
+
+def _add_run(commands: Commands) -> None:
     run = _command(commands, "run", "run the statements of a program")
     run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
     run.add_argument("-e", "--execute", metavar="SQL", action="append", default=[], help="run this text")
@@ -90,12 +103,19 @@ def _parser() -> argparse.ArgumentParser:
         default="stop",
         help="what follows a statement that failed: nothing, or all that does not use what it should have made",
     )
-    _variables(run)
     run.add_argument(
         "--dry-run",
         action="store_true",
         help="the plan of each statement, or with --on the objects of its job; nothing is trained or written",
     )
+    run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
+    _variables(run)
+    _model_store(run)
+    _add_ways(run)
+
+
+def _add_ways(run: argparse.ArgumentParser) -> None:
+    """How and where its jobs run."""
     run.add_argument(
         "--workers",
         metavar="N",
@@ -120,10 +140,17 @@ def _parser() -> argparse.ArgumentParser:
         help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
     )
     place.add_options(run)
-    run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
+
+
+def _add_compile(commands: Commands) -> None:
     compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
+    _variables(compile_)
+    _model_store(compile_)
+
+
+def _add_export(commands: Commands) -> None:
     export = _command(commands, "export", "write a trained model for use without this package")
     export.add_argument("model", metavar="MODEL", help="its name, or name@version")
     export.add_argument(
@@ -133,16 +160,10 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="FILE.keras or a folder for TensorFlow (a Keras model), FILE.pt2 or FILE.onnx (a PyTorch model)",
     )
-    for command in (run, compile_, export):
-        _model_store(command)
-    _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
-    _variables(compile_)
-    _add_job_commands(commands)
-    image.add_command(commands)
-    return parser
+    _model_store(export)
 
 
-def _add_job_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_job_commands(commands: Commands) -> None:
     jobs = _job_command(commands, "jobs", "list the jobs, the oldest first", of_one=False)
     jobs.add_argument("--format", choices=("table", "csv", "json"), default="table")
     job = _job_command(commands, "job", "how far a job is, with its tasks and every process of it")
@@ -155,7 +176,7 @@ def _add_job_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
 
 
 def _job_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: Commands,
     name: str,
     text: str,
     *,
@@ -205,9 +226,7 @@ def _model_store(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
-) -> argparse.ArgumentParser:
+def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
