@@ -8,12 +8,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
-from edl.models.archive import read_archive
 from edl.models.records import split_reference
 from edl.spec import JobSpec
-from sqlflow_edl.analysis import use
 from sqlflow_edl.analysis.outline import title
-from sqlflow_edl.places import at, placed
+from sqlflow_edl.job_statements import used
+from sqlflow_edl.places import placed
 from sqlflow_edl.reports import plan, table
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
@@ -50,18 +49,8 @@ def _train(session: Session, statement: Statement) -> list[plan.Row]:
 
 def planned_use(session: Session, statement: Statement) -> JobSpec:
     """A PREDICT or EVALUATE statement as far as it goes without fixing its rows."""
-    check, specify = use.USES[statement.kind]
-    name, _ = check(statement)
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        archive = Path(folder) / "model.zip"
-        with at(name.span):
-            model = session.registry.load(str(name), archive)
-        trained = read_archive(archive).spec
-    schema, query = session.look(statement)
-    planned = specify(statement, trained, model.reference, query, schema)
-    if planned.output.name:
-        session.source.check_target(planned.output.name)
-    return session.with_workers(planned)
+        return used(session, statement, Path(folder) / "model.zip").planned
 
 
 def _use(session: Session, statement: Statement) -> list[plan.Row]:

@@ -1,0 +1,272 @@
+"""TRAIN, PREDICT and EVALUATE as they run: rows are fixed in a job's folder, its program runs on them, and what it made
+is stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import pyarrow as pa
+
+from edl.data import Pinned, jobs
+from edl.data.jobs import JobFolder
+from edl.data.results import ResultFolder
+from edl.errors import Span, SQLFlowError
+from edl.models.archive import read_archive
+from edl.models.intent import Intent, write_intent
+from edl.models.records import ModelRecord, check_name
+from edl.spec import JobSpec, Rows
+from edl.tasks.events import Figures
+from edl.tasks.outcome import JobCancelledError, Outcome
+from sqlflow_edl.analysis import use
+from sqlflow_edl.codegen import generate
+from sqlflow_edl.fixing import fix
+from sqlflow_edl.handles import LostSightError
+from sqlflow_edl.places import at, placed
+from sqlflow_edl.results import Result
+from sqlflow_edl.storing import store_model, store_table
+from sqlflow_edl.submit import Submitter
+from sqlflow_edl.syntax.ast import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.kubernetes.settings import Configuration, Settings
+    from sqlflow_edl.session import Session
+
+KINDS = ("train", "auto", "predict", "evaluate")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A PREDICT or EVALUATE statement, and the model it names. trained: how that was. planned: without its rows."""
+
+    reference: str
+    trained: JobSpec
+    planned: JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A job whose rows are fixed. weights: that it starts from, or uses. on: how it runs on Kubernetes; None: here."""
+
+    statement: Statement
+    folder: JobFolder
+    spec: JobSpec
+    pinned: Pinned
+    intent: Intent
+    weights: Path | None
+    on: Settings | None
+
+
+class JobStatements:
+    """Runs those of one session. store: where models are kept instead of in the source. place: how jobs run on
+    Kubernetes; None: here.
+    """
+
+    def __init__(
+        self, session: Session, submitter: Submitter, store: str, place: Configuration | None
+    ) -> None:
+        self._session = session
+        self._submitter = submitter
+        self._store = store
+        self._place = place
+        self.leaving = False  # jobs are left when they have begun
+
+    def run(self, statement: Statement) -> Result:
+        """Of one of our `KINDS`. SQLFlowError: with a place in the program's text where it has one."""
+        if statement.kind in ("train", "auto"):
+            return self._train(statement)
+        return self._use(statement, "predict" if statement.kind == "predict" else "evaluate")
+
+    @property
+    def has_master(self) -> bool:
+        """Whether every job has one, whatever its statement says."""
+        return self.leaving or self._place is not None
+
+    def _train(self, statement: Statement) -> Result:
+        session, on = self._session, self._settings(statement)
+        plan = session.training_plan(statement, warm=True)
+        name = str(statement.into[0])
+        with at(statement.into[0].span):
+            check_name(name)
+        with self._job(statement, "train") as job:
+            pinned, fitted = fix(session.source, plan, job, session.observer)
+            fitted = session.with_workers(fitted)
+            session.tell(plan.notes)
+            start = job.model if fitted.trained_model else None
+            if start:
+                session.registry.load(fitted.trained_model, start)
+            intent = Intent("train", session.source.url, name, _record(fitted, {}), self._store)
+            ready = _Ready(statement, job, fitted, pinned, intent, start, on)
+            if self.leaving:
+                return self._leave(ready)
+            outcome = self._trained(ready)
+            model = outcome.stored or self._store_model(ready, outcome)
+        measured = _measured_on(fitted.rows)
+        ending = f"; {outcome.ending}" if outcome.ending else ""
+        return Result(
+            statement,
+            message=f"trained {fitted.model.name} {model} on {fitted.rows.training:,} rows, "
+            f"measured on {measured}{ending}",
+            notes=tuple(plan.notes),
+            figures=outcome.figures,
+            measured_on=measured,
+            model=model,
+            stored_in=session.registry.url,
+        )
+
+    def _trained(self, ready: _Ready) -> Outcome:
+        """What the training came to. A failure is noted in the registry, too."""
+        try:
+            return self._run(ready)
+        except (JobCancelledError, LostSightError):
+            raise
+        except SQLFlowError as error:
+            record = _record(ready.spec, {})
+            self._session.registry.record_failure(
+                ready.intent.name, record, error.message, once=ready.folder.id
+            )
+            raise
+
+    def _store_model(self, ready: _Ready, outcome: Outcome) -> str:
+        self._session.observer.doing("storing the model")
+        record = _record(ready.spec, outcome.figures)
+        return store_model(self._session.registry, ready.folder, ready.intent.name, outcome, record)
+
+    def _use(self, statement: Statement, kind: Literal["predict", "evaluate"]) -> Result:
+        """Run a model over the query's rows; into a table, or as a result set."""
+        session, on = self._session, self._settings(statement)
+        with self._job(statement, kind) as job:
+            found = used(session, statement, job.model)
+            if not found.planned.cluster.workers:
+                self._submitter.warm(found.trained.framework)
+            notes = use.notes(found.trained, found.planned)
+            session.tell(notes)
+            session.observer.doing("fixing the rows")
+            with placed(statement.select_span):
+                pinned = session.source.pin(statement.select, job.rows, seed=0, shuffle=False)
+            rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
+            planned = msgspec.structs.replace(found.planned, rows=rows)
+            target = planned.output.name
+            intent = Intent(kind, session.source.url, target, store=self._store)
+            ready = _Ready(statement, job, planned, pinned, intent, job.model, on)
+            if self.leaving:
+                return self._leave(ready)
+            outcome = self._run(ready)
+            figures = outcome.figures if kind == "evaluate" else None
+            if not target:
+                table = _shown(job, outcome, figures)  # before the folder is cleaned up
+                return Result(statement, notes=notes, figures=figures, reader=table.to_reader())
+            written = outcome.rows if kind == "predict" else 1
+            if not outcome.stored:
+                session.observer.doing(f"writing {target}")
+                written = store_table(session.source, job, target, outcome.tasks)
+        return Result(
+            statement,
+            message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {found.reference}",
+            notes=notes,
+            rows=written,
+            figures=figures,
+        )
+
+    # Steps -------------------------------------------------------------------------------------------------
+
+    def _settings(self, statement: Statement) -> Settings | None:
+        """How its job runs on Kubernetes; None: on this machine. SemanticError: it cannot run there."""
+        if self._place is None:
+            return None
+        from sqlflow_edl.submit import kubernetes
+
+        session = self._session
+        return kubernetes.settings_of(statement, self._place, session.source.url, session.registry.url)
+
+    def _run(self, ready: _Ready) -> Outcome:
+        generate(ready.spec).write(ready.folder.program)
+        if ready.on is not None:
+            write_intent(ready.folder.path, ready.intent)
+        outcome = self._submitter.run(
+            ready.folder,
+            ready.spec,
+            ready.pinned,
+            self._session.observer,
+            weights=ready.weights,
+            on=ready.on,
+        )
+        self._session.tell(outcome.notes)
+        return outcome
+
+    def _leave(self, ready: _Ready) -> Result:
+        """Start the job and leave it."""
+        generate(ready.spec).write(ready.folder.program)
+        write_intent(ready.folder.path, ready.intent)
+        self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._session.observer, ready.on)
+        stores = "it" if ready.on is not None else "the next sqlflow with this source"
+        job_id = ready.folder.id
+        return Result(
+            ready.statement,
+            message=f"job {job_id} goes on by itself: sqlflow attach {job_id} follows it, "
+            f"and {stores} stores {ready.intent.name}",
+        )
+
+    @contextlib.contextmanager
+    def _job(self, statement: Statement, kind: jobs.Kind) -> Iterator[JobFolder]:
+        """A job folder whose status tells how the job ended; of one that was cancelled only its log is left."""
+        job = jobs.create(kind, statement.text)
+        state: jobs.State = "failed"
+        message = ""
+        try:
+            yield job
+            state = "done"
+        except (KeyboardInterrupt, JobCancelledError):
+            state = "cancelled"
+            raise
+        except SQLFlowError as error:
+            message = error.message
+            raise
+        finally:
+            if not (self.leaving and state == "done"):
+                if not job.status().place:  # there, its handle has noted it
+                    job.end(state, message)
+                with contextlib.suppress(SQLFlowError):  # the next session does it
+                    self._session.source.unpin_abandoned()
+
+
+def used(session: Session, statement: Statement, archive: Path) -> Use:
+    """A PREDICT or EVALUATE statement as far as it goes without fixing its rows. archive: where the model's is put."""
+    check, specify = use.USES[statement.kind]
+    name, _ = check(statement)
+    with at(name.span):
+        model = session.registry.load(str(name), archive)
+    trained = read_archive(archive).spec
+    schema, query = session.look(statement)
+    planned = specify(statement, trained, model.reference, query, schema)
+    if target := planned.output.name:
+        with at(_target_span(statement)):
+            session.source.check_target(target)
+    return Use(model.reference, trained, session.with_workers(planned))
+
+
+def _shown(job: JobFolder, outcome: Outcome, figures: Figures | None) -> pa.Table:
+    """What a statement without a table answers: predictions, or one row of figures."""
+    if figures is None:
+        return ResultFolder(job.results).read(outcome.tasks).read_all()
+    return pa.table({name: pa.array([value], type=pa.float64()) for name, value in figures.items()})
+
+
+def _measured_on(rows: Rows) -> str:
+    return f"{rows.validation:,} held out" if rows.validation else "the same rows"
+
+
+def _record(job_spec: JobSpec, figures: Figures) -> ModelRecord:
+    return ModelRecord(
+        job_spec.model.name, job_spec.framework, job_spec.rows.training, figures, job_spec.statement
+    )
+
+
+def _target_span(statement: Statement) -> Span | None:
+    name = statement.target or (statement.into[0] if statement.into else None)
+    return name.span if name else None
