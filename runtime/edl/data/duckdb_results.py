@@ -50,8 +50,13 @@ class DuckDBResults(Staging):
                 if not self._is_schema(catalog, first) and self._is_database(first):
                     return _place(first, "main", table)
                 return _place(catalog, first, table)
-            case (catalog, schema, table):
-                return _place(catalog, schema, table)
+            case (database, schema, table):
+                if not self._is_database(database):
+                    raise SourceError(
+                        f"no database {database} is attached",
+                        hint=f"write {schema}.{table}, or first ATTACH 'path/to/file.duckdb' AS {database}",
+                    )
+                return _place(database, schema, table)
         raise SourceError(
             f"the name {target} has {len(parts)} parts", hint="write it as database.schema.table"
         )

@@ -106,12 +106,11 @@ def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None)
     shown = near.splitlines()[0][:40] if near.strip() else ""
     text = f"syntax error near {shown!r}" if shown else "syntax error at the end"
     at = sql.rfind(near) if near else -1  # it is the text from there to its end
-    if at < 0 and match:  # the server cuts what is long
+    if at < 0 and near:  # the server cuts what is long
         at = sql.find(near[:60])
     if at < 0:
-        return SourceError(
-            text, span=Span(max(0, len(sql.rstrip()) - 1), len(sql.rstrip())) if sql.strip() else None
-        )
+        last = [Span(*token.span()) for token in words(sql)][-1:]
+        return SourceError(text, span=last[0] if last else None)
     token = _TOKEN.match(sql, at)
     span = Span(at, token.end() if token else at + 1)
     known = queries.names_of(connection(), _names(sql)) if connection is not None else []

@@ -502,3 +502,11 @@ def test_two_sources_of_one_file_share_it_in_one_process(tmp_path: Path) -> None
     assert second.tables() == ["t"]
     first.close()
     second.close()
+
+
+def test_a_target_in_a_database_that_is_not_attached_is_told_before_the_work(source: Source) -> None:
+    with pytest.raises(SourceError, match="no database shop is attached") as caught:
+        source.check_target("shop.main.result")
+    assert "write main.result" in str(caught.value.hint)
+    source.execute("ATTACH ':memory:' AS shop")
+    source.check_target("shop.main.result")

@@ -279,6 +279,15 @@ def test_an_error_of_the_query_has_its_place_and_a_hint(
 
 
 @transactional
+def test_an_error_at_the_end_of_the_query_is_not_placed_at_its_beginning(any_source: Source) -> None:
+    fill(any_source, "iris", numbers(3))
+    query = "SELECT n FROM iris WHERE"
+    with pytest.raises(SourceError) as caught:
+        any_source.schema(query)
+    assert caught.value.span is None or caught.value.span.start >= query.index("WHERE")
+
+
+@transactional
 def test_a_reserved_word_that_is_a_name_is_told_with_its_quotes(any_source: Source) -> None:
     fill(any_source, "shop", pa.table({"n": [1], "order": [2], "group": [3]}))
     fill(any_source, "table", numbers(1))
