@@ -6,16 +6,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sqlflow_edl
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
+from tests.databases import Databases, fill
 
-TABLE = """CREATE TABLE visits AS SELECT 'user ' || (i * 7919) % 211 AS who, 'page ' || i % 53 AS page,
-(i % 10)::DOUBLE AS seconds, (i * 7919) % 211 % 2 AS bought FROM range(1500) AS n(i)"""
-NEW = "SELECT 'user ' || i AS who, 'page ' || i AS page, 1.0::DOUBLE AS seconds FROM range(900, 960) AS n(i)"
+VISITS = pa.table(
+    {
+        "who": [f"user {i * 7919 % 211}" for i in range(1500)],
+        "page": [f"page {i % 53}" for i in range(1500)],
+        "seconds": [float(i % 10) for i in range(1500)],
+        "bought": [i * 7919 % 211 % 2 for i in range(1500)],
+    }
+)
+NEW = "SELECT CONCAT('new ', who) AS who, CONCAT('new ', page) AS page, seconds FROM visits WHERE seconds = 3"
 COLUMNS = "COLUMN seconds, hash(who, 100000), hash(page, 100000)"
 
 
@@ -28,14 +36,17 @@ def archive(session: Session, name: str, tmp_path: Path) -> Archive:
     return read_archive(tmp_path / "model.zip")
 
 
-@pytest.fixture(scope="module", params=["keras", "torch"])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+@pytest.fixture(scope="module", params=[("keras", "duckdb"), ("torch", "mysql")], ids="-".join)
+def session(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
     """With a DeepFM over two large categories, of which it keeps the best epoch."""
+    framework, dialect = request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect("duckdb:") as opened:
-            run(opened, TABLE)
-            run(opened, train(request.param, "INTO shop"))
+        with sqlflow_edl.connect(databases.url(dialect), create=True) as opened:
+            fill(opened, "visits", VISITS)
+            run(opened, train(framework, "INTO shop"))
             yield opened
 
 

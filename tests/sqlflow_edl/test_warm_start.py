@@ -1,4 +1,4 @@
-"""TRAIN … USING: going on from the weights of a model, in both frameworks."""
+"""TRAIN … USING: going on from the weights of a model, in both frameworks, each on a database of its own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from edl.errors import ErrorList, SQLFlowError
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
+from tests.databases import Databases, fill, spelt, tables
 
-TABLES = Path(__file__).parent / "tables.sql"
 OLD = "SELECT age, city, member, team FROM people WHERE age < 50 AND city <> 'oslo'"
 NEW = "SELECT city AS City, 1 AS more, member, age, team AS side FROM people WHERE age >= 50"
 
@@ -30,16 +30,19 @@ def archive(session: Session, name: str, tmp_path: Path) -> Archive:
     return read_archive(path)
 
 
-@pytest.fixture(scope="module", params=["keras", "torch"])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+@pytest.fixture(scope="module", params=[("keras", "mysql"), ("torch", "maxcompute")], ids="-".join)
+def session(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
+    framework, dialect = request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect("duckdb:") as opened:
-            run(opened, TABLES.read_text(encoding="utf-8"))
+        with sqlflow_edl.connect(databases.url(dialect)) as opened:
+            fill(opened, "people", tables()["people"])
             run(
                 opened,
-                f"{OLD} TO TRAIN DNNClassifier WITH epochs = 2, hidden_units = [8], model.framework = {request.param} "
-                "COLUMN age, hash(city, 20), vocabularize(city) LABEL team INTO teams",
+                f"{OLD} TO TRAIN DNNClassifier WITH epochs = 2, hidden_units = [8], model.framework = {framework} "
+                "COLUMN age, hash(city, 20), vocabularize(city) VALIDATE 0 LABEL team INTO teams",
             )
             yield opened
 
@@ -53,7 +56,7 @@ def test_a_step_of_no_size_leaves_the_weights_of_the_model(session: Session, tmp
     assert child.lineage.parent == "teams@1"
     assert child.spec.label == spec.ClassLabel("side", ("blue", "green", "red"))
     assert [type(each) for each in child.spec.features] == [type(each) for each in parent.spec.features]
-    assert list(spec.source_columns(child.spec.features[1])) == ["City"]
+    assert list(spec.source_columns(child.spec.features[1])) == [spelt("City", session)]
     assert result.notes[0] == "features, vocabularies and statistics are those of teams@1"
 
 
@@ -77,8 +80,8 @@ def test_training_goes_on_and_makes_a_version_of_its_own(session: Session, tmp_p
 def test_rows_that_are_far_from_those_of_the_model_are_noted(session: Session) -> None:
     [compiled] = session.compile(f"{NEW} TO TRAIN DNNClassifier LABEL side USING teams@1 INTO m")
     assert compiled.notes[1:] == (
-        "age is 59.5 on average, and was 34.79 for teams@1",
-        "City holds values that teams@1 does not know in 25% of the rows",
+        "age is 59.5 on average, and was 34.667 for teams@1",
+        f"{spelt('City', session)} holds values that teams@1 does not know in 25% of the rows",
     )
 
 
