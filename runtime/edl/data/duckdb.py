@@ -9,16 +9,16 @@ reading on in that result is a SourceError. A source belongs to one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 import duckdb
 import pyarrow as pa
 
 from edl.data import duckdb_queries as queries
 from edl.data import pinned
+from edl.data.base import BaseSource
 from edl.data.columns import BATCH_ROWS, normal_schema, normalised
 from edl.data.duckdb_errors import opening, raise_interrupt, translated, while_reading
 from edl.data.duckdb_results import DuckDBResults
@@ -35,7 +35,7 @@ _SQLITE = b"SQLite format 3\0"
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
 
 
-class DuckDBSource(Transactional):
+class DuckDBSource(Transactional, BaseSource):
     """`edl.data.source.Source` for DuckDB."""
 
     dialect = "duckdb"
@@ -66,12 +66,6 @@ class DuckDBSource(Transactional):
     def close(self) -> None:
         self._end_result()
         self.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # Reading ---------------------------------------------------------------------------------------------
 
@@ -117,22 +111,7 @@ class DuckDBSource(Transactional):
         with self._errors(queries.TABLES):
             return self._tables()
 
-    # Results ---------------------------------------------------------------------------------------------
-
-    def check_target(self, target: str) -> None:
-        self._results.check_target(target)
-
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        return self._results.stage(target, job, task, attempt, batches)
-
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        return self._results.commit(target, job, tasks)
-
-    def abort(self, target: str, job: str) -> None:
-        self._results.abort(target, job)
-
-    def sweep(self, is_over: Callable[[str], bool]) -> int:
-        return self._results.sweep(is_over)
+    # Writing ---------------------------------------------------------------------------------------------
 
     @contextmanager
     def visible(self, name: str, data: pa.Table | pa.RecordBatchReader) -> Iterator[None]:

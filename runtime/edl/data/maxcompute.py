@@ -10,16 +10,17 @@ MaxCompute has no transactions. Statements of one source run one after another, 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from odps import errors as odps_errors
 
 from edl.data import maxcompute_pinning as pinning
 from edl.data import maxcompute_types as types
+from edl.data.base import BaseSource
 from edl.data.columns import BATCH_ROWS, normal_schema, rechunked
 from edl.data.maxcompute_client import ERRORS, Client, again, utc
 from edl.data.maxcompute_errors import translated
@@ -37,7 +38,7 @@ OURS = "sqlflow_edl_"
 _ROWS = "sqlflow_edl_rows_"  # and a random number: the rows of a query that is being read
 
 
-class MaxComputeSource:
+class MaxComputeSource(BaseSource):
     """`edl.data.source.Source` for MaxCompute."""
 
     dialect = "maxcompute"
@@ -64,12 +65,6 @@ class MaxComputeSource:
     def close(self) -> None:
         with suppress(SourceError):
             self._end_result()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # Reading ---------------------------------------------------------------------------------------------
 
@@ -133,23 +128,6 @@ class MaxComputeSource:
             return [
                 t for t in self.client.odps.list_tables(prefix=prefix or None) if t.name.startswith(prefix)
             ]
-
-    # Results ---------------------------------------------------------------------------------------------
-
-    def check_target(self, target: str) -> None:
-        self._results.check_target(target)
-
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        return self._results.stage(target, job, task, attempt, batches)
-
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        return self._results.commit(target, job, tasks)
-
-    def abort(self, target: str, job: str) -> None:
-        self._results.abort(target, job)
-
-    def sweep(self, is_over: Callable[[str], bool]) -> int:
-        return self._results.sweep(is_over)
 
     # Partitions ------------------------------------------------------------------------------------------
 

@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from edl.data import mysql_errors as errors
 from edl.data import mysql_queries as queries
 from edl.data import mysql_rows, mysql_types, mysql_writing, pinned
+from edl.data.base import BaseSource
 from edl.data.columns import BATCH_ROWS, rechunked
 from edl.data.mysql_connection import (
     ERRORS,
@@ -52,7 +53,7 @@ _STRICT = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
 _STOPPED = 1317
 
 
-class MySQLSource(Transactional):
+class MySQLSource(Transactional, BaseSource):
     """`edl.data.source.Source` for MySQL and MariaDB."""
 
     dialect = "mysql"
@@ -99,12 +100,6 @@ class MySQLSource(Transactional):
         elif self._connection.open:
             with suppress(*ERRORS):
                 self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # Reading ---------------------------------------------------------------------------------------------
 
@@ -197,22 +192,7 @@ class MySQLSource(Transactional):
             finally:
                 self._running = False
 
-    # Results ---------------------------------------------------------------------------------------------
-
-    def check_target(self, target: str) -> None:
-        self._results.check_target(target)
-
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        return self._results.stage(target, job, task, attempt, batches)
-
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        return self._results.commit(target, job, tasks)
-
-    def abort(self, target: str, job: str) -> None:
-        self._results.abort(target, job)
-
-    def sweep(self, is_over: Callable[[str], bool]) -> int:
-        return self._results.sweep(is_over)
+    # Writing ---------------------------------------------------------------------------------------------
 
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
         """Append batches whose columns are `names`. SourceError: a value does not fit into its column."""

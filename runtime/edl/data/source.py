@@ -72,7 +72,34 @@ class Reader(Protocol):
         ...
 
 
-class Source(Protocol):
+class Results(Protocol):
+    """Tables that jobs make: rows are staged task by task, and become a table at once. Errors as those of `Source`."""
+
+    def check_target(self, target: str) -> None:
+        """SourceError when `commit` would refuse to make `target`: ask before the work, not after it."""
+        ...
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        """Keep a task's rows beside `target`, invisible; replaces that task's earlier attempts. Returns the rows."""
+        ...
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
+
+        A table of that name that no job of ours made is never replaced (SourceError). Returns the rows.
+        """
+        ...
+
+    def abort(self, target: str, job: str) -> None:
+        """Drop what the job staged; `target` stays as it was."""
+        ...
+
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        """Drop what jobs staged of which nothing comes any more; how many were dropped."""
+        ...
+
+
+class Source(Results, Protocol):
     """An open connection to a database. Errors are `SourceError` with the database's own words."""
 
     url: str  # without password
@@ -120,29 +147,6 @@ class Source(Protocol):
 
     def tables(self) -> list[str]:
         """Names of tables and views as a query would write them, for messages and completion."""
-        ...
-
-    def check_target(self, target: str) -> None:
-        """SourceError when `commit` would refuse to make `target`: ask before the work, not after it."""
-        ...
-
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """Keep a task's rows beside `target`, invisible; replaces that task's earlier attempts. Returns the rows."""
-        ...
-
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
-
-        A table of that name that no job of ours made is never replaced (SourceError). Returns the rows.
-        """
-        ...
-
-    def abort(self, target: str, job: str) -> None:
-        """Drop what the job staged; `target` stays as it was."""
-        ...
-
-    def sweep(self, is_over: Callable[[str], bool]) -> int:
-        """Drop what jobs staged of which nothing comes any more; how many were dropped."""
         ...
 
     def interrupt(self) -> None:

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
 from edl.data import pinned, sqlite_types
 from edl.data import sqlite_queries as queries
+from edl.data.base import BaseSource
 from edl.data.columns import BATCH_ROWS, rechunked
 from edl.data.names import duplicate
 from edl.data.shuffle import shuffled_rows
@@ -41,7 +42,7 @@ _ERRORS = (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, befor
 _READS = ("SELECT", "VALUES", "PRAGMA", "EXPLAIN")
 
 
-class SQLiteSource(Transactional):
+class SQLiteSource(Transactional, BaseSource):
     """`edl.data.source.Source` for SQLite."""
 
     dialect = "sqlite"
@@ -80,12 +81,6 @@ class SQLiteSource(Transactional):
     def close(self) -> None:
         self._end_result()
         self.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # Reading ---------------------------------------------------------------------------------------------
 
@@ -141,22 +136,7 @@ class SQLiteSource(Transactional):
         with self._errors(""):
             return queries.tables(self.connection)
 
-    # Results ---------------------------------------------------------------------------------------------
-
-    def check_target(self, target: str) -> None:
-        self._results.check_target(target)
-
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        return self._results.stage(target, job, task, attempt, batches)
-
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        return self._results.commit(target, job, tasks)
-
-    def abort(self, target: str, job: str) -> None:
-        self._results.abort(target, job)
-
-    def sweep(self, is_over: Callable[[str], bool]) -> int:
-        return self._results.sweep(is_over)
+    # Writing ---------------------------------------------------------------------------------------------
 
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run an INSERT for each of the rows, which are asked for as they are needed."""

@@ -1,0 +1,42 @@
+"""What the classes of all data sources have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edl.data.source import Results
+
+
+class BaseSource(ABC):
+    """Closed at the end of a `with`; its results are an object of their own."""
+
+    _results: Results
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def check_target(self, target: str) -> None:
+        self._results.check_target(target)
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        return self._results.stage(target, job, task, attempt, batches)
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        return self._results.commit(target, job, tasks)
+
+    def abort(self, target: str, job: str) -> None:
+        self._results.abort(target, job)
+
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        return self._results.sweep(is_over)
