@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
-from sqlflow_edl.analysis.attributes import Attribute, Dictionary, Resolved, check
+from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.values import Setting, Type
 from sqlflow_edl.syntax import ast
 

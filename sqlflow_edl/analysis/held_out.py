@@ -18,7 +18,7 @@ from sqlflow_edl.syntax import ast
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sqlflow_edl.analysis.attributes import Resolved
+    from sqlflow_edl.analysis.dictionary import Resolved
 
 FRACTION, SELECT = "validation.fraction", "validation.select"
 FEWEST_ROWS = 100  # of which some are held out by default

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlflow_edl.analysis.attributes import PLACE, Attribute
+from sqlflow_edl.analysis.dictionary import PLACE, Attribute
 
 USER = 10001  # of the image
 

@@ -16,8 +16,9 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from edl.program import contract
 from edl.program.own import OwnModel, Signature, find
-from sqlflow_edl.analysis.attributes import TRAIN, Attribute, Dictionary
+from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.catalog import Entry
+from sqlflow_edl.analysis.dictionary import Attribute, Dictionary
 from sqlflow_edl.syntax import ast
 
 PASSED = ("features", "in_features", "outputs", "out_features")

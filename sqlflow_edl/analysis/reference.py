@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN, WITHOUT_EFFECT, Attribute
+from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.values import Setting
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
-from sqlflow_edl.analysis.attributes import Resolved
+from sqlflow_edl.analysis.dictionary import Resolved
 
 CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue")
 

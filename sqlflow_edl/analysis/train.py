@@ -13,11 +13,12 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, labels, losses, own, running, steps, warm_start, weights
 from sqlflow_edl.analysis import training as trainings
-from sqlflow_edl.analysis.attributes import TRAIN, Dictionary, Resolved
+from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import derive, left_out
+from sqlflow_edl.analysis.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.drafts import Draft, Statistics
 from sqlflow_edl.analysis.held_out import HeldOut, chosen
 from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named

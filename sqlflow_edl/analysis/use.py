@@ -13,7 +13,8 @@ import msgspec
 from edl import spec
 from edl.data.names import fitting
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
-from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT
+from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.labels import resolve_metrics
 from sqlflow_edl.analysis.schema import Schema

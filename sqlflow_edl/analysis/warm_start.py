@@ -15,7 +15,7 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import catalog, use
-from sqlflow_edl.analysis.attributes import Resolved
+from sqlflow_edl.analysis.dictionary import Resolved
 from sqlflow_edl.analysis.drafts import Draft, Fitted, Statistics
 from sqlflow_edl.analysis.inputs import ModelInputs
 from sqlflow_edl.analysis.models import Choice

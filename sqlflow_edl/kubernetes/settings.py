@@ -21,7 +21,7 @@ from typing import Any
 from edl.data.server_url import config_folder
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from sqlflow_edl.analysis import values
-from sqlflow_edl.analysis.attributes import PLACE, Attribute, Dictionary, check_plain
+from sqlflow_edl.analysis.dictionary import PLACE, Attribute, Dictionary, check_plain
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.values import Setting
 from sqlflow_edl.syntax import ast

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.analysis.attributes import TRAIN, Attribute, Dictionary, check
+from sqlflow_edl.analysis.attributes import TRAIN
+from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, check
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.values import Setting
 from sqlflow_edl.syntax import parse
