@@ -99,10 +99,6 @@ class ColumnStatistics:
     error: SemanticError | None = None  # why cells of several values cannot be read
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
 
-    @property
-    def non_negative(self) -> bool:
-        return self.min >= 0
-
     def quantiles(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """The quantiles of the sample, in the order of `probabilities`; none without values."""
         if not len(self.sample):

@@ -58,11 +58,6 @@ class Chunk(NamedTuple):
         return self.body + self.size
 
 
-def is_recordio(head: bytes) -> bool:
-    """Whether a file that begins with these four bytes or more can be one."""
-    return head[:4] == _HEADER.pack(MAGIC, 0, 0, 0, 0)[:4]
-
-
 def chunks(file: IO[bytes], path: Path, start: int = 0, end: int | None = None) -> Iterator[Chunk]:
     """The chunks from byte `start` to byte `end` by their headers; bodies are passed over.
 

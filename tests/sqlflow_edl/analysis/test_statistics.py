@@ -140,11 +140,6 @@ def test_integers_are_told_from_fractions() -> None:
     assert statistics([Decimal("1.00")]).integers
 
 
-def test_the_sign_is_known() -> None:
-    assert statistics([0, 1]).non_negative
-    assert not statistics([-1, 1]).non_negative
-
-
 def test_numbers_at_the_end_of_float64_stay_finite() -> None:
     found = statistics([1.7e308, -1.7e308, 1e308, 1.7e308])
     assert math.isfinite(found.mean)
