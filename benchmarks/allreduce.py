@@ -1,15 +1,13 @@
-"""All-reduce: steps against PyTorch's DistributedDataParallel, and what a lost member costs.
+"""All-reduce: steps against PyTorch's DistributedDataParallel.
 
-Steps are those of the dense network of `training`, minibatches of 512, on rows in memory; a thread for each process,
-and the same gloo on both sides. A loss is timed on whole jobs of three members, from the signal to the first steps of
-those who are left.
+They are those of the dense network of `training`, minibatches of 512, on rows in memory; a thread for each process, and
+the same gloo on both sides.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -19,19 +17,11 @@ from pathlib import Path
 from benchmarks.jobs import dense_session, training_job
 from benchmarks.table import Row
 from benchmarks.training import BATCH_SIZE, EPOCHS
-from tests.edl.jobs import timed
-
-MEMBERS = 3  # of the rings that lose one
-SECONDS = {signal.SIGKILL: 1.0, signal.SIGSTOP: 5.0}  # aimed at
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     """rows: a tenth of them are trained on."""
-    return [*_steps(folder, rounds, max(rows // 10, 50 * BATCH_SIZE)), *_losses(rounds)]
-
-
-def _steps(folder: Path, rounds: int, rows: int) -> list[Row]:
-    with dense_session(folder, rows) as session:
+    with dense_session(folder, max(rows // 10, 50 * BATCH_SIZE)) as session:
         jobs = {framework: training_job(session, folder, framework) for framework in ("torch", "keras")}
     ways: dict[str, Callable[[], float]] = {
         "torch, local": lambda: _ours(jobs["torch"], 0),
@@ -76,20 +66,3 @@ def _rate(command: list[str], job: Path, *more: str) -> float:
     done = subprocess.run(whole, capture_output=True, check=True, env=environment)
     measured = json.loads(done.stdout.splitlines()[-1])
     return float(-(-measured["rows"] // BATCH_SIZE) * (EPOCHS - 1) / sum(measured["seconds"][1:]))
-
-
-# Losses -----------------------------------------------------------------------------------------------------
-
-
-def _losses(rounds: int) -> list[Row]:
-    table = []
-    for number, seconds in SECONDS.items():
-        with timed.apart():
-            found = [timed.after_member(MEMBERS, number) for _ in range(rounds)]
-        name = f"{number.name} of a member to the first steps of the others"
-        table.append(Row(name, _figure(found), value=max(found), most=seconds))
-    return table
-
-
-def _figure(seconds: list[float]) -> str:
-    return f"{statistics.median(seconds):.2f} s, at most {max(seconds):.2f} s"

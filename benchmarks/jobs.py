@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 import sqlflow_edl
+from edl.data import jobs
 from edl.data.pinned import write_pinned
+from edl.program import SPEC_FILE, read_spec
+from edl.spec import to_json
 from sqlflow_edl.session import Session
 
 COLUMNS = 20
@@ -49,4 +56,14 @@ def job_of(session: Session, job: Path, statement: str) -> Path:
     pinned = session.source.pin(compiled.spec.query.select, job / "rows", seed=0, shuffle=True)
     write_pinned(job / "rows", pinned)
     compiled.program.write(job / "program")
+    return job
+
+
+def job_with(made: Path, **changes: Any) -> jobs.JobFolder:
+    """A job in the state folder that runs once, with the rows and the program of `made`. changes: of its JobSpec."""
+    job = jobs.create("train")
+    for part in ("program", "rows"):
+        shutil.copytree(made / part, job.path / part, dirs_exist_ok=True)
+    spec = msgspec.structs.replace(read_spec(job.program), **changes)
+    (job.program / SPEC_FILE).write_bytes(to_json(spec))
     return job

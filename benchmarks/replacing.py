@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import statistics
 import tempfile
 from pathlib import Path
@@ -18,13 +17,11 @@ from unittest import mock
 import msgspec
 
 import sqlflow_edl
-from benchmarks.jobs import job_of
+from benchmarks.jobs import job_of, job_with
 from benchmarks.table import Row
 from edl.cluster.client import SupervisedJob
-from edl.data import jobs
 from edl.nn.rows.compiled import FOLDER
-from edl.program import read_spec
-from edl.spec import Checkpoints, Cluster, Rows, Training, to_json
+from edl.spec import Checkpoints, Cluster, Rows, Training
 from edl.testing import read_moments
 from tests.edl.jobs import timed
 from tests.edl.jobs.distributed import kill
@@ -58,17 +55,13 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _replaced(made: Path, environment: dict[str, str]) -> float:
-    job = jobs.create("train")
-    for part in ("program", "rows"):
-        shutil.copytree(made / part, job.path / part, dirs_exist_ok=True)
-    spec = msgspec.structs.replace(
-        read_spec(job.program),
+    job = job_with(
+        made,
         rows=Rows(True, ROWS, ROWS),
         training=Training(3, BATCH),
         cluster=Cluster(1, 2, "async"),
         checkpoints=Checkpoints(steps=50, secs=0),
     )
-    (job.program / "job.json").write_bytes(to_json(spec))
     with tempfile.TemporaryDirectory() as moments, mock.patch.dict(os.environ):
         os.environ.pop(FOLDER, None)  # this process may have set it
         how = kill(KILLED, moments=Path(moments))

@@ -19,10 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from edl.cluster.folder import TESTING
+from edl.cluster.folder import TESTING, ClusterFolder
 from edl.cluster.snapshot import read_snapshot
 from edl.data.results import ResultFolder
-from edl.spec import Checkpoints, Cluster, Output
+from edl.spec import Checkpoints, Output
 from edl.tasks.events import Progress
 from edl.tasks.outcome import Outcome
 from edl.testing import Moment, read_moments
@@ -144,24 +144,13 @@ class Signaller:
         self._rows = rows
         self.second = 0.0
 
-    def __call__(self, job: Job, event: Event) -> None:
+    def __call__(self, cluster: ClusterFolder, event: Event) -> None:
         if not self.second and isinstance(event, Progress) and event.rows >= self._rows:
-            snapshot = read_snapshot(job.cluster.snapshot)
+            snapshot = read_snapshot(cluster.snapshot)
             assert snapshot is not None
             [place] = [row.place for row in snapshot.instances if row.name == self._name]
             self.second = time.monotonic()
             os.kill(int(place.removeprefix("pid ")), self._number)
-
-
-def after_member(members: int, number: signal.Signals, rows: int = 150_000) -> float:
-    """Seconds from the signal to a member of a ring to the first steps of the others."""
-    lost = Signaller("worker-0", number, rows // 3)
-    spec = {"cluster": Cluster(workers=members, strategy="allreduce")}
-    run = seen(table(rows), heard=lost, batch_size=64, epochs=2, units=WIDE, spec=spec)
-    survivors = [start for start in run.workers if not start.startswith("worker-0.")]
-    return (
-        min(one for start in survivors for one in run.of(start, "batch") if one > lost.second) - lost.second
-    )
 
 
 def gaps(archive: Path, rows: int) -> tuple[list[float], list[float]]:
