@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
-from safetensors.numpy import save as dump
 
 from edl.errors import SpecError
 
@@ -81,11 +80,6 @@ def whole(stream: Stream) -> dict[str, np.ndarray]:
         flat[at[name] : at[name] + piece.size] = piece.reshape(-1)
         at[name] += piece.size
     return found
-
-
-def dumps(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """The bytes of a safetensors file with these arrays."""
-    return dump({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def loads(data: bytes) -> dict[str, np.ndarray]:

@@ -43,7 +43,11 @@ class Group(Protocol):
         ...
 
     def broadcast(self, data: bytes | None, source: int) -> bytes:
-        """The bytes that the member `source` gives; the others give None."""
+        """The bytes that the member `source` gives, all at once; the others give None."""
+        ...
+
+    def fill(self, array: Array, source: int) -> None:
+        """Make a contiguous array what that of the member `source` is, in place; all are of one size."""
         ...
 
     def close(self) -> None:

@@ -22,7 +22,6 @@ from torch import distributed
 from edl.nn.collective import RingError
 from edl.nn.structure import Array
 
-PIECE = 8 << 20  # bytes of a broadcast; each piece has the group's timeout for itself
 DIRECT = 1 << 20  # bytes that a member sends for a sum, up to which all send all they have to all others
 _GONE = b""  # the value of a key that will have none
 _TAG = 0  # of messages between two members, which keep their order
@@ -91,11 +90,15 @@ class Group:
 
     def broadcast(self, data: bytes | None, source: int) -> bytes:
         size = np.array([0 if data is None else len(data)], np.int64)
-        self._send(size, source)
+        self.fill(size, source)
         array = np.empty(size[0], np.uint8) if data is None else np.frombuffer(data, np.uint8).copy()
-        for first in range(0, len(array), PIECE):
-            self._send(array[first : first + PIECE], source)
+        if len(array):
+            self.fill(array, source)
         return array.tobytes() if data is None else data
+
+    def fill(self, array: Array, source: int) -> None:
+        with _ring_errors():
+            self._gloo.broadcast(torch.from_numpy(array), source, timeout=self._limit).wait()
 
     def close(self) -> None:
         if self.store.closed:
@@ -109,10 +112,6 @@ class Group:
             self._gloo.abort()
         del self._gloo  # closes the connections
         self.store.let_go()
-
-    def _send(self, array: Array, source: int) -> None:
-        with _ring_errors():
-            self._gloo.broadcast(torch.from_numpy(array), source, timeout=self._limit).wait()
 
     @property
     def _limit(self) -> timedelta:

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
-from edl.models import weights as weight_files
 from edl.nn.adapter import Adapter, Floats, Minibatches
 from edl.nn.collective import Group, Host, RingError
 from edl.nn.rows.tables import Keys
 from edl.nn.structure import Array
 from edl.tasks.exchange import Ring
 from edl.tasks.task import Report
+from edl.worker.handover import handed_over
 from edl.worker.laggards import WINDOW, Laggards
 from edl.worker.rates import Rates
 from edl.worker.rendezvous import Rendezvous
@@ -31,7 +32,7 @@ from edl.worker.strategy import Local, VoidError, after
 
 LEAST_TIMEOUT = 2.0  # seconds that members wait for each other
 PATIENCE = 5.0  # … and how often the time that the slowest one computes
-STATE_SECS = 60.0  # … while one takes over all that another has
+STATE_SECS = 60.0  # … while one copies all that it has, or takes over what it was given
 
 
 class AllReduce(Local):
@@ -88,7 +89,7 @@ class AllReduce(Local):
         state = None
         if ring.holders < size or (found[:, :2] != found[source, :2]).any():
             group.timeout = STATE_SECS
-            state = group.broadcast(self._state() if rank == source else None, source)
+            state = handed_over(group, self._state() if rank == source else None, source)
         group.sum(np.zeros(1, np.float32))  # all have it: nobody is a holder who may have to go back
         if state is not None and rank != source:
             self._take(state, int(found[source, 0]))
@@ -102,17 +103,15 @@ class AllReduce(Local):
             group.sum(np.zeros(1, np.float32))  # all have taken it over: steps may begin
         group.timeout = _timeout(found[:, 2].max())
 
-    def _state(self) -> bytes:
+    def _state(self) -> dict[str, Array]:
         """All that a joiner lacks."""
         parts = {"weights": self._adapter.get_weights(), "state": self._adapter.get_state()}
         parts |= {str(epoch): dict(weights) for epoch, weights in self.kept.items()}
-        return weight_files.dumps(
-            {f"{part}/{name}": np.asarray(array) for part in parts for name, array in parts[part].items()}
-        )
+        return {f"{part}/{name}": np.asarray(array) for part in parts for name, array in parts[part].items()}
 
-    def _take(self, state: bytes, step: int) -> None:
+    def _take(self, state: Mapping[str, Array], step: int) -> None:
         parts: defaultdict[str, dict[str, Array]] = defaultdict(dict)
-        for path, array in weight_files.loads(state).items():
+        for path, array in state.items():
             part, _, name = path.partition("/")
             parts[part][name] = array
         self._adapter.set_weights(parts.pop("weights"))

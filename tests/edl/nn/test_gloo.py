@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
-
 import numpy as np
 import pytest
 
 from edl.nn.collective import RingError
-from edl.nn.gloo import PIECE, Group, Host
-
-
-class Threads:
-    """A host and a thread for each member. do: what each gives of a call of `task`, or its error."""
-
-    def __init__(self, size: int) -> None:
-        self.hosts = [Host() for _ in range(size)]
-        self._pool = ThreadPoolExecutor(size)
-
-    def begin(self, task: Callable[[int], Any], members: int) -> list[Future[Any]]:
-        return [self._pool.submit(task, rank) for rank in range(members)]
-
-    def do(self, task: Callable[[int], Any], members: int) -> list[Any]:
-        return [future.result(30) for future in self.begin(task, members)]
-
-
-@contextmanager
-def met(threads: Threads, size: int, number: int = 1) -> Iterator[list[Group]]:
-    address = threads.hosts[0].address
-    groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, 5.0), size)
-    try:
-        yield groups
-    finally:
-        for group in groups:
-            group.close()
+from tests.edl.nn.gloo_threads import Threads, met
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +21,14 @@ def test_members_add_up_gather_and_hear_the_same(threads: Threads) -> None:
         assert all(np.array_equal(found, [0, 3, 6, 9, 12]) for found in numbers)
         gathered = threads.do(lambda rank: groups[rank].gather(np.array([rank, 7.5])), 3)
         assert all(found.tolist() == [[0, 7.5], [1, 7.5], [2, 7.5]] for found in gathered)
-        data = bytes(range(256)) * (PIECE // 256) + b"in the next piece"
-        heard = threads.do(lambda rank: groups[rank].broadcast(data if rank == 1 else None, 1), 3)
-        assert heard == [data] * 3
+        for data in (b"course", b""):
+            heard = threads.do(
+                lambda rank, data=data: groups[rank].broadcast(data if rank == 1 else None, 1), 3
+            )
+            assert heard == [data] * 3
+        places = [np.full(3, rank) for rank in range(3)]
+        threads.do(lambda rank: groups[rank].fill(places[rank], 2), 3)
+        assert all(place.tolist() == [2, 2, 2] for place in places)
 
 
 @pytest.mark.parametrize("direct", [0, 1 << 20], ids=["from member to member", "to all others at once"])
