@@ -38,6 +38,7 @@ from edl.tasks.failed import Failed, to_error, to_failed
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, partition
 from edl.worker.blocks import Blocks
+from edl.worker.training import program_callbacks
 from edl.worker.training import train as train_here
 
 
@@ -152,9 +153,8 @@ def _ended(called: Call, doing: script.Inside) -> Trained:
 
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
     started = None if chosen(spec.cluster).strategy == "local" else script.this()
-    threads = options.get("threads")
     tell: remote.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
-    work.prepare(spec, threads or available_cores())
+    work.prepare(spec, options.get("threads") or available_cores())
     with job_folder("train", spec.statement) as job:
         called.rows.pin(job)
         program = called.program(spec, job.program)
@@ -172,14 +172,15 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
             full = msgspec.structs.replace(spec, rows=kept, cluster=shared)
             script.write(job, started)
             try:
-                outcome = _with_workers(job, full, adapter, threads, tell)
+                outcome = _with_workers(job, full, adapter, options, tell)
             finally:
                 script.forget(job)
         return _trained(called.model, outcome, adapter)
 
 
 def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
-    """The model as each worker builds it: what is wrong with it is known before there are any."""
+    """The model as each worker builds it: what is wrong with it, or with callbacks, is known before there are any."""
+    program_callbacks(program)
     if not rows.training:
         raise JobError("there are no rows to train on")
     example = Blocks(program, reader).read(0, min(2, rows.training), "train").arrays
@@ -187,11 +188,13 @@ def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
 
 
 def _with_workers(
-    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, threads: int | None, tell: remote.Tell
+    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, tell: remote.Tell
 ) -> Outcome:
     """Workers start from the weights that the model has now, and give it those that they come to."""
     weight_files.save(adapter.get_weights(), job.weights)
-    outcome = remote.follow(job, spec, threads, tell)
+    quota = options.get("quota")
+    folder = None if quota is None else Path(quota)
+    outcome = remote.follow(job, spec, options.get("threads"), tell, folder)
     adapter.set_weights(read_archive(job.archive).weights())
     return outcome
 

@@ -7,7 +7,10 @@ from typing import Protocol
 
 
 class Control(Protocol):
-    """What a callback may steer."""
+    """What a callback may steer. learning_rate: that the program's optimizer was made with."""
+
+    @property
+    def learning_rate(self) -> float: ...
 
     def stop_training(self, reason: str) -> None:
         """End the training after this epoch; `reason` is shown to the user."""

@@ -186,6 +186,7 @@ def _cluster(workers: int, options: Options) -> Cluster:
         strategy_named(options.get("distribution_strategy", "auto"), waits),
         options.get("local_steps", 1),
         waits,
+        int(options.get("priority", 0)),  # which it is, being checked
     )
     for problem in problems(written):
         raise SemanticError(f"{_NAMES[problem.field]}: {problem.message}", hint=problem.hint)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, TypedDict, cast
 
 from edl.errors import SemanticError, did_you_mean
+from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
+from edl.spec.priorities import priority as priority_of
 
 _INSTEAD = {
     "num_epochs": "epochs",
@@ -19,17 +23,6 @@ _INSTEAD = {
     "parameter_servers": "num_ps_pods",
     "strategy": "distribution_strategy",
 }
-_LEAST = {
-    "early_stopping": 0,
-    "max_step": 0,
-    "num_minibatches_per_task": 0,
-    "evaluation_steps": 0,
-    "num_ps_pods": 0,
-    "local_steps": 1,
-    "grads_to_wait": 0,
-    "checkpoint_steps": 0,
-    "keep_checkpoint_max": 0,
-}  # of the options that count something
 
 
 class Options(TypedDict, total=False):
@@ -40,8 +33,9 @@ class Options(TypedDict, total=False):
     last. max_step: optimizer steps, 0 no limit. num_minibatches_per_task: rows that are handed out together.
     evaluation_steps: measure `validation` after so many steps, besides at each epoch's end.
     num_ps_pods, distribution_strategy, local_steps, grads_to_wait: how workers share the work, see docs/servers.md.
-    checkpoint_steps, keep_checkpoint_max: of jobs with workers. threads: of each process; None shares the cores out.
-    verbose: tell of progress on standard error.
+    checkpoint_steps, keep_checkpoint_max: of jobs with workers. quota: the folder of slots that these jobs share with
+    others, None what `EDL_QUOTA` names; priority: there, low, normal, high or a number. threads: of each process; None
+    shares the cores out. verbose: tell of progress on standard error.
     """
 
     seed: int
@@ -57,31 +51,21 @@ class Options(TypedDict, total=False):
     grads_to_wait: int
     checkpoint_steps: int
     keep_checkpoint_max: int
+    quota: str | os.PathLike[str] | None
+    priority: str | int
     threads: int | None
     verbose: bool
 
 
 def checked(options: Mapping[str, Any]) -> Options:
-    """The options, whole numbers as int. SemanticError: one is unknown, or cannot be what it is."""
+    """The options, whole numbers and the priority as int. SemanticError: one is unknown, or cannot be what it is."""
     found: dict[str, Any] = {}
     for name, value in options.items():
         if name not in Options.__annotations__:
             known = [*Options.__annotations__, *_INSTEAD.values()]
             instead = f"it is called {_INSTEAD[name]} here" if name in _INSTEAD else did_you_mean(name, known)
             raise SemanticError(f"edl.train has no argument {name}", hint=instead)
-        if name in _LEAST:
-            value = whole(name, value, _LEAST[name])
-        elif name == "seed":
-            value = whole(name, value, None)
-        elif name == "threads" and value is not None:
-            value = whole(name, value, 1)
-        elif name == "keep" and value not in ("best", "last"):
-            raise SemanticError(f"keep is {told(value)}", hint='known: "best", "last"')
-        elif name in ("shuffle", "verbose") and not isinstance(value, bool):
-            raise SemanticError(f"{name} is {told(value)}, and must be True or False")
-        elif name == "distribution_strategy" and not isinstance(value, str):
-            raise SemanticError(f"{name} is {told(value)}", hint="give its name")
-        found[name] = value
+        found[name] = _CHECKS[name](name, value)
     return cast(Options, found)
 
 
@@ -95,3 +79,62 @@ def whole(name: str, value: object, least: int | None) -> int:
 def told(value: object) -> str:
     """What somebody gave, as an error says it."""
     return f"the class {value.__qualname__}" if inspect.isclass(value) else repr(value)
+
+
+def _answer(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise SemanticError(f"{name} is {told(value)}, and must be True or False")
+    return value
+
+
+def _kept(name: str, value: object) -> object:
+    if value not in ("best", "last"):
+        raise SemanticError(f"{name} is {told(value)}", hint='known: "best", "last"')
+    return value
+
+
+def _strategy(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise SemanticError(f"{name} is {told(value)}", hint="give its name")
+    return value
+
+
+def _threads(name: str, value: object) -> int | None:
+    return None if value is None else whole(name, value, 1)
+
+
+def _folder(name: str, value: object) -> object:
+    if value is not None and not isinstance(value, str | os.PathLike):
+        raise SemanticError(f"{name} is {told(value)}", hint="give the folder that edl quota has made")
+    return value
+
+
+def _priority(name: str, value: object) -> int:
+    written = int(value) if isinstance(value, Integral) else value
+    number = priority_of(written) if isinstance(written, str | int) else None
+    if number is None:
+        known = f"known: {', '.join(PRIORITIES)}, or a number from {LOWEST} to {HIGHEST}"
+        raise SemanticError(f"{name} is {told(value)}", hint=known)
+    return number
+
+
+_count, _positive = partial(whole, least=0), partial(whole, least=1)
+_CHECKS: Mapping[str, Callable[[str, object], object]] = {
+    "seed": partial(whole, least=None),
+    "shuffle": _answer,
+    "early_stopping": _count,
+    "keep": _kept,
+    "max_step": _count,
+    "num_minibatches_per_task": _count,
+    "evaluation_steps": _count,
+    "num_ps_pods": _count,
+    "distribution_strategy": _strategy,
+    "local_steps": _positive,
+    "grads_to_wait": _count,
+    "checkpoint_steps": _count,
+    "keep_checkpoint_max": _count,
+    "quota": _folder,
+    "priority": _priority,
+    "threads": _threads,
+    "verbose": _answer,
+}

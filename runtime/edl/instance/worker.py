@@ -249,6 +249,7 @@ def _train_in_rings(
             begin=tasks.cut,
             written=member.cut_written,
             may=lambda: tasks.leads,
+            unconcluded=lambda: tasks.unconcluded,
         )
         trainer.worker.draining = draining
         trainer.run()

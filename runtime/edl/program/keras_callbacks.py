@@ -4,7 +4,7 @@ The loop is not Keras' `fit`, so its callbacks are not called: those that are co
 the same, and others are refused by name. Keras is not imported here; a callback is known by its class.
 
     EarlyStopping             ends the training; `val_accuracy` means the module's metric `accuracy`
-    LearningRateScheduler     schedule(epoch), epochs counted from 0
+    LearningRateScheduler     schedule(epoch, rate) or schedule(epoch), epochs counted from 0
     TerminateOnNaN            is left out: a loss that is no number ends every job
 """
 
@@ -85,23 +85,37 @@ class EarlyStopping(Callback):
 
 
 class LearningRateScheduler(Callback):
-    """Sets the learning rate of each epoch to schedule(epoch), epochs counted from 0."""
+    """Sets the rate of each epoch to schedule(epoch, rate), of the epoch before, or to schedule(epoch)."""
 
     def __init__(self, given: Any, file: str) -> None:
         self._schedule = given.schedule
-        try:
-            inspect.signature(self._schedule).bind(0)
-        except TypeError:
+        self._takes_rate = _takes(self._schedule, 0, 0.1)
+        self._rate = 0.0
+        if not self._takes_rate and not _takes(self._schedule, 0):
             raise JobError(
-                f"callbacks in {file} gives a LearningRateScheduler whose schedule is not called as schedule(epoch)",
+                f"callbacks in {file} gives a LearningRateScheduler whose schedule is called neither as "
+                "schedule(epoch, rate) nor as schedule(epoch)",
                 hint="define learning_rate(steps) in the module: it gives the rate of each step",
-            ) from None
+            )
 
     def on_train_begin(self, control: Control) -> None:
-        control.set_learning_rate(float(self._schedule(0)))
+        self._rate = control.learning_rate
+        self._set(0, control)
 
     def on_epoch_end(self, epoch: int, metrics: Mapping[str, float], control: Control) -> None:
-        control.set_learning_rate(float(self._schedule(epoch)))
+        self._set(epoch, control)
+
+    def _set(self, epoch: int, control: Control) -> None:
+        self._rate = float(self._schedule(epoch, self._rate) if self._takes_rate else self._schedule(epoch))
+        control.set_learning_rate(self._rate)
+
+
+def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def _name(monitor: str) -> str:

@@ -37,11 +37,13 @@ _PARTIAL = ".partial"
 
 class Position(msgspec.Struct, frozen=True):
     """Where training stands, beside its arrays. heard: epochs with what callbacks were told of it. best: the epoch of
-    the best weights, where they are kept."""
+    the best weights, where they are kept. unconcluded: the epoch that has just ended in a ring, which keeps its weights
+    until it is concluded: they are those of the cut; 0: none."""
 
     step: int
     heard: tuple[tuple[int, dict[str, float]], ...] = ()
     best: int = 0
+    unconcluded: int = 0
     version: int = VERSION
 
 

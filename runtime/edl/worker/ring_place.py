@@ -36,6 +36,15 @@ class Place:
         left = self.log.tasks() if self.log is not None else ()
         return [*(given.done for given in self._given.values()), *left]
 
+    def begin(self, unconcluded: int) -> None:
+        """Begin where the job does. unconcluded: the epoch that ended there, and that is to be concluded; 0: none."""
+        self.ended, self.concluded = unconcluded, max(0, unconcluded - 1)
+
+    @property
+    def unconcluded(self) -> int:
+        """The epoch that has ended, and is not known to be concluded; 0: none."""
+        return self.ended if self.ended > self.concluded else 0
+
     def course(self) -> Course:
         done = [report for report in self.open if complete(report)]
         told = [*self.told.values(), *done]

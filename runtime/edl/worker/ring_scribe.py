@@ -77,8 +77,7 @@ class Scribe:
     def _write_next(self) -> bool:
         """False: training is over."""
         place, member = self._place, self._member
-        if place.ended > place.concluded:
-            epoch = place.ended
+        if epoch := place.unconcluded:
             self._do(Entry("aside", epoch=epoch))
             self._do(place.conclusion(epoch))
         elif member.measuring:

@@ -29,8 +29,9 @@ from edl.worker.strategy import VoidError
 class Parameters(Protocol):
     """What the log has its readers do with the parameters."""
 
-    def begin(self) -> None:
-        """Nothing was trained since the cut, or the start: take the parameters of the cut."""
+    def begin(self) -> int:
+        """Nothing was trained since the cut, or the start: take the parameters of the cut. Returns the epoch that had
+        ended there, and was not concluded; 0: none."""
         ...
 
     def keep(self, epoch: int) -> None:
@@ -91,7 +92,9 @@ class RingTasks:
             raise VoidError
         self._number, self._without = ring.number, ()
         if not ring.holders and ring.members[0] == self._member.name:
-            self.parameters.begin()
+            unconcluded = self.parameters.begin()
+            with self._changed:
+                self._place.begin(unconcluded)
         return ring
 
     def leave_out(self, members: Sequence[str]) -> None:
@@ -135,10 +138,13 @@ class RingTasks:
 
     @property
     def leads(self) -> bool:
-        """Whether this member speaks for its ring, or did until it left, and no epoch is between its end and what
-        follows from that."""
-        between = self._place.ended > self._place.concluded
-        return self._first and not between and not self._member.over("export")
+        """Whether this member speaks for its ring, or did until it left."""
+        return self._first and not self._member.over("export")
+
+    @property
+    def unconcluded(self) -> int:
+        """The epoch that has ended, and is not known to be concluded; 0: none. Nobody trains meanwhile."""
+        return self._place.unconcluded
 
     def valid(self, task: Task) -> bool:
         self._member.check()

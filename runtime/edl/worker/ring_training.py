@@ -32,10 +32,13 @@ class RingParameters:
         examples = blocks.read(0, min(EXAMPLES, blocks.reader.rows), "train").arrays
         self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))
 
-    def begin(self) -> None:
+    def begin(self) -> int:
         keep_only(self._store, self._resume)
-        if self._resume:
-            self._trainer.resume(read_cut(self._store.fetch(self._resume)))
+        if not self._resume:
+            return 0
+        cut = read_cut(self._store.fetch(self._resume))
+        self._trainer.resume(cut)
+        return cut.position.unconcluded
 
     def keep(self, epoch: int) -> None:
         self._strategy.keep(epoch)

@@ -107,14 +107,18 @@ class Trainer:
         if weights is not None:
             self.adapter.set_weights(weights)
         self._strategy = strategy(self.adapter)
-        self._callbacks = _callbacks(program)
+        self._callbacks = program_callbacks(program)
         self._stop = ""
+        self._first_rate = self.adapter.learning_rate(0)
         self._rate: float | None = None
         self._round = 0  # that is being concluded
         self._heard: list[tuple[int, dict[str, float]]] = []
+        self._before: tuple[tuple[int, dict[str, float]], ...] = ()  # of the cut that we go on from
         self._checkpointer: Checkpointer | None = None
         self._begin_cuts: Callable[[], Checkpointer] | None = None
         self._may_cut: Callable[[], bool] = lambda: True
+        self._unconcluded: Callable[[], int] = lambda: 0
+        self._began = False
         self._open = Report(Task(0, "train"))  # what is done of the open task
         self.worker = Worker(
             blocks,
@@ -131,8 +135,8 @@ class Trainer:
         """Train until the job is over."""
         training = self._program.spec.training
         self._tell_callbacks(lambda callback: callback.on_train_begin(self))
-        for heard in self._heard:  # before the cut that we go on from
-            self._tell_callbacks(lambda callback, heard=heard: callback.on_epoch_end(*heard, self))  # type: ignore[misc]
+        self._began = True
+        self._hear_again()
         total = self._rows.training * training.epochs
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, self, min(total, limit))
@@ -152,10 +156,11 @@ class Trainer:
         begin: Callable[[str, Report], None],
         written: Callable[[str], None],
         may: Callable[[], bool] = lambda: True,
+        unconcluded: Callable[[], int] = lambda: 0,
     ) -> None:
         """Write cuts into `store` as the JobSpec says. begin: told a cut's name and what is done of the open task.
 
-        writer, disk: see `Checkpointer`. may: whether it is for this worker to do so.
+        writer, disk: see `Checkpointer`. may: whether it is for this worker to do so. unconcluded: see `Position`.
         """
         self._begin_cuts = partial(
             Checkpointer,
@@ -166,7 +171,7 @@ class Trainer:
             begin=lambda name: begin(name, self._open),
             written=written,
         )
-        self._may_cut = may
+        self._may_cut, self._unconcluded = may, unconcluded
         self.worker.after_steps = self._after_steps
 
     def resume(self, cut: Cut) -> None:
@@ -176,13 +181,15 @@ class Trainer:
         local = self._local()
         local.step = cut.position.step
         local.kept = {} if cut.best is None else {cut.position.best: cut.best}
-        self._heard = list(cut.position.heard)
+        self._before = cut.position.heard
+        if self._began:
+            self._hear_again()
 
     def _after_steps(self, done: Report) -> None:
         if self._begin_cuts is None or not self._may_cut():
             return
         cuts = self._checkpointer = self._checkpointer or self._begin_cuts()
-        if cuts.due(self._strategy.step) and len(self._local().kept) <= 1 and self.worker.report_settled():
+        if cuts.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
             self._take_cut(cuts, done)
 
     def _leave(self) -> None:
@@ -190,7 +197,7 @@ class Trainer:
         if self._begin_cuts is None or not self._strategy.step:
             return
         self.worker.report_settled()
-        if self._may_cut() and len(self._local().kept) <= 1:
+        if self._may_cut() and len(self._best) <= 1:
             self._checkpointer = self._checkpointer or self._begin_cuts()
             self._take_cut(self._checkpointer, Report(Task(0, "train")))
 
@@ -199,10 +206,15 @@ class Trainer:
         cuts.take(self._cut, self._strategy.step)
 
     def _cut(self) -> Cut:
-        local = self._local()
-        epoch, best = next(iter(local.kept.items()), (0, None))
-        position = Position(local.step, tuple(self._heard), epoch)
+        epoch, best = next(iter(self._best.items()), (0, None))
+        position = Position(self._local().step, tuple(self._heard), epoch, self._unconcluded())
         return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), best)
+
+    @property
+    def _best(self) -> dict[int, Mapping[str, Array]]:
+        """Epochs one of which is the best of those that are concluded, as far as is known here, with their weights."""
+        ended = self._unconcluded()
+        return {epoch: weights for epoch, weights in self._local().kept.items() if epoch != ended}
 
     def _local(self) -> Local:
         """Cuts are of a worker that holds the weights."""
@@ -273,7 +285,15 @@ class Trainer:
         renamed = {
             ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
         }
-        told = {**_known({LOSS: loss}), **renamed}
+        self._tell(epoch, {**_known({LOSS: loss}), **renamed})
+
+    def _hear_again(self) -> None:
+        """Tell the callbacks what was told before the cut that we go on from."""
+        for epoch, told in self._before:
+            if epoch not in dict(self._heard):
+                self._tell(epoch, told)
+
+    def _tell(self, epoch: int, told: dict[str, float]) -> None:
         self._heard.append((epoch, told))
         self._tell_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
 
@@ -283,6 +303,10 @@ class Trainer:
                 tell(callback)
 
     # Control of the callbacks ----------------------------------------------------------------------------
+
+    @property
+    def learning_rate(self) -> float:
+        return self._first_rate
 
     def stop_training(self, reason: str) -> None:
         self._stop = self._stop or reason
@@ -296,7 +320,8 @@ def _known(values: Figures) -> dict[str, float]:
     return {name: math.nan if value is None else value for name, value in values.items()}
 
 
-def _callbacks(program: Program) -> list[Callback]:
+def program_callbacks(program: Program) -> list[Callback]:
+    """JobError: one is none."""
     if not program.has("callbacks"):
         return []
     given = program.call("callbacks")

@@ -16,6 +16,8 @@ from edl.program.keras_callbacks import translated
 class Told:
     """A control that keeps what it is told."""
 
+    learning_rate = 0.1
+
     def __init__(self) -> None:
         self.stopped = ""
         self.rates: list[float] = []
@@ -69,12 +71,21 @@ def test_a_figure_that_is_not_there_is_named() -> None:
     assert caught.value.hint == "did you mean accuracy?"
 
 
-def test_a_schedule_gives_the_rate_of_each_epoch() -> None:
-    [callback] = ours(keras.callbacks.LearningRateScheduler(lambda epoch: 1 / (1 + epoch)))
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        (lambda epoch: 1 / (1 + epoch), [1.0, 0.5, pytest.approx(1 / 3)]),
+        (lambda epoch, rate: rate if epoch < 1 else rate / 10, pytest.approx([0.1, 0.01, 0.001])),
+    ],
+    ids=["of the epoch", "of the epoch and the rate before"],
+)
+def test_a_schedule_gives_the_rate_of_each_epoch(schedule: Any, rates: Any) -> None:
+    [callback] = ours(keras.callbacks.LearningRateScheduler(schedule))
     control = Told()
     callback.on_train_begin(control)
     callback.on_epoch_end(1, {}, control)
-    assert control.rates == [1.0, 0.5]
+    callback.on_epoch_end(2, {}, control)
+    assert control.rates == rates
 
 
 def test_other_callbacks_are_passed_on_or_left_out() -> None:
@@ -87,7 +98,7 @@ def test_other_callbacks_are_passed_on_or_left_out() -> None:
     [
         (keras.callbacks.CSVLogger("x.csv"), "Keras' CSVLogger"),
         (keras.callbacks.EarlyStopping(restore_best_weights=True), "restore the best weights"),
-        (keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate), r"schedule\(epoch\)"),
+        (keras.callbacks.LearningRateScheduler(lambda epoch, rate, more: rate), r"schedule\(epoch\)"),
     ],
 )
 def test_what_edl_has_no_words_for_is_refused_by_name(given: Any, words: str) -> None:

@@ -57,19 +57,22 @@ class Store:
 
 
 class Member:
-    """A worker whose reader and trainer are the test. did: what the log had it do with its parameters."""
+    """A worker whose reader and trainer are the test. did: what the log had it do with its parameters. unconcluded: the
+    epoch that had ended at the cut that it begins with."""
 
     def __init__(self, channel: MasterChannel, name: str) -> None:
         self.name = name
         self.did: list[str] = []
+        self.unconcluded = 0
         self.draining = threading.Event()
         self.source = RingMember(channel, name, 0, trainer=True)
         self.source.join()
         self.tasks = RingTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
         self.tasks.parameters = self
 
-    def begin(self) -> None:
+    def begin(self) -> int:
         self.did.append("begin")
+        return self.unconcluded
 
     def keep(self, epoch: int) -> None:
         self.did.append(f"keep {epoch}")
@@ -330,6 +333,36 @@ def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes
         stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
     assert stage.master.with_leases(trained) == (1, LEAST_ROWS + 2 * SIZE)
     assert stage.master.with_leases(lambda leases: leases.kept.generation) == 2
+
+
+def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_come(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    assert [one.train() for _ in range(3)] == [0, 1, 2]
+    assert not one.turn()
+    assert one.tasks.next(*ASIDE) is not None
+    one.draining.set()
+    with pytest.raises(VoidError):
+        one.tasks.next_ring()
+    assert (one.tasks.leads, one.tasks.unconcluded) == (True, 1)
+    one.tasks.cut("now", Report(Task(0, "train")))
+    one.source.cut_written("now")
+    one.source.leave()
+    stage.lose(one)
+    assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)
+    [other] = stage.enter("worker-1")
+    other.unconcluded = 1
+    assert stage.form([other]).holders == 0
+    assert not other.turn()
+    assert other.did == ["begin", "keep 1"]
+    while task := other.tasks.next(*ASIDE):
+        other.tasks.report(done(task))
+    assert not other.turn()
+    assert other.did == ["begin", "keep 1", "keep best 1"]
+    assert other.tasks.unconcluded == 0
+    task = other.next()
+    assert task is not None
+    assert (task.number, task.id) == (2, 0)
 
 
 def test_a_worker_ends_when_training_goes_back_to_before_what_it_holds(stage: Stage) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,19 @@ import pyarrow as pa
 import pytest
 
 from edl.checkpoints import GoneError
+from edl.checkpoints.folder import SharedFolder
 from edl.errors import JobError, SemanticError
+from edl.nn import Adapter, Minibatches
+from edl.nn.adapter import Floats
 from edl.program import UserCodeError
 from edl.spec import ClassLabel, Rows
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import JobCancelledError
-from edl.tasks.task import Round, Summary
-from edl.worker.strategy import Local
+from edl.tasks.task import Report, Round, Summary
+from edl.worker.checkpoints import Cut, Position, complete, read_cut
+from edl.worker.rates import Rates
+from edl.worker.strategy import Local, Strategy
 from edl.worker.training import Trainer, plan, split, train
 from tests.edl.programs import Events, loaded, rows_of, simple, trained
 
@@ -386,7 +391,73 @@ def test_what_is_no_weight_is_named(tmp_path: Path, weights: str, message: str) 
 
 def test_whoever_concludes_an_epoch_rebuilds_what_went_before_from_the_curve(tmp_path: Path) -> None:
     """Best epoch, early stopping and callbacks, though another worker concluded the first epochs."""
-    page = """
+    trainer, told = listened(tmp_path, early_stopping=2)
+    curve = tuple(EpochEnd(epoch, epoch, 0.5, {"loss": loss}, 1.0) for epoch, loss in ((1, 0.2), (2, 0.3)))
+    trained = Summary(50, 1, 25.0, 50.0)
+    found = Round(
+        3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve=curve
+    )
+    conclusion = trainer.conclude(found)
+    assert conclusion.stop == "no lower held-out loss in 2 epochs"
+    assert told == [(1, 0.5, 0.2), (2, 0.5, 0.3), (3, 0.5, 0.4)]
+
+
+class GoesBack(Local):
+    """Takes the parameters of a cut, as a ring's first member does: when it is about to train."""
+
+    trainer: Trainer
+    cut: Cut
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        if not self.step:
+            self.trainer.resume(self.cut)
+            self.trainer.resume(self.cut)  # the ring that was to begin with it came to nothing
+        return super().train(rows, done, rates)
+
+
+def test_callbacks_hear_of_the_epochs_before_a_cut_once_also_when_training_has_begun(tmp_path: Path) -> None:
+    trainer, told = listened(tmp_path, GoesBack, max_steps=1)
+    strategy = trainer.worker.strategy
+    assert isinstance(strategy, GoesBack)
+    figures = {"loss": 0.5, "validation_loss": 0.2}
+    position = Position(7, tuple((epoch, figures) for epoch in (1, 2)))
+    strategy.trainer = trainer
+    strategy.cut = Cut(position, trainer.adapter.get_weights(), trainer.adapter.get_state())
+    trainer.run()
+    *before, _ = told  # and the epoch that is trained here
+    assert before == [(1, 0.5, 0.2), (2, 0.5, 0.2)]
+
+
+def test_a_cut_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_best_of_those_before(
+    tmp_path: Path,
+) -> None:
+    """The weights of the epoch that ended are those of the cut."""
+    trainer, _ = listened(tmp_path / "one")
+    strategy = trainer.worker.strategy
+    assert isinstance(strategy, Local)
+    now = trainer.adapter.get_weights()
+    earlier = {name: value + 1 for name, value in now.items()}
+    strategy.step, strategy.kept = 7, {1: earlier, 2: now}
+    store = SharedFolder(tmp_path / "cuts")
+    trainer.keep_cuts(
+        store,
+        writer="worker-0-0",
+        disk=lambda: 0,
+        begin=lambda name, done: None,
+        written=lambda name: None,
+        unconcluded=lambda: 2,
+    )
+    trainer.worker.draining.set()
+    trainer.run()
+    [name] = complete(store)
+    cut = read_cut(store.fetch(name))
+    assert (cut.position.step, cut.position.best, cut.position.unconcluded) == (7, 1, 2)
+    assert cut.best is not None
+    assert same(dict(cut.best), earlier)
+    assert same(dict(cut.weights), now)
+
+
+LISTENING = """
 
 class Heard(edl.Callback):
     told = []
@@ -398,27 +469,27 @@ class Heard(edl.Callback):
 def callbacks():
     return [Heard()]
 """
+
+
+def listened(
+    folder: Path, strategy: Callable[[Adapter], Strategy] = Local, **training: Any
+) -> tuple[Trainer, list[tuple[int, float, float]]]:
+    """A trainer of 50 rows, with 10 held out, and what its callback hears of each epoch: the losses."""
     rows = Rows(True, 60, 50, 10)
     program = loaded(
-        simple(tmp_path / "p", rows=rows, append="import edl" + page, epochs=9, early_stopping=2, keep="best")
+        simple(folder / "p", rows=rows, append="import edl" + LISTENING, epochs=9, keep="best", **training)
     )
     trainer = Trainer(
         program,
-        rows_of(tmp_path / "r", table(60)),
+        rows_of(folder / "r", table(60)),
         rows,
         LocalTasks(plan(program.spec, rows)),
         Events(),
         lambda outcome, weights: outcome,
         cancelled=threading.Event(),
+        strategy=strategy,
     )
-    curve = tuple(EpochEnd(epoch, epoch, 0.5, {"loss": loss}, 1.0) for epoch, loss in ((1, 0.2), (2, 0.3)))
-    trained = Summary(50, 1, 25.0, 50.0)
-    found = Round(
-        3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve=curve
-    )
-    conclusion = trainer.conclude(found)
-    assert conclusion.stop == "no lower held-out loss in 2 epochs"
-    assert program.module.Heard.told == [(1, 0.5, 0.2), (2, 0.5, 0.3), (3, 0.5, 0.4)]
+    return trainer, program.module.Heard.told
 
 
 def _no_states(trainer: Trainer) -> dict[str, Any]:
