@@ -18,6 +18,9 @@ from torch.utils.data import TensorDataset
 
 import edl
 from edl import metrics, schedules
+from edl.cluster.allotment import SlotRequest
+from edl.cluster.folder import QuotaUse, Spec
+from edl.cluster.quota import Quota
 from edl.data import jobs
 from edl.errors import JobError, SemanticError, SQLFlowError
 from edl.instance import given, remote, script
@@ -175,6 +178,9 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"max_step": "9"}, "max_step is '9'"),
         ({"threads": 0}, "threads is 0, and must be a whole number from 1"),
         ({"seed": "a"}, "seed is 'a', and must be a whole number"),
+        ({"priority": "urgent"}, "priority is 'urgent'"),
+        ({"priority": 2.5}, r"priority is 2\.5"),
+        ({"quota": 24}, "quota is 24"),
         ({"distribution_strategy": "asynk"}, "no strategy asynk"),
         (
             {"workers": 2, "distribution_strategy": "local"},
@@ -216,6 +222,48 @@ def test_how_workers_share_the_work_goes_by_the_size_of_the_tables(
     [spec] = submitted
     assert spec.cluster == Cluster(2, servers, strategy)  # type: ignore[arg-type]
     assert (spec.rows.pinned, spec.rows.training, spec.rows.validation) == (True, 540, 60)
+
+
+def test_a_job_with_workers_shares_slots_by_its_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Quota(tmp_path / "quota").resize(3)
+    started: list[Spec] = []
+
+    def start(job: jobs.JobFolder, how: Spec) -> None:
+        started.append(how)
+        raise JobError("enough is known")
+
+    monkeypatch.setattr(remote.SupervisedJob, "start", start)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # as of a script
+    with pytest.raises(JobError, match="enough"):
+        train(nn.Linear(3, 1), workers=2, quota=str(tmp_path / "quota"), priority="high")
+    [how] = started
+    assert how.quota == QuotaUse(str(tmp_path / "quota"), SlotRequest(1, 2, 100))
+
+
+def test_a_callback_that_is_none_is_named_before_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # as of a script
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(inputs))
+    with pytest.raises(JobError, match="gives Keras' CSVLogger"):
+        train(model, workers=2, callbacks=[keras.callbacks.CSVLogger("x.csv")])
+    with pytest.raises(JobError, match="gives a int"):
+        train(nn.Linear(3, 1), workers=2, callbacks=[3])
+
+
+def test_a_schedule_of_keras_begins_with_the_rate_of_the_optimizer() -> None:
+    rates: list[float] = []
+
+    def schedule(epoch: int, rate: float) -> float:
+        rates.append(rate)
+        return rate / 2
+
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(inputs))
+    scheduler = keras.callbacks.LearningRateScheduler(schedule)
+    train(model, optimizer=keras.optimizers.SGD(0.08), epochs=2, callbacks=[scheduler])
+    assert rates == pytest.approx([0.08, 0.04, 0.02])
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
