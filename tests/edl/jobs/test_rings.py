@@ -33,7 +33,9 @@ SGD = {
     "keras": {"optimizers.Adam": "optimizers.SGD"},
 }
 
-SLOW = "def feed(batch, mode):\n", "def feed(batch, mode):\n    __import__('time').sleep(0.15)\n"
+FEED = "def feed(batch, mode):\n"
+SLOW = FEED, f"{FEED}    __import__('time').sleep(0.15)\n"
+SLOW_MEASURES = FEED, f"{FEED}    __import__('time').sleep(3.0 if mode == 'evaluate' else 0.0)\n"
 
 Act = Callable[[Job], object]
 
@@ -175,26 +177,53 @@ def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(al
     assert "goes on from" not in notes(subject)
 
 
-def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
-    subject = job(2, checkpoints=Checkpoints(steps=0, secs=0))
-    model = subject.folder.program / "model.py"  # an epoch is to last longer than it takes to scale
-    model.write_text(model.read_text().replace(*SLOW))
-    wanted: list[int] = []  # once there is no worker
+class Tide:
+    """Leaves a job without a worker, and gives it two again once all have gone."""
 
-    def shrink(subject: Job) -> None:
+    def __init__(self, subject: Job) -> None:
+        self._subject = subject
+        self._wanted: list[int] = []
+
+    def ebb(self, subject: Job) -> None:
         scale(subject, 0)
-        wanted.append(2)
+        self._wanted.append(2)
 
-    def grow(event: Event) -> None:
-        if isinstance(event, Tally) and not event.instances and wanted:
-            scale(subject, wanted.pop())
+    def flow(self, event: Event) -> None:
+        if isinstance(event, Tally) and not event.instances and self._wanted:
+            scale(self._subject, self._wanted.pop())
 
-    late = TRAINED * 3 // 8  # in the second epoch, and far from its end: nobody cuts while one is measured
-    happens = (TRAINED // 12, partial(scale, workers=1)), (TRAINED // 6, partial(scale, workers=2))
-    outcome = run(subject, *happens, (late, shrink), also=grow)
-    is_as_alone(subject, outcome, alone("torch"))
+
+def slowed(slow: tuple[str, str]) -> Job:
+    """A job of two workers that writes no checkpoint but when all of them leave."""
+    subject = job(2, checkpoints=Checkpoints(steps=0, secs=0))
+    model = subject.folder.program / "model.py"
+    model.write_text(model.read_text().replace(*slow))
+    return subject
+
+
+def resumed_at(subject: Job) -> int:
+    """The step from which the job went on, without those that were there before."""
     [step] = re.findall(r"training goes on from step ([\d,]+)", notes(subject))
-    assert int(step.replace(",", "")) * 64 >= late
+    return int(step.replace(",", ""))
+
+
+def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
+    subject = slowed(SLOW)  # an epoch is to last longer than it takes to scale
+    tide = Tide(subject)
+    late = TRAINED * 3 // 8  # in the second epoch
+    happens = (TRAINED // 12, partial(scale, workers=1)), (TRAINED // 6, partial(scale, workers=2))
+    outcome = run(subject, *happens, (late, tide.ebb), also=tide.flow)
+    is_as_alone(subject, outcome, alone("torch"))
+    assert resumed_at(subject) * 64 >= late
+
+
+@pytest.mark.soak
+def test_a18_a_ring_that_leaves_while_an_epoch_is_measured_does_not_train_it_again(alone: Alone) -> None:
+    subject = slowed(SLOW_MEASURES)
+    tide = Tide(subject)
+    outcome = run(subject, (TRAINED // EPOCHS, tide.ebb), also=tide.flow)
+    is_as_alone(subject, outcome, alone("torch"))
+    assert resumed_at(subject) == outcome.steps // EPOCHS
 
 
 DYING = """
