@@ -30,6 +30,7 @@ from benchmarks.jobs import dense_session, job_with, training_job
 from benchmarks.table import Row
 from benchmarks.training import BATCH_SIZE
 from edl.cluster.client import SupervisedJob
+from edl.cluster.environment import RESOLVER
 from edl.cluster.folder import ClusterFolder
 from edl.spec import Cluster, Rows, Training
 from edl.testing import read_moments
@@ -91,7 +92,7 @@ def _theirs(job: Path, number: signal.Signals, environment: dict[str, str]) -> f
             [*run, *rank],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **environment},
+            env={**RESOLVER, **os.environ, **environment},
         ) as torchrun:
             limit = threading.Timer(LIMIT, torchrun.terminate)
             limit.start()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from edl.cluster.environment import RESOLVER
+
 if TYPE_CHECKING:
     from sqlflow_edl.session import Session
     from tests.databases import Databases
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from tests.mariadb import Server
     from tests.maxcompute.process import Running
 
-os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+for name, value in {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", **RESOLVER}.items():
+    os.environ.setdefault(name, value)
 
 # A busy machine is no error.
 settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -7,10 +7,15 @@ from collections.abc import Mapping
 
 HOST = "EDL_HOST"
 
+# How long a name server is waited for. PyTorch asks for the name of whoever connects to a store, also the thread that
+# serves all: while one answer is lost, which takes 5 s by default, no ring can form.
+RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:3"}
+
 
 def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment, with the pools of libraries held to `threads`, and `more`."""
     return {
+        **RESOLVER,
         **os.environ,
         "KERAS_BACKEND": "tensorflow",
         "NUMBA_NUM_THREADS": str(threads),

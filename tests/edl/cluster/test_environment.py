@@ -22,3 +22,13 @@ def test_in_a_container_it_is_that_of_the_pod(
 def test_the_pools_of_libraries_have_the_threads_of_the_instance() -> None:
     found = environment(3, {"MINE": "yes"})
     assert (found["OMP_NUM_THREADS"], found["PYTHONHASHSEED"], found["MINE"]) == ("3", "0", "yes")
+
+
+@pytest.mark.parametrize("written", ["", "timeout:9"])
+def test_a_name_server_that_does_not_answer_is_asked_again_soon_unless_somebody_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    if written:
+        monkeypatch.setenv("RES_OPTIONS", written)
+    assert environment(1)["RES_OPTIONS"] == (written or "timeout:1 attempts:3")

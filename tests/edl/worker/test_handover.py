@@ -1,4 +1,4 @@
-"""The state of a ring's member, handed over to others: over gloo, and as calls of a group."""
+"""The state of a ring's member, handed over to others, by groups that only say what is sent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from edl.nn.collective import Group
 from edl.worker import handover
 from edl.worker.handover import PIECE_SECS, handed_over
-from tests.edl.nn.gloo_threads import Threads, met
 
+PIECE = 64
 STATE = {
     "a scalar": np.array(7, np.int64),
     "nothing": np.zeros((0, 3), np.float32),
@@ -22,47 +22,61 @@ STATE = {
 }
 
 
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handover, "PIECE", 64)
+class Giving:
+    """The group of the member that gives. said: what it sends, and how long the others wait for that."""
 
-
-@pytest.mark.usefixtures("small_pieces")
-def test_all_members_have_the_arrays_of_one() -> None:
-    threads = Threads(3)
-    with met(threads, 3) as groups:
-        found = threads.do(lambda rank: handed_over(groups[rank], STATE if rank == 1 else None, 1), 3)
-    for arrays in found:
-        assert list(arrays) == list(STATE)
-        for name, array in STATE.items():
-            assert arrays[name].dtype == array.dtype
-            np.testing.assert_array_equal(arrays[name], array)
-
-
-class Calls:
-    """A group that remembers what it was called for, by the member that gives."""
-
-    rank, timeout = 0, 60.0
+    rank = 0
 
     def __init__(self) -> None:
-        self.fills: list[tuple[int, float]] = []  # bytes, and the seconds that others waited for them
-        self.heads: list[float] = []
+        self.timeout = 60.0
+        self.said: list[tuple[bytes, float]] = []
 
     def broadcast(self, data: bytes, source: int) -> bytes:
-        self.heads.append(self.timeout)
+        assert source == self.rank
+        self.said.append((data, self.timeout))
         return data
 
     def fill(self, array: Any, source: int) -> None:
-        self.fills.append((array.nbytes, self.timeout))
+        self.broadcast(array.tobytes(), source)
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_each_piece_has_a_time_limit_of_its_own_however_large_the_state_is() -> None:
-    calls = Calls()
-    handed_over(cast(Group, calls), STATE, 0)
+class Taking:
+    """The group of another member, which hears what was sent."""
+
+    rank, timeout = 1, 60.0
+
+    def __init__(self, said: list[tuple[bytes, float]]) -> None:
+        self.said = [data for data, _ in said]
+
+    def broadcast(self, data: None, source: int) -> bytes:
+        return self.said.pop(0)
+
+    def fill(self, array: Any, source: int) -> None:
+        array[:] = np.frombuffer(self.said.pop(0), np.uint8)
+
+
+@pytest.fixture
+def giving(monkeypatch: pytest.MonkeyPatch) -> Giving:
+    """Has given the state, in small pieces."""
+    monkeypatch.setattr(handover, "PIECE", PIECE)
+    group = Giving()
+    handed_over(cast(Group, group), STATE, 0)
+    return group
+
+
+def test_others_have_the_arrays_of_one(giving: Giving) -> None:
+    taking = Taking(giving.said)
+    arrays = handed_over(cast(Group, taking), None, 0)
+    assert not taking.said
+    assert list(arrays) == list(STATE)
+    for name, array in STATE.items():
+        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(arrays[name], array)
+
+
+def test_each_piece_has_a_time_limit_of_its_own_however_large_the_state_is(giving: Giving) -> None:
+    (_, first), *pieces = giving.said
     total = sum(array.nbytes for array in STATE.values())
-    *full, (last, seconds) = calls.fills
-    assert full == [(64, PIECE_SECS)] * (total // 64)
-    assert (last, seconds) == (total % 64, PIECE_SECS)
-    assert calls.heads == [60.0]
-    assert calls.timeout == 60.0
+    assert [len(data) for data, _ in pieces] == [PIECE] * (total // PIECE) + [total % PIECE]
+    assert {seconds for _, seconds in pieces} == {PIECE_SECS}
+    assert (first, giving.timeout) == (60.0, 60.0)
