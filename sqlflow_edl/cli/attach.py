@@ -9,8 +9,8 @@ from edl.data.jobs import JobFolder
 from edl.tasks.outcome import Outcome
 from sqlflow_edl import jobs
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.narrator import Narrator
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.reports.words import duration, figures
 
 

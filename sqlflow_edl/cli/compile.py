@@ -10,11 +10,11 @@ from pathlib import Path
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.narrator import Narrator
 from sqlflow_edl.cli.programs import texts
-from sqlflow_edl.cli.variables import rendered
+from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.render import render
 from sqlflow_edl.session import Session
+from sqlflow_edl.templates import rendered
 
 
 def compile_(options: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ import msgspec
 
 from sqlflow_edl import jobs
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.output import write_rows
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.display.output import write_rows
 from sqlflow_edl.reports.jobs import INSTANCES, SERVERS, facts, instance_rows, report, server_rows
 
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.output import FORMATS, write_rows
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.display.output import FORMATS, write_rows
 from sqlflow_edl.jobs import listed
 from sqlflow_edl.reports.jobs import JOBS, list_rows
 from sqlflow_edl.reports.table import texts

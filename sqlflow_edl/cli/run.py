@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import exit_codes, place
-from sqlflow_edl.cli.interrupts import interrupting
-from sqlflow_edl.cli.narrator import Narrator, Step
-from sqlflow_edl.cli.output import FORMATS
 from sqlflow_edl.cli.programs import Text, texts
-from sqlflow_edl.cli.variables import rendered
+from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.display.output import FORMATS
+from sqlflow_edl.interrupts import interrupting
 from sqlflow_edl.render import render
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 from sqlflow_edl.syntax import Statement
+from sqlflow_edl.templates import rendered
 
 if TYPE_CHECKING:
     from sqlflow_edl.kubernetes.settings import Configuration

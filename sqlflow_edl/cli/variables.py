@@ -1,17 +1,8 @@
-"""`--var name=value`: programs as Jinja templates.
-
-A program is rendered only when there is a variable, so braces in ordinary SQL mean nothing special. The template runs
-in Jinja's sandbox, and a name that is not given is an error with its place.
-"""
+"""`--var name=value`: a variable of the programs, which are templates when there is one."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Mapping
-from types import TracebackType
-
-from edl.errors import SemanticError, Span, StatementSyntaxError, did_you_mean
 
 
 def assignment(text: str) -> tuple[str, str]:
@@ -20,58 +11,3 @@ def assignment(text: str) -> tuple[str, str]:
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
     return name, value
-
-
-def rendered(text: str, variables: Mapping[str, str]) -> str:
-    """The text with its template expressions replaced. SQLFlowError: with the place in `text`."""
-    if not variables:
-        return text
-    from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
-    from jinja2.sandbox import SandboxedEnvironment
-
-    environment = SandboxedEnvironment(
-        undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
-    )
-    try:
-        return environment.from_string(text).render(variables)
-    except TemplateSyntaxError as error:
-        raise StatementSyntaxError(
-            (error.message or "the template is wrong").rstrip("."), span=_line(text, error.lineno)
-        ) from None
-    except UndefinedError as error:
-        raise _undefined(error, text, variables) from None
-    except Exception as error:  # whatever the expressions of a template do
-        message = f"{type(error).__name__}: {error}".rstrip(".")
-        raise SemanticError(message, span=_line(text, _template_line(error.__traceback__))) from None
-
-
-def _undefined(error: Exception, text: str, variables: Mapping[str, str]) -> SemanticError:
-    line = _line(text, _template_line(error.__traceback__))
-    quoted = re.match(r"'(\w+)' is undefined", str(error))
-    if quoted is None:  # an attribute of something, of which Jinja says all there is to say
-        return SemanticError(str(error).rstrip("."), span=line)
-    name = quoted[1]
-    word = re.compile(rf"\b{name}\b").search(text, line.start, line.end)
-    hint = did_you_mean(name, variables, list_up_to=0) or f"add --var {name}=…"
-    return SemanticError(
-        f"the variable {name} is not given", span=Span(*word.span()) if word else line, hint=hint
-    )
-
-
-def _template_line(trace: TracebackType | None) -> int:
-    """The line of the template that the error comes from, counted from 1."""
-    line = 1
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
-
-
-def _line(text: str, number: int) -> Span:
-    """The line of that number, without the white space around it."""
-    lines = text.splitlines(keepends=True)
-    number = min(max(number, 1), max(len(lines), 1))
-    start = sum(map(len, lines[: number - 1]))
-    line = lines[number - 1] if lines else ""
-    return Span(start + len(line) - len(line.lstrip()), start + len(line.rstrip()))

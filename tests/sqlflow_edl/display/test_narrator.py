@@ -7,7 +7,7 @@ import io
 import pytest
 
 from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.cli.narrator import SILENCE, Narrator, Step
+from sqlflow_edl.display.narrator import SILENCE, Narrator, Step
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import parse
 

@@ -17,23 +17,27 @@ SHOWN_ROWS = 100  # of a table; csv and json write every row
 
 def write_table(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     """An aligned table of the first rows; returns the footer (`3 rows`, or how many of how many are shown)."""
-    import pyarrow.types as types
-
-    columns = {
-        field.name: types.is_integer(field.type)
-        or types.is_floating(field.type)
-        or types.is_decimal(field.type)
-        for field in reader.schema
-    }
     total = 0
     kept: list[tuple[Any, ...]] = []
     for batch in reader:
-        kept += _rows(batch.slice(0, max(0, SHOWN_ROWS - total)))
+        kept += rows_of(batch.slice(0, max(0, SHOWN_ROWS - total)))
         total += batch.num_rows
-    write_rows(columns.items(), kept, out)
+    write_rows(columns_of(reader.schema), kept, out)
     shown = min(total, SHOWN_ROWS)
-    rows = f"{total:,} row{'' if total == 1 else 's'}"
+    rows = counted(total)
     return rows if shown == total else f"{rows}, {shown} shown (--format csv writes all)"
+
+
+def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
+    """Names, and whether numbers stand below."""
+    import pyarrow.types as types
+
+    are_numbers = (types.is_integer, types.is_floating, types.is_decimal)
+    return [(field.name, any(are(field.type) for are in are_numbers)) for field in schema]
+
+
+def counted(rows: int) -> str:
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
@@ -46,7 +50,7 @@ def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]
     for name, number in columns:
         table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text("NULL", "dim") if value is None else Text(_cell(value)) for value in row))
+        table.add_row(*(Text("NULL", "dim") if value is None else Text(cell(value)) for value in row))
     if table.columns:
         Console(file=out, width=None if out.isatty() else 10_000, highlight=False).print(table)
 
@@ -59,9 +63,11 @@ def write_csv(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     writer.writerow(reader.schema.names)
     total = 0
     for batch in reader:
-        writer.writerows([None if value is None else _exact(value) for value in row] for row in _rows(batch))
+        writer.writerows(
+            [None if value is None else _exact(value) for value in row] for row in rows_of(batch)
+        )
         total += batch.num_rows
-    return f"{total:,} row{'' if total == 1 else 's'}"
+    return counted(total)
 
 
 def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -73,24 +79,24 @@ def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     total = 0
     out.write("[")
     for batch in reader:
-        for row in _rows(batch):
+        for row in rows_of(batch):
             out.write("\n" if total == 0 else ",\n")
             out.write(encoder.encode(dict(zip(names, map(_finite, row), strict=True))).decode())
             total += 1
     out.write("\n]\n" if total else "]\n")
-    return f"{total:,} row{'' if total == 1 else 's'}"
+    return counted(total)
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]
 FORMATS: dict[str, Writer] = {"table": write_table, "csv": write_csv, "json": write_json}
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in batch.columns]
     return zip(*columns, strict=True)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     """What a person reads: ten digits are enough."""
     return f"{value:.10g}" if isinstance(value, float) else _exact(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.cli import progress
+from sqlflow_edl.display import progress
 
 
 def test_a_line_says_epoch_share_loss_metric_speed_and_time_left() -> None:

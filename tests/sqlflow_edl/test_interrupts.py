@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sqlflow_edl.cli.interrupts import interrupting
+from sqlflow_edl.interrupts import interrupting
 
 
 def test_a_signal_calls_stop_from_another_thread_and_raises_as_ever() -> None:

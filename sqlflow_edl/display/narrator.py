@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import IO
 
 from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.cli import progress
-from sqlflow_edl.cli.final_report import final_report
+from sqlflow_edl.display import progress
+from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
 
