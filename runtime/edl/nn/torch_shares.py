@@ -3,7 +3,7 @@
     gradients of the parameters | loss | buffers | whether each parameter has a gradient | gradients of the rows
 
 A parameter that has no gradient anywhere is not moved, as in any other step: with a gradient of zeros a weight decay
-would move it. It is done in every step, so what can be known before is.
+would move it. It is done in every step, so what can be known before is: the places of all this are made once.
 """
 
 from __future__ import annotations
@@ -33,44 +33,42 @@ class Shares:
         ]
         count = len(self._parameters)
         own = [*self._parameters, torch.zeros(1), *self._buffers(), torch.zeros(count)]
-        self._sizes = [tensor.numel() for tensor in own]
-        self._least = sum(self._sizes)
-        self._all = torch.ones(count)
-        self._room = torch.empty(self._least)
+        self._shapes = [tensor.shape for tensor in own]
+        self._make_room(sum(map(torch.Size.numel, self._shapes)))
 
     def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> Share:
         """The share of a part of a minibatch; the gradients are those that parameters and rows have by now."""
+        flat, of_rows = self._of(rows)
         with torch.no_grad():
-            gradients = [parameter.grad for parameter in self._parameters]
-            parts = [self._flat(*pair) for pair in zip(self._parameters, gradients, strict=True)]
-            parts.append(loss.view(1) * share)
-            parts += [buffer.reshape(-1).float() * share for buffer in self._buffers()]
-            lacking = any(gradient is None for gradient in gradients)
-            parts.append(torch.tensor([float(g is not None) for g in gradients]) if lacking else self._all)
-            parts += [(torch.zeros_like(row) if row.grad is None else row.grad).view(-1) for row in rows]
-            flat = self._of(rows)
-            torch.cat(parts, out=flat)
+            self._gather([parameter.grad for parameter in self._parameters])
+            torch.mul(loss, share, out=self._loss)
+            for place, buffer in zip(self._moving, self._buffers(), strict=True):
+                place.copy_(buffer).mul_(share)
+            for place, row in zip(of_rows, rows, strict=True):
+                place.zero_() if row.grad is None else place.copy_(row.grad)
         return Share(flat.numpy())
 
     def nothing(self, rows: Tensors) -> Share:
         """The share of no rows."""
-        return Share(self._of(rows).zero_().numpy())
+        return Share(self._of(rows)[0].zero_().numpy())
 
     def spread(self, total: Share, rows: Mapping[str, torch.Tensor]) -> float:
-        """Set the gradients of parameters and of rows, and the buffers; the loss."""
-        flat = torch.from_numpy(total.numbers)
-        pieces = iter(flat.split_with_sizes([*self._sizes, *(row.numel() for row in rows.values())]))
-        gradients = [next(pieces) for _ in self._parameters]
-        loss = float(next(pieces))
-        for buffer in self._buffers():
-            values = next(pieces).view_as(buffer)
-            buffer.copy_(values if buffer.is_floating_point() else values.round())
-        used = next(pieces).tolist()
-        for parameter, gradient, has in zip(self._parameters, gradients, used, strict=True):
-            parameter.grad = gradient.view_as(parameter).to(parameter.dtype) if has else None
-        for row in rows.values():
-            row.grad = next(pieces).view_as(row)
-        return loss
+        """Set the gradients of parameters and of rows, and the buffers; the loss. A total that is in our memory is not
+        copied: the gradients lie there until the next share.
+        """
+        flat, of_rows = self._of(tuple(rows.values()))
+        found = torch.from_numpy(total.numbers)
+        if found.data_ptr() != flat.data_ptr():
+            flat.copy_(found)
+        for buffer, place in zip(self._buffers(), self._moving, strict=True):
+            buffer.copy_(place if buffer.is_floating_point() else place.round())
+        for parameter, gradient, has in zip(
+            self._parameters, self._gradients, self._used.tolist(), strict=True
+        ):
+            parameter.grad = gradient.to(parameter.dtype) if has else None
+        for row, gradient in zip(rows.values(), of_rows, strict=True):
+            row.grad = gradient
+        return float(self._loss)
 
     @contextmanager
     def unmoved(self) -> Iterator[None]:
@@ -86,13 +84,38 @@ class Shares:
         """A module may have made others meanwhile."""
         return [getattr(module, name) for module, name in self._places]
 
-    def _of(self, rows: Tensors) -> torch.Tensor:
+    def _gather(self, gradients: list[torch.Tensor | None]) -> None:
+        there = [gradient for gradient in gradients if gradient is not None and not gradient.is_sparse]
+        if len(there) == len(gradients):
+            torch._foreach_copy_(self._gradients, there)
+            self._used.fill_(1)
+            return
+        for place, gradient in zip(self._gradients, gradients, strict=True):
+            if gradient is None:
+                place.zero_()
+            else:
+                place.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        self._used.copy_(torch.tensor([float(gradient is not None) for gradient in gradients]))
+
+    def _of(self, rows: Tensors) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """The memory of a share with the gradients of these rows, and the places of these."""
         size = self._least + sum(row.numel() for row in rows)
         if size > len(self._room):
-            self._room = torch.empty(size)
-        return self._room[:size]
+            self._make_room(size)
+        if not rows:
+            return self._own, []
+        flat = self._room[:size]
+        parts = flat[self._least :].split_with_sizes([row.numel() for row in rows])
+        return flat, [part.view_as(row) for part, row in zip(parts, rows, strict=True)]
 
-    def _flat(self, parameter: torch.Tensor, gradient: torch.Tensor | None) -> torch.Tensor:
-        if gradient is None:
-            return torch.zeros(parameter.numel())
-        return (gradient.to_dense() if gradient.is_sparse else gradient).reshape(-1)
+    def _make_room(self, size: int) -> None:
+        """Memory of `size` floats; what every share has is at its beginning."""
+        self._room = torch.empty(size)
+        sizes = [shape.numel() for shape in self._shapes]
+        self._least = sum(sizes)
+        self._own = self._room[: self._least]
+        pieces = self._own.split_with_sizes(sizes)
+        places = [piece.view(shape) for piece, shape in zip(pieces, self._shapes, strict=True)]
+        count = len(self._parameters)
+        self._gradients, self._used = places[:count], places[-1]
+        self._loss, self._moving = places[count].view(()), places[count + 1 : -1]
