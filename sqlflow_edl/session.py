@@ -23,7 +23,7 @@ from edl import data, spec
 from edl.data import jobs
 from edl.errors import SemanticError, SQLFlowError, raise_all
 from edl.models.archive import read_archive
-from edl.models.registry import open_registry
+from edl.models.opening import open_registry
 from edl.nn.rows.sizes import table_memory
 from edl.spec.strategy import chosen
 from sqlflow_edl import detached

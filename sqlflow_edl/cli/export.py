@@ -17,7 +17,7 @@ def export(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     from edl.data import connect
     from edl.models.archive import read_archive
-    from edl.models.registry import open_registry
+    from edl.models.opening import open_registry
     from sqlflow_edl.codegen import generate
 
     if not options.source:

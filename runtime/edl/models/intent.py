@@ -12,8 +12,9 @@ import msgspec
 
 from edl.data.source import Source
 from edl.errors import SpecError
+from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
-from edl.models.registry import Registry, open_registry
+from edl.models.registry import Registry
 
 FILE = "intent.json"  # in a job folder
 

@@ -1,7 +1,7 @@
 """The registry of models: what every one of them does, wherever it keeps them.
 
-`INTO a.b` is the *name* of a model. Every run adds a version; one version of a name is current, the one that was made
-ready or pointed to last. A version number is never given twice while its name is known, not after its version was
+`INTO a.b` is the *name* of a model. Every run adds a version; one version of a name is current: the one that was made
+ready last, and when that is dropped the highest. A version number is never given twice while its name is known, not after its version was
 dropped and not by two writers at once. Failed runs are versions too, with their reason.
 
 Models are kept in their data source, or in a store of their own: a folder or an object store. Reading makes nothing.
@@ -17,33 +17,12 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from edl.data.source import Source
 from edl.errors import SemanticError, SourceError, SpecError, did_you_mean
 from edl.models.records import ModelRecord, ModelVersion, State, check_name, split_reference
 
 Versions = list[ModelVersion]  # named here, because inside Registry `list` is its method
 
-APPENDED = ("maxcompute",)  # dialects of sources whose rows are never changed: see `edl.models.appended`
-
 _STALE = timedelta(days=1)  # an upload that took longer was given up
-
-
-def open_registry(source: Source, store: str = "") -> Registry:
-    """The models of a store, by default those that the data source keeps.
-
-    store: a folder, or a URL as fsspec takes it. SourceError: it cannot be opened.
-    """
-    if store:
-        from edl.models.stored import open_store
-
-        return open_store(store)
-    if source.dialect in APPENDED:
-        from edl.models.appended import AppendedRegistry
-
-        return AppendedRegistry(source)  # type: ignore[arg-type]
-    from edl.models.tables import TableRegistry
-
-    return TableRegistry(source)
 
 
 class Registry(ABC):

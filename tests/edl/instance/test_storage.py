@@ -15,8 +15,8 @@ from edl.errors import SpecError
 from edl.instance.storage import InSource, storage_of
 from edl.kubernetes.deployment import Deployment, write_deployment
 from edl.models.intent import Intent, write_intent
+from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
-from edl.models.registry import open_registry
 from edl.spec import Component, JobSpec, Query, RegressionLabel, Rows
 from edl.tasks.outcome import Outcome
 

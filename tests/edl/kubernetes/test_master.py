@@ -14,8 +14,8 @@ from edl.data.jobs import JobFolder
 from edl.data.server_url import SECRETS
 from edl.kubernetes import board
 from edl.models.intent import Intent
+from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
-from edl.models.registry import open_registry
 from edl.spec import Checkpoints, Output, Rows
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks.events import EpochEnd

@@ -14,8 +14,8 @@ from edl.data.source import UnreachableError
 from edl.master import storing
 from edl.master.storing import InSource
 from edl.models.intent import Intent
+from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
-from edl.models.registry import open_registry
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 

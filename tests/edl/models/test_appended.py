@@ -12,8 +12,8 @@ from edl.data import Source, connect
 from edl.data.maxcompute import MaxComputeSource
 from edl.errors import SourceError, SpecError
 from edl.models.appended import ARCHIVES, EVENTS, PIECE_BYTES, AppendedRegistry
+from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
-from edl.models.registry import open_registry
 from tests.maxcompute.process import Running
 
 RECORD = ModelRecord("DNNClassifier", "keras", 150, {"accuracy": 0.9, "auc": None}, "SELECT 'x'\nTO TRAIN …")

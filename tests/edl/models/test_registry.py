@@ -15,8 +15,9 @@ import pytest
 from edl.data import connect
 from edl.errors import SemanticError, SourceError
 from edl.models.archive import read_archive
+from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
-from edl.models.registry import Registry, open_registry
+from edl.models.registry import Registry
 
 RECORD = ModelRecord(
     model="DNNClassifier",
