@@ -6,13 +6,19 @@ same from a look at the queries, and fixes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
 from edl import data, spec
 from edl.data.jobs import JobFolder
 from edl.data.pinned import write_pinned
 from edl.models.fitting import write_fitting
 from sqlflow_edl.analysis import held_out
 from sqlflow_edl.analysis.decisions import fitting, summaries
-from sqlflow_edl.analysis.statistics import ColumnStatistics, collect, distinct_values
+from sqlflow_edl.analysis.derive import delimited
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.observer import Observer
 from sqlflow_edl.places import placed
@@ -32,8 +38,7 @@ def fix(
     reader = data.open_reader(pinned, job.rows)
     rows = _split(plan, pinned.rows, own.rows, pinned.digest)
     wants = plan.wants()
-    batches = reader.read(0, rows.training, list(wants))
-    statistics = collect(batches, wants, seed=plan.seed, lists=plan.lists())
+    statistics = _statistics(plan, lambda: reader.read(0, rows.training, list(wants)))
     classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
     fitted = plan.fit(statistics, rows, classes)
     held_out.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
@@ -43,10 +48,8 @@ def fix(
 
 def look(source: data.Source, plan: TrainingPlan) -> Planned:
     """The JobSpec as far as it can be told without fixing the rows."""
-    wants = plan.wants()
     with placed(plan.statement.select_span):
-        batches = source.stream(plan.statement.select)
-        statistics = collect(batches, wants, seed=plan.seed, lists=plan.lists())
+        statistics = _statistics(plan, lambda: source.stream(plan.statement.select))
     own = ColumnStatistics()
     if plan.held_out.query:
         with plan.held_out.placed():
@@ -55,7 +58,20 @@ def look(source: data.Source, plan: TrainingPlan) -> Planned:
     rows = _split(plan, found.rows, own.rows)
     fitted = plan.fit(statistics, rows, found.counts.classes if found.counts else None)
     held_out.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
-    return Planned(plan, fitted, summaries(statistics, wants))
+    return Planned(plan, fitted, summaries(statistics, plan.wants()))
+
+
+def _statistics(
+    plan: TrainingPlan, read: Callable[[], Iterable[pa.RecordBatch]]
+) -> dict[str, ColumnStatistics]:
+    """What the plan wants to know of the training rows, in one pass; in two where texts turn out to be lists."""
+    wants = plan.wants()
+    found = collect(read(), wants, seed=plan.seed, lists=plan.lists())
+    if cells := set(delimited(wants, found)):
+        of_items = collect(read(), {each.column: Want.NONE for each in cells}, seed=plan.seed, lists=cells)
+        for column, items in of_items.items():
+            found[column] = replace(found[column], lists={**found[column].lists, **items.lists})
+    return found
 
 
 def _pin_held_out(source: data.Source, plan: TrainingPlan, job: JobFolder) -> ColumnStatistics:

@@ -249,30 +249,34 @@ class TextShape:
 
     longest: int = 0  # characters
     numeric: bool = True
-    _seen: int = 0
+    _rows: int = 0
     _lists: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DELIMITERS, 0))
 
-    def add(self, texts: pa.Array) -> None:
-        """Distinct texts of a batch. A trait that one text lacks is not looked for again."""
+    def add(self, texts: pa.Array, counts: Ints) -> None:
+        """Distinct texts of a batch, and how many rows have each. A trait that one lacks is not looked for again."""
         if not len(texts):
             return
-        self._seen += len(texts)
         self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
         self.numeric = self.numeric and _all_match(texts, _NUMBER_TEXT)
-        self._lists = dict(self._still_lists(texts))
+        if self._lists:
+            held = pc.match_substring_regex(texts, r"\S")  # an empty text is an empty list
+            texts, counts = texts.filter(held), counts[held.to_numpy(zero_copy_only=False)]
+            self._rows += int(counts.sum())
+            self._lists = dict(self._still_lists(texts, counts))
 
-    def _still_lists(self, texts: pa.Array) -> Iterator[tuple[str, int]]:
+    def _still_lists(self, texts: pa.Array, counts: Ints) -> Iterator[tuple[str, int]]:
         for delimiter, found in self._lists.items():
             if _all_match(texts, _list_pattern(delimiter)):
-                yield delimiter, found + pc.sum(pc.match_substring(texts, delimiter)).as_py()
+                several = pc.match_substring(texts, delimiter).to_numpy(zero_copy_only=False)
+                yield delimiter, found + int(counts[several].sum())
 
     @property
     def delimiter(self) -> str:
-        """The delimiter if every text is a list and at least half of them hold several items, else empty."""
+        """The delimiter if every text is a list, and in half of the rows or more one of several items; else empty."""
         often = [
             (found, delimiter)
             for delimiter, found in self._lists.items()
-            if found and 2 * found >= self._seen
+            if found and 2 * found >= self._rows
         ]
         return max(often)[1] if often else ""
 

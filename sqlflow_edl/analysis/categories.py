@@ -13,6 +13,8 @@ from sqlflow_edl.analysis.drafts import Bound, Draft, Fitted, Statistics, known
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
+LARGEST_VOCABULARY = 10_000
+
 
 def of_values(
     cells: Cells,
@@ -64,16 +66,17 @@ def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
     return of_values(cells, Want.COUNTS, fit, span)
 
 
-def text_category(column: str, span: Span | None, *, why: str = "", largest: int = 10_000) -> Draft:
-    """A vocabulary while the values are few, hashed when they are many."""
-    known_values = vocabulary(Cells(column), span)
+def words(cells: Cells, span: Span | None = None) -> Draft:
+    """A vocabulary while the values, or items, are few; hashed when they are many."""
+    known_words = vocabulary(cells, span)
 
     def fit(statistics: Statistics) -> Fitted:
-        if statistics[column].distinct <= largest:
-            return known_values.fit(statistics)
-        return spec.HashBucket(column, min(1_000_000, 3 * statistics[column].distinct))
+        distinct = known(statistics, cells, span).distinct
+        if distinct <= LARGEST_VOCABULARY:
+            return known_words.fit(statistics)
+        return hashed(cells, min(1_000_000, 3 * distinct), span).fit(statistics)
 
-    return Draft((column,), Want.COUNTS, fit, span, is_category=True, why=why)
+    return replace(known_words, fit=fit)
 
 
 def category_ids(cells: Cells, size: int, span: Span | None = None, function: str = "SPARSE") -> Draft:

@@ -13,13 +13,13 @@ from typing import Any
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis.arguments import CONVERTERS, TYPE_WORDS
-from sqlflow_edl.analysis.categories import text_category
 from sqlflow_edl.analysis.cells import Cells
-from sqlflow_edl.analysis.derive import calendar
+from sqlflow_edl.analysis.derive import calendar, lists, text
 from sqlflow_edl.analysis.drafts import Bound, Draft, Function, Parameter
 from sqlflow_edl.analysis.functions import BY_NAME, FUNCTIONS
 from sqlflow_edl.analysis.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.syntax import ast
 
 COMBINE = "COMBINE"  # several items in a row, which a model sees beside each other in any case
@@ -86,11 +86,13 @@ class Resolver:
             return [standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
         if kind.temporal:
             return calendar(column, self.schema, self.notes, span)
-        return [self._as_category(column, span)]
+        return [self._as_category(column, span, is_category=False)]
 
-    def _as_category(self, column: str, span: Span | None) -> Draft:
+    def _as_category(self, column: str, span: Span | None, *, is_category: bool = True) -> Draft:
+        if self.schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
+            return lists(column, self.schema, span, is_category=is_category)
         self.schema.require_category(column, span)
-        return text_category(column, span)
+        return text(column, span, is_category=is_category)
 
     def _calls(self, call: ast.Call) -> list[Draft]:
         """The drafts of a call: one, or one per column that a regular expression in it matches."""
@@ -159,16 +161,18 @@ class Resolver:
             drafts = self._calls(value)
             for draft in drafts:
                 if not draft.is_category:
-                    raise SemanticError(
-                        f"{function.name} needs a category, and {value.function} gives numbers",
-                        span=value.span,
-                        hint="categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS",
-                    )
+                    raise _no_category(function, value.function, value.span)
             return drafts
         if isinstance(value, ast.Name) and value.text.casefold() in self.aliases:
             self._used.add(value.text.casefold())
-            return [self.aliases[value.text.casefold()]]
+            return [self._aliased(self.aliases[value.text.casefold()], value, function)]
         return [self._as_category(column, value.span) for column in self._columns(value)]
+
+    def _aliased(self, draft: Draft, name: ast.Name, function: Function) -> Draft:
+        """A category that was named; a text that was is one where it is needed."""
+        if not draft.is_category and Want.TEXT not in draft.wants:
+            raise _no_category(function, name.text, name.span)
+        return draft if draft.is_category else self._as_category(draft.columns[0], name.span)
 
     def _columns(self, value: ast.Value) -> list[str]:
         """The columns of the query that a name, `*` or regular expression stands for, reserved ones left out."""
@@ -208,6 +212,14 @@ class Resolver:
                 hint="take it out of COLUMN",
             )
         return column
+
+
+def _no_category(function: Function, given: str, span: Span) -> SemanticError:
+    return SemanticError(
+        f"{function.name} needs a category, and {given} gives numbers",
+        span=span,
+        hint="categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS",
+    )
 
 
 def _unknown_function(call: ast.Call) -> SemanticError:

@@ -1,15 +1,24 @@
-"""What a selected column becomes when COLUMN does not mention it: a feature by its type and statistics, and why."""
+"""What a selected column becomes when COLUMN does not say it: a feature by its type and statistics, and why.
+
+A text is a category. Where all texts of a column are lists with one delimiter, it is the category of each item, or, of
+as many numbers in each cell, a vector; so is a column of lists. Which delimiter that is, the first pass over the rows
+tells; a second one then looks at the items.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
 from edl import spec
 from edl.errors import Span, SQLFlowError
-from sqlflow_edl.analysis.categories import date_part, text_category
-from sqlflow_edl.analysis.drafts import Draft, Statistics
-from sqlflow_edl.analysis.numeric import numeric, standardized
+from sqlflow_edl.analysis.categories import date_part, words
+from sqlflow_edl.analysis.cells import Cells
+from sqlflow_edl.analysis.drafts import Draft, Fitted, Statistics
+from sqlflow_edl.analysis.numeric import numeric, standardized, vector
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import Want
 
-LARGEST_VOCABULARY = 10_000
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 FEW_ROWS = 20  # below, a column of all different texts may still be a category
 
@@ -24,11 +33,71 @@ def derive(
     if kind is ColumnType.BOOLEAN:
         return [numeric(column, why="a boolean, as 0 and 1")]
     if kind is ColumnType.TEXT:
-        return [text_category(column, select, why="a text, as a category", largest=LARGEST_VOCABULARY)]
+        return [text(column, select, why="a text, as a category")]
+    if schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
+        return [lists(column, schema, select, why="lists, of their items")]
     if kind.temporal:
         return calendar(column, schema, notes)
     errors.append(schema.unusable(column, select))
     return []
+
+
+def text(column: str, span: Span | None, *, why: str = "", is_category: bool = False) -> Draft:
+    """A text by what all of them have in common. is_category: it may become no vector."""
+
+    def fit(statistics: Statistics) -> Fitted:
+        delimiter = statistics[column].delimiter
+        cells = Cells(column, "words", delimiter) if delimiter else Cells(column)
+        return _by_items(cells, span, statistics, is_category)
+
+    return Draft((column,), Want.COUNTS | Want.TEXT, fit, span, is_category=is_category, why=why)
+
+
+def lists(
+    column: str, schema: Schema, span: Span | None, *, why: str = "", is_category: bool = False
+) -> Draft:
+    """A column of lists by their items; of fractional numbers a vector."""
+    cells = Cells(column, "words")
+    if schema.items(column) is ColumnType.NUMBER and not schema.is_integer(column):
+        if is_category:
+            raise schema.unusable(column, span)
+        return vector(_numbers(cells), span, scaled=True, why=why)
+
+    def fit(statistics: Statistics) -> Fitted:
+        return _by_items(cells, span, statistics, is_category)
+
+    both = (cells, _numbers(cells))
+    return Draft((column,), Want.NONE, fit, span, is_category=is_category, why=why, lists=both)
+
+
+def _by_items(cells: Cells, span: Span | None, statistics: Statistics, is_category: bool) -> Fitted:
+    if cells.several and not is_category:
+        found = statistics[cells.column].lists[_numbers(cells)]
+        mean, std = found.vector
+        if len(mean) > 1 and found.error is None:
+            return spec.Vector(cells.column, mean, std, cells.delimiter)
+    return words(cells, span).fit(statistics)
+
+
+def _numbers(cells: Cells) -> Cells:
+    return replace(cells, items="numbers")
+
+
+def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cells]:
+    """The texts that turned out to be lists, and how their items are to be looked at."""
+    for column, want in wants.items():
+        if Want.TEXT in want and (delimiter := statistics[column].delimiter):
+            cells = Cells(column, "words", delimiter)
+            yield from (cells, _numbers(cells))
+
+
+def as_lists(draft: Draft, fitted: Fitted) -> str:
+    """A note that a text became several values, which nobody wrote; empty when it did not."""
+    column = fitted.category if isinstance(fitted, spec.OneHot | spec.Embedding) else fitted
+    if Want.TEXT not in draft.wants or not isinstance(column, spec.ListOf | spec.Vector):
+        return ""
+    what = "numbers" if isinstance(column, spec.Vector) else "categories"
+    return f"{column.column}, a text, is read as lists of {what} between {column.delimiter!r}"
 
 
 def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = None) -> list[Draft]:
@@ -59,6 +128,7 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
         return column, "it is the same in every training row"
     if (
         schema.type(column) is ColumnType.TEXT
+        and not found.delimiter
         and found.rows >= FEW_ROWS
         and found.distinct >= found.rows - found.nulls
     ):

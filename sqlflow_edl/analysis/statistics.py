@@ -168,7 +168,8 @@ class _Column:
             self._add_numbers(array, chosen)
         if Want.CALENDAR in self.want:
             self.calendar.add(array, self.name)
-        if Want.COUNTS in self.want or (textual and Want.TEXT in self.want):
+        counting = Want.COUNTS in self.want and not self.counts.stopped
+        if counting or (textual and Want.TEXT in self.want):
             self._add_values(array)
 
     def _add_numbers(self, array: pa.Array, chosen: slice | Ints) -> None:
@@ -182,18 +183,20 @@ class _Column:
             self.sample.append(values[chosen])
 
     def _add_values(self, array: pa.Array) -> None:
-        if not is_text(array.type):
-            texts(array[:0], self.name)  # a type without text is no category either
         if types.is_floating(array.type):
             array = array.filter(pc.is_finite(array))
-        if Want.COUNTS in self.want and not self.counts.stopped:
-            counted = array.drop_null().value_counts()
+        array = array.drop_null()
+        if not len(array):
+            return
+        if not is_text(array.type):
+            texts(array[:1], self.name)  # a type without text is no category either
+        counted = array.value_counts()
+        if Want.COUNTS in self.want:
             self.counts.add(counted)
-            values = counted.field("values")
-        else:
-            values = array.drop_null().unique()
         if Want.TEXT in self.want and (types.is_string(array.type) or types.is_large_string(array.type)):
-            self.shape.add(values.cast(pa.large_string()))
+            self.shape.add(
+                counted.field("values").cast(pa.large_string()), counted.field("counts").to_numpy()
+            )
 
     def thin(self, stays: Bools) -> None:
         """Keep only those of the sampled rows; a text column has none."""
@@ -204,7 +207,7 @@ class _Column:
         least, most, mean, std = self.moments.ends()
         counted = self.counts.ends()
         counts = self._ordered(*counted) if counted else None
-        if Want.COUNTS in self.want and not self.rows:
+        if Want.COUNTS in self.want and not counted and not self.counts.stopped:
             counts = ValueCounts((), ())
         textual = self.shape.longest > 0
         sample = np.concatenate(self.sample) if self.sample else np.empty(0)

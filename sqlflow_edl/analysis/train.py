@@ -17,7 +17,7 @@ from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.columns import Resolver
 from sqlflow_edl.analysis.decisions import Decision, made
-from sqlflow_edl.analysis.derive import derive, left_out
+from sqlflow_edl.analysis.derive import as_lists, derive, left_out
 from sqlflow_edl.analysis.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.drafts import Draft, Statistics
 from sqlflow_edl.analysis.held_out import HeldOut, chosen
@@ -196,17 +196,24 @@ class TrainingPlan:
             if draft.why and (found := left_out(draft, statistics, self.schema)):
                 what, reason = found
                 note = f"{what} is left out: {reason}"
-                if note not in self.notes:  # a date becomes several features
-                    self.notes.append(note)
+                if self._note(note):  # a date becomes several features
                     self.decisions.append(Decision((what,), reason))
                 continue
             try:
                 column = draft.fit(statistics)
+                self._note(as_lists(draft, column))
                 fitted.append(Placed(column, draft.input, draft.span))
                 self.decisions.append(made(draft, column))
             except SQLFlowError as error:
                 errors.append(error)
         return fitted
+
+    def _note(self, note: str) -> bool:
+        """Whether the note is a new one."""
+        if not note or note in self.notes:
+            return False
+        self.notes.append(note)
+        return True
 
 
 def plan(

@@ -1,4 +1,4 @@
-"""Dates and times as features: what they become by themselves, and by their functions."""
+"""What columns become by themselves: dates and times, and texts and lists of several values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from edl import spec
 from sqlflow_edl.session import Compiled, Session
+from tests.databases import has_lists
 
 # MaxCompute has no times of day: there they are text.
 has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql"], indirect=True)
@@ -91,3 +92,66 @@ def test_a_decimal_is_a_number(session: Session) -> None:
     [price] = dated(session, "price").spec.features
     assert isinstance(price, spec.Standardize)
     assert price.mean == pytest.approx(sum(round(i / 4, 2) for i in range(50)) / 50, abs=0.01)
+
+
+# Several values in a cell ----------------------------------------------------------------------------------
+
+
+def by_type(session: Session, column: str, items: str = "") -> Compiled:
+    clause = f"COLUMN {items} " if items else ""
+    text = f"SELECT {column}, income FROM packed TO TRAIN LinearRegressor {clause}LABEL income INTO m"
+    [only] = session.compile(text)
+    return only
+
+
+WORDS = spec.OneHot(
+    spec.ListOf(spec.Vocabulary("words", ("red", "blue", *(f"w{i}" for i in range(50)))), "|")
+)
+
+
+def in_any_order(feature: spec.Feature) -> tuple[str, set[str | int]]:
+    assert isinstance(feature, spec.OneHot)
+    assert isinstance(feature.category, spec.ListOf)
+    assert isinstance(feature.category.category, spec.Vocabulary)
+    return feature.category.delimiter, set(feature.category.category.values)
+
+
+@pytest.mark.parametrize("items", ["", "words", "INDICATOR(words)"])
+def test_a_text_of_lists_becomes_the_categories_of_their_items_and_the_answer_says_so(
+    session: Session, items: str
+) -> None:
+    found = by_type(session, "words", items)
+    [feature] = found.spec.features
+    assert in_any_order(feature) == in_any_order(WORDS)
+    assert "words, a text, is read as lists of categories between '|'" in found.notes
+
+
+@pytest.mark.parametrize("items", ["", "halves"])
+def test_a_text_of_as_many_numbers_in_each_cell_becomes_a_vector(session: Session, items: str) -> None:
+    found = by_type(session, "halves", items)
+    [feature] = found.spec.features
+    assert isinstance(feature, spec.Vector)
+    assert (feature.mean, feature.delimiter) == ((12.25, 2.0), ";")
+    assert feature.std == pytest.approx((7.21543, 1.41421), abs=1e-5)
+    assert "halves, a text, is read as lists of numbers between ';'" in found.notes
+
+
+def test_where_a_category_is_needed_numbers_between_delimiters_are_items(session: Session) -> None:
+    [feature] = by_type(session, "ids", "INDICATOR(ids)").spec.features
+    assert in_any_order(feature) == (",", {str(i) for i in range(20)})
+
+
+@has_lists
+def test_columns_of_lists_are_read_as_texts_of_lists_are(session: Session) -> None:
+    [names] = by_type(session, "names").spec.features
+    assert in_any_order(names) == (",", {"t0", "t1", "t2"})
+    [pair] = by_type(session, "pair").spec.features
+    assert isinstance(pair, spec.Vector)
+    assert (pair.mean, len(pair.std)) == ((24.5, 25.5), 2)
+    [tags] = by_type(session, "tags", "INDICATOR(tags)").spec.features
+    assert in_any_order(tags) == (",", {0, 1, 2, 3, 19})
+
+
+def test_a_text_of_lists_that_a_function_names_as_a_whole_stays_whole(session: Session) -> None:
+    [feature] = by_type(session, "ids", "HASH(ids, 9)").spec.features
+    assert feature == spec.OneHot(spec.HashBucket("ids", 9))

@@ -313,6 +313,9 @@ def test_the_longest_text_counts_in_characters() -> None:
         (["Smith, John", "Doe, Jane"], ""),
         (["to be or not", "to be"], ""),
         (["1,2", "3,,4"], ""),
+        (["1,2", "", " ", "3"], ","),  # an empty text is an empty list
+        (["1,2", "3", "3", "3"], ""),  # in most rows
+        (["1,2", "1,2", "1,2", "3", "4"], ","),
         (["a", "b"], ""),
         (["", ""], ""),
         ([], ""),
