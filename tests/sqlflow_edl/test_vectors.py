@@ -1,4 +1,4 @@
-"""Several numbers in one cell as a feature: DENSE from TRAIN to PREDICT, on two databases."""
+"""Several numbers in one cell as a feature: written and derived, from TRAIN to PREDICT, on two databases."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ NUMBERS = "WITH RECURSIVE numbers(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM nu
 
 
 @pytest.mark.parametrize(
-    ("framework", "database"), [("keras", "duckdb:"), ("torch", "sqlite:///{}/cells.db")]
+    ("framework", "database", "columns"),
+    [
+        ("keras", "duckdb:", 'COLUMN STANDARDIZE(DENSE(point, 3, ";"))'),
+        ("torch", "sqlite:///{}/cells.db", ""),
+    ],
 )
 def test_what_numbers_in_a_text_are_worth_is_learned(
-    framework: str, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    framework: str, database: str, columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with sqlflow_edl.connect(database.format(tmp_path), create=True) as session:
         *_, described, found = session.run(
             f"""CREATE TABLE cells AS {NUMBERS} {CELLS};
             SELECT * FROM cells TO TRAIN LinearRegressor WITH model.framework = {framework}, {SETTINGS}
-            COLUMN STANDARDIZE(DENSE(point, 3, ";")) LABEL worth INTO m;
+            {columns} LABEL worth INTO m;
             DESCRIBE MODEL m;
             SELECT * FROM cells TO EVALUATE m"""
         )
