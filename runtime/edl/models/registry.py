@@ -1,8 +1,8 @@
 """The registry of models: what every one of them does, wherever it keeps them.
 
 `INTO a.b` is the *name* of a model. Every run adds a version; one version of a name is current: the one that was made
-ready last, and when that is dropped the highest. A version number is never given twice while its name is known, not after its version was
-dropped and not by two writers at once. Failed runs are versions too, with their reason.
+ready last, and when that is dropped, the highest. A version number is never given twice while its name is known, not
+after its version was dropped and not by two writers at once. Failed runs are versions too, with their reason.
 
 Models are kept in their data source, or in a store of their own: a folder or an object store. Reading makes nothing.
 """
