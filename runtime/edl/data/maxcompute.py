@@ -49,6 +49,7 @@ class MaxComputeSource(BaseSource):
         self.client = client
         self._results = MaxComputeResults(self)
         self._reading = ""  # the table of the result that is read
+        self._seen: dict[str, list[types.Column]] = {}  # the columns of queries, until another statement runs
 
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> MaxComputeSource:
@@ -69,7 +70,9 @@ class MaxComputeSource(BaseSource):
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
-        return normal_schema(types.schema(self.columns(one_query(query))))
+        query = one_query(query)
+        self._seen.pop(query, None)
+        return normal_schema(types.schema(self.columns(query)))
 
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         query = one_query(query)
@@ -112,9 +115,8 @@ class MaxComputeSource(BaseSource):
 
     def run(self, sql: str, query: str = "") -> Any:
         """Run a statement; its instance. query: the user's text in it, which the places of errors are told in."""
-        self._end_result()
-        with self.errors(query, sql):
-            return self.client.run(sql)
+        self._seen.clear()
+        return self._run(sql, query)
 
     def transaction(self) -> AbstractContextManager[None]:
         raise SourceError("MaxCompute has no transactions")
@@ -182,12 +184,21 @@ class MaxComputeSource(BaseSource):
             raise translated(error, query, run, self._names(self.tables), self._columns_of) from None
 
     def columns(self, query: str) -> list[types.Column]:
-        """SourceError: a job cannot use the query, or one of its columns."""
-        text = f"SELECT * FROM (\n{query}\n) q LIMIT 0"
-        instance = self.run(text, query)
-        with self.errors():
-            session = self.client.result(instance)
-        return types.columns(session.schema.simple_columns)
+        """SourceError: a job cannot use the query, or one of its columns.
+
+        Those that `schema` has just found are taken, because every statement takes seconds here.
+        """
+        if query not in self._seen:
+            instance = self._run(f"SELECT * FROM (\n{query}\n) q LIMIT 0", query)
+            with self.errors():
+                session = self.client.result(instance)
+            self._seen[query] = types.columns(session.schema.simple_columns)
+        return self._seen[query]
+
+    def _run(self, sql: str, query: str) -> Any:
+        self._end_result()
+        with self.errors(query, sql):
+            return self.client.run(sql)
 
     def _small_result(self, instance: Any) -> tuple[list[types.Column], int, list[pa.RecordBatch]]:
         """Columns, number of rows and rows of a SELECT; the rows only where they are all of them."""
@@ -225,7 +236,7 @@ class MaxComputeSource(BaseSource):
         if self._reading:
             table, self._reading = self._reading, ""
             with suppress(SourceError):
-                self.run(f"DROP TABLE IF EXISTS {quoted(table)}")
+                self._run(f"DROP TABLE IF EXISTS {quoted(table)}", "")
 
     def _names(self, tables: Callable[[], list[str]]) -> Callable[[], list[str]]:
         def asked() -> list[str]:

@@ -180,6 +180,27 @@ def test_a_result_of_more_rows_than_an_instance_has_is_whole(source: MaxComputeS
     assert sorted(found.read_all()["n"].to_pylist()) == list(range(10_001))
 
 
+def test_the_columns_of_a_query_are_asked_for_once_before_its_rows_and_anew_before_the_next(
+    source: MaxComputeSource, double: Running, url: str
+) -> None:
+    numbers(source, 10)
+
+    def statements() -> int:
+        return sum("POST" in line and "/instances?" in line for line in double.requests())
+
+    query = "SELECT * FROM numbers"
+    double.requests()
+    assert source.schema(query).names == ["n", "s"]
+    assert statements() == 1
+    assert source.stream(query).read_all().num_rows == 10
+    assert statements() == 2  # the rows become a table, which is dropped
+    with connect(url) as other:
+        other.execute("DROP TABLE numbers")
+        other.execute("CREATE TABLE numbers (n BIGINT)")
+    assert source.schema(query).names == ["n"]
+    assert source.stream(query).read_all().num_rows == 0
+
+
 def test_processes_share_one_download_session(
     source: MaxComputeSource, double: Running, tmp_path: Path, in_another_process: Callable[[str], str]
 ) -> None:
@@ -189,6 +210,7 @@ def test_processes_share_one_download_session(
     program = f"""
 import msgspec
 from pathlib import Path
+from urllib.parse import quote
 from edl.data import Pinned, open_reader
 pinned = msgspec.json.decode({msgspec_json(pinned)!r}, type=Pinned)
 print(sum(sum(b["n"].to_pylist()) for b in open_reader(pinned, Path()).read(100, 300)))
