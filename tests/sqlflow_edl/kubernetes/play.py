@@ -119,6 +119,10 @@ class Play:
         self.cluster.ask("DELETE", path, {"gracePeriodSeconds": 0})
         wait_until(lambda: self._running_master() not in ("", old))
 
+    def starve_master(self) -> None:
+        """Its container runs out of memory."""
+        self.cluster.run_out_of_memory(self.namespace, self._running_master())
+
     def _running_master(self) -> str:
         for pod in self.pods():
             is_master = pod["metadata"]["labels"][names.ROLE] == "master"

@@ -64,6 +64,18 @@ def test_a_master_that_ends_too_often_is_told_with_its_last_end(play: Play, told
     assert play.folder.status().state == "failed"
 
 
+def test_a_master_that_runs_out_of_memory_is_told_with_what_helps(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, play.starve_master)
+    told.on("the master ran out of memory", lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND]
+    assert told.notes == [
+        "the master ran out of memory (that of its node); WITH kubernetes.master_memory it has more"
+    ]
+
+
 def test_the_end_is_in_the_config_map_when_no_log_says_it(play: Play, told: Told) -> None:
     play.start()
     play.writes(end_json=DONE)
