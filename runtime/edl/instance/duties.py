@@ -1,0 +1,202 @@
+"""What a worker does with the program of its job: it scores, or trains alone, on parameter servers, or in rings."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from edl.checkpoints import opening
+from edl.cluster import Instance
+from edl.cluster.environment import own_host
+from edl.cluster.folder import ClusterFolder
+from edl.data import Reader
+from edl.data.jobs import JobFolder
+from edl.instance import given, work
+from edl.instance.storage import Storage
+from edl.metrics import Metric, merge_kind
+from edl.nn import Adapter
+from edl.nn.structure import Array
+from edl.program import Program
+from edl.spec import Rows
+from edl.tasks.events import EpochEnd, Progress
+from edl.worker.allreduce import AllReduce
+from edl.worker.checkpoints import keep_only, read_cut
+from edl.worker.inference import Measuring, scoring_worker
+from edl.worker.measuring import program_metrics
+from edl.worker.meter import Meter
+from edl.worker.modes import on_servers
+from edl.worker.parameter_server import OnServers
+from edl.worker.prediction import results
+from edl.worker.remote import RemoteTasks
+from edl.worker.ring_member import RingMember
+from edl.worker.ring_tasks import RingTasks
+from edl.worker.ring_training import RingParameters
+from edl.worker.training import Export, Trainer
+
+AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a ring; the least lets a task be read while another is trained
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """draining: is set when the worker has to go. resume: the checkpoint that the job goes on from; empty: none."""
+
+    program: Program
+    folder: ClusterFolder
+    storage: Storage
+    instance: Instance
+    tasks: RemoteTasks
+    draining: threading.Event
+    resume: str
+
+    @property
+    def job(self) -> JobFolder:
+        return JobFolder(self.folder.job)
+
+    def do(self) -> None:
+        """Do tasks until there are none."""
+        spec = self.program.spec
+        if spec.kind != "train":
+            _score(self)
+        elif spec.cluster.parameter_servers:
+            _train_on_servers(self)
+        elif isinstance(self.tasks, RingMember):
+            _train_in_rings(self, self.tasks)
+        else:
+            _train(self)
+
+    def describe(self, metrics: Mapping[str, Metric]) -> None:
+        """Tell the master how their states merge."""
+        self.tasks.describe({name: merge_kind(metric) for name, metric in metrics.items()})
+
+    @property
+    def start(self) -> dict[str, Array] | None:
+        """The weights that training begins with; None: those of a new model."""
+        found = work.starting_weights(self.program, self.storage.model())
+        return dict(found) if found is not None else None
+
+    @property
+    def writer(self) -> str:
+        """What is in the names of its checkpoints: two starts of an instance may write at the same time."""
+        return f"{self.instance.name}-{self.instance.incarnation}"
+
+    @property
+    def disk(self) -> Callable[[], int]:
+        """Where the master keeps them, another master may have another disk."""
+        with_master = opening.are_with_master(self.job.path)
+        return lambda: self.tasks.master_epoch if with_master else 0
+
+
+def _score(duty: Duty) -> None:
+    program, storage = duty.program, duty.storage
+    _, reader = work.rows_of(program, duty.job)
+    weights = given.trained_weights(storage.model())
+    staged = storage.results()
+    wanted = results(program) if program.spec.kind == "predict" else None
+    worker = scoring_worker(
+        program, reader, weights, program.spec.kind, duty.tasks, _silent, threading.Event(), duty.draining
+    )
+    duty.describe(worker.metrics)
+    meter = Meter(_silent, "prediction", reader.rows)
+    if wanted:
+        worker.predict(wanted, staged, meter)
+    else:
+        worker.finish(Measuring(worker.metrics, staged), meter)
+
+
+def _train(duty: Duty) -> None:
+    reader, rows, export = _training(duty)
+    weights = None if duty.resume else duty.start
+    duty.describe(program_metrics(duty.program))
+    trainer = Trainer(
+        duty.program, reader, rows, duty.tasks, _silent, export, cancelled=threading.Event(), weights=weights
+    )
+    store = opening.for_instance(duty.job.path, duty.instance)
+    keep_only(store, duty.resume)
+    if duty.resume:
+        trainer.resume(read_cut(store.fetch(duty.resume)))
+    trainer.keep_cuts(
+        store,
+        writer=duty.writer,
+        disk=duty.disk,
+        begin=duty.tasks.cut,
+        written=duty.tasks.cut_written,
+    )
+    trainer.worker.draining = duty.draining
+    trainer.run()
+
+
+def _train_on_servers(duty: Duty) -> None:
+    """The servers hold what is trained, and the master has them write it down."""
+    program, tasks, instance = duty.program, duty.tasks, duty.instance
+    reader, rows, export = _training(duty)
+    duty.describe(program_metrics(program))
+
+    def strategy(adapter: Adapter) -> OnServers:
+        return on_servers(
+            program.spec.cluster,
+            adapter,
+            tasks,
+            duty.folder.token(),
+            (instance.name, instance.incarnation),
+            start=lambda: duty.start,
+            store=opening.for_instance(duty.job.path, instance),
+            leaving=duty.draining,
+        )
+
+    trainer = Trainer(
+        program, reader, rows, tasks, _silent, export, cancelled=threading.Event(), strategy=strategy
+    )
+    trainer.worker.draining = duty.draining
+    trainer.run()
+
+
+def _train_in_rings(duty: Duty, member: RingMember) -> None:
+    """All workers hold what is trained, and the first of the ring writes it down."""
+    from edl.nn.gloo import Host  # imports torch
+
+    reader, rows, export = _training(duty)
+    weights = None if duty.resume else duty.start
+    duty.describe(program_metrics(duty.program))
+    host = Host(own_host())
+    when = duty.program.spec.evaluation
+    ahead = LEAST_IN_RING if when.steps or when.secs else AHEAD_IN_RING
+    tasks = RingTasks(member, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
+    with contextlib.closing(tasks):
+        trainer = Trainer(
+            duty.program,
+            reader,
+            rows,
+            tasks,
+            _silent,
+            export,
+            cancelled=threading.Event(),
+            weights=weights,
+            strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
+        )
+        store = opening.for_instance(duty.job.path, duty.instance)
+        tasks.parameters = RingParameters(trainer, store, duty.resume)
+        tasks.parameters.warm_up()
+        trainer.keep_cuts(
+            store,
+            writer=duty.writer,
+            disk=duty.disk,
+            begin=tasks.cut,
+            written=member.cut_written,
+            may=lambda: tasks.leads,
+            unconcluded=lambda: tasks.unconcluded,
+        )
+        trainer.worker.draining = duty.draining
+        trainer.run()
+
+
+def _training(duty: Duty) -> tuple[Reader, Rows, Export]:
+    """The rows, which of them are trained on, and what writes the model and stores it."""
+    pinned, reader = work.rows_of(duty.program, duty.job)
+    rows, write = work.training(duty.program, duty.job, pinned, reader)
+    return reader, rows, lambda outcome, weights: duty.storage.keep(write(outcome, weights))
+
+
+def _silent(event: Progress | EpochEnd) -> None:
+    """The master tells of the job, from what its workers report."""
