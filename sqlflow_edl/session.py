@@ -92,6 +92,7 @@ class Session:
         store = self.registry.url if model_store else ""
         self._jobs = JobStatements(self, self._submitter, store, place)
         jobs.sweep()
+        self._remove_unstarted()
         self.tell(detached.take_home(self.source))
         self.source.unpin_abandoned()
         with contextlib.suppress(
@@ -110,6 +111,16 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _remove_unstarted(self) -> None:
+        """What is left in a cluster of jobs that could not begin there."""
+        if unstarted := jobs.unstarted():
+            from sqlflow_edl.kubernetes.listing import refresh
+
+            left = refresh(unstarted)
+            self.tell(
+                f"what is left of job {job_id} stays there for now: {why}" for job_id, why in left.items()
+            )
 
     # What a front end calls --------------------------------------------------------------------------------
 

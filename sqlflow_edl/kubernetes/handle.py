@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from edl.cluster.snapshot import Row, Snapshot
-from edl.data.jobs import JobFolder, State, Status
+from edl.data.jobs import STARTING, JobFolder, State, Status
 from edl.errors import ClusterError, SQLFlowError
 from edl.kubernetes import reasons
 from edl.kubernetes.board import read_end, read_snapshot
@@ -32,7 +32,6 @@ PATIENCE = 10.0  # seconds for an API server that does not answer
 END_SECONDS = 90.0  # that the pods of a job have to end
 CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is wanted no more
 POLL = 0.2  # seconds between two looks at them
-STARTING = "kubernetes"  # the place of a job that is being brought there
 NOT_STARTED = "its client was gone before it could start the job"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from edl.data.jobs import JobFolder
+from edl.data.jobs import STARTING, JobFolder
 from edl.data.source import Pinned
 from edl.errors import SemanticError
 from edl.kubernetes.calls import RefusedError, UnreachableError
@@ -15,7 +15,7 @@ from edl.tasks.outcome import Outcome
 from sqlflow_edl.handles import Follower, LostSightError
 from sqlflow_edl.kubernetes import statements
 from sqlflow_edl.kubernetes.apply import apply, check
-from sqlflow_edl.kubernetes.handle import STARTING, OnKubernetes
+from sqlflow_edl.kubernetes.handle import OnKubernetes
 from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.syntax.ast import Statement
 

@@ -31,6 +31,7 @@ Kind = Literal["train", "predict", "evaluate", "explain"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
 
 LONGEST = timedelta(days=30)  # that a job may take
+STARTING = "kubernetes"  # the place of a job that is being brought there
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -276,6 +277,17 @@ def unclaimed() -> list[JobFolder]:
     for job in jobs():
         with contextlib.suppress(SpecError):
             if job.status().unclaimed:
+                found.append(job)
+    return found
+
+
+def unstarted() -> list[JobFolder]:
+    """Jobs whose client was gone before they could start elsewhere: something of them may be there."""
+    found = []
+    for job in jobs():
+        with contextlib.suppress(SpecError):
+            status = job.status()
+            if status.place == STARTING and status.alive and not status.attended:
                 found.append(job)
     return found
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from edl.data import jobs as job_folders
-from edl.data.jobs import JobFolder
+from edl.data.jobs import STARTING, JobFolder
 from edl.data.server_url import SECRETS
 from edl.errors import ClusterError
 from edl.kubernetes.deployment import read_deployment
@@ -23,7 +23,7 @@ from sqlflow_edl.jobs import listed
 from sqlflow_edl.kubernetes import apply as applying
 from sqlflow_edl.kubernetes import rights
 from sqlflow_edl.kubernetes.apply import apply, check
-from sqlflow_edl.kubernetes.handle import NOT_STARTED, STARTING
+from sqlflow_edl.kubernetes.handle import NOT_STARTED
 from sqlflow_edl.kubernetes.settings import Settings, configured
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster
@@ -133,7 +133,7 @@ def test_a_job_that_is_applied_again_is_the_same(kubernetes: Cluster, namespace:
 CLIENT = """
 import sys
 from pathlib import Path
-from edl.data.jobs import JobFolder
+from edl.data.jobs import STARTING, JobFolder
 from sqlflow_edl.kubernetes.apply import apply
 from tests.sqlflow_edl.kubernetes import jobs
 from tests.sqlflow_edl.kubernetes.test_apply import settings

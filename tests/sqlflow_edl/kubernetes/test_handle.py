@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from edl.cluster.snapshot import Counts, Row, Snapshot
+from edl.data.jobs import STARTING
 from edl.tasks.events import EpochEnd
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.kubernetes.handle import STARTING
 from tests.edl.cluster.conftest import wait_until
 from tests.sqlflow_edl.kubernetes.play import Play, Told
 
@@ -122,13 +122,15 @@ def test_a_job_that_is_not_in_the_cluster_any_more_has_died(
     assert "not in the cluster any more" in play.folder.status().error
 
 
+@pytest.mark.parametrize("command", [["jobs"], ["run", "--source", "duckdb:", "-e", "SELECT 1"]])
 def test_of_a_job_whose_client_died_before_it_started_nothing_stays(
-    play: Play, capsys: pytest.CaptureFixture[str]
+    play: Play, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     play.start(suspend=True)
     assert listed(capsys)["state"] == "running"  # somebody else suspended it, such as a queue
     play.folder.update(place=STARTING)
-    assert listed(capsys)["state"] == "died"
+    assert main(command) == exit_codes.OK
+    assert play.folder.status().state == "died"
     assert "before it could start" in play.folder.status().error
     path = f"/apis/batch/v1/namespaces/{play.namespace}/jobs"
     wait_until(lambda: play.cluster.ask("GET", path)["items"] == [])
