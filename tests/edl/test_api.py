@@ -365,7 +365,9 @@ def run(tmp_path: Path, body: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("body", [TORCH, KERAS], ids=["torch", "keras"])
+@pytest.mark.parametrize(
+    "body", [pytest.param(TORCH, id="torch"), pytest.param(KERAS, id="keras", marks=pytest.mark.soak)]
+)
 def test_workers_run_the_same_script_and_give_the_model_of_one_process(body: str, tmp_path: Path) -> None:
     """In PyTorch, one of them is killed on its way."""
     done = run(tmp_path, body)

@@ -61,9 +61,16 @@ def test_making_the_samples_again_replaces_them_and_leaves_other_tables(url: str
         assert count(again, "mine") == 1
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.stem))
-def test_a_sample_program_runs(program: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(program), "--source", url]) == 0, capsys.readouterr().err
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_the_sample_programs_run(framework: str, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a framework in one session, in which it starts once."""
+    programs = [str(path) for path in PROGRAMS if written_for(path) == framework]
+    assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
+
+
+def written_for(program: Path) -> str:
+    """Its framework; that of most is Keras, because none is named."""
+    return "torch" if "framework = torch" in program.read_text(encoding="utf-8") else "keras"
 
 
 @pytest.mark.soak

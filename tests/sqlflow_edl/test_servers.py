@@ -64,8 +64,11 @@ def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
 
 @pytest.mark.parametrize(
     "how",
-    ["train.strategy = async,", "local_steps = 3,", "train.strategy = sync,"],
-    ids=["async", "local steps", "sync"],
+    [
+        pytest.param("train.strategy = async,", id="async"),
+        pytest.param("local_steps = 3,", id="local steps", marks=pytest.mark.soak),
+        pytest.param("train.strategy = sync,", id="sync", marks=pytest.mark.soak),
+    ],
 )
 def test_two_workers_learn_what_is_to_learn_and_their_model_predicts(session: Session, how: str) -> None:
     [trained] = run(session, train("torch", f"num_workers = 2, {how}", "ours"))

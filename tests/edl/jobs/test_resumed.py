@@ -20,7 +20,7 @@ from edl.testing import OUTAGE, SEVER
 from tests.edl.jobs.distributed import Job, kill, table
 
 DEADLINE = 30.0
-ROWS, EPOCHS, BATCH = 16_384, 3, 64
+ROWS, EPOCHS, BATCH = 16_384, 2, 64
 OFTEN = Checkpoints(steps=10, secs=0)
 IDS = 200_000  # so that their vectors are rows on the servers, and not in the graph
 FEATURES = (Numeric("x"), Embedding(CategoryId("id", IDS), 2))

@@ -23,7 +23,7 @@ from edl.spec import Checkpoints, Cluster
 from edl.tasks.events import Progress, Tally
 from edl.tasks.outcome import Outcome
 from edl.worker.allreduce import LEAST_TIMEOUT
-from tests.edl.jobs.distributed import Event, Job, table
+from tests.edl.jobs.distributed import Event, Job, slow, table
 from tests.edl.worker.test_training import overfitting
 
 ROWS, VALIDATION, EPOCHS = 60_000, 2000, 3
@@ -33,9 +33,7 @@ SGD = {
     "keras": {"optimizers.Adam": "optimizers.SGD"},
 }
 
-FEED = "def feed(batch, mode):\n"
-SLOW = FEED, f"{FEED}    __import__('time').sleep(0.15)\n"
-SLOW_MEASURES = FEED, f"{FEED}    __import__('time').sleep(3.0 if mode == 'evaluate' else 0.0)\n"
+NO_CUTS = Checkpoints(steps=0, secs=0)  # but when all workers leave
 
 Act = Callable[[Job], object]
 
@@ -193,14 +191,6 @@ class Tide:
             scale(self._subject, self._wanted.pop())
 
 
-def slowed(slow: tuple[str, str]) -> Job:
-    """A job of two workers that writes no checkpoint but when all of them leave."""
-    subject = job(2, checkpoints=Checkpoints(steps=0, secs=0))
-    model = subject.folder.program / "model.py"
-    model.write_text(model.read_text().replace(*slow))
-    return subject
-
-
 def resumed_at(subject: Job) -> int:
     """The step from which the job went on, without those that were there before."""
     [step] = re.findall(r"training goes on from step ([\d,]+)", notes(subject))
@@ -208,7 +198,7 @@ def resumed_at(subject: Job) -> int:
 
 
 def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
-    subject = slowed(SLOW)  # an epoch is to last longer than it takes to scale
+    subject = slow(job(2, checkpoints=NO_CUTS))  # an epoch is to last longer than it takes to scale
     tide = Tide(subject)
     late = TRAINED * 3 // 8  # in the second epoch
     happens = (TRAINED // 12, partial(scale, workers=1)), (TRAINED // 6, partial(scale, workers=2))
@@ -219,7 +209,7 @@ def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone
 
 @pytest.mark.soak
 def test_a18_a_ring_that_leaves_while_an_epoch_is_measured_does_not_train_it_again(alone: Alone) -> None:
-    subject = slowed(SLOW_MEASURES)
+    subject = slow(job(2, checkpoints=NO_CUTS), "3.0 if mode == 'evaluate' else 0.0")
     tide = Tide(subject)
     outcome = run(subject, (TRAINED // EPOCHS, tide.ebb), also=tide.flow)
     is_as_alone(subject, outcome, alone("torch"))
