@@ -56,9 +56,8 @@ class Group:
         options = distributed.ProcessGroupGloo._Options()
         options._timeout = timedelta(seconds=timeout)
         options._devices = [device]
-        with _ring_errors():  # a connection of its own: in the other one, a thread may be waiting
-            meeting = _connect(address, number, timeout)
-            self._gloo = distributed.ProcessGroupGloo(meeting, rank, size, options)
+        with _ring_errors():
+            self._gloo = distributed.ProcessGroupGloo(self.store.writing, rank, size, options)
 
     def sum(self, array: Array) -> None:
         """Over all members, in place, with the same bits everywhere."""
@@ -121,12 +120,14 @@ class Group:
 class Store:
     """The part of a store that belongs to one ring.
 
-    Who waits for a key waits for a thread that does: a frozen host answers nothing, not even that time is up.
+    Who waits for a key waits for a thread that does: a frozen host answers nothing, not even that time is up. While it
+    waits, the connection is of no other use; so `writing` is another one, and there are no more: the host's one thread
+    asks a name server about each.
     """
 
     def __init__(self, address: str, number: int, timeout: float) -> None:
         with _ring_errors():
-            self._reading, self._writing = (_connect(address, number, timeout) for _ in range(2))
+            self._reading, self.writing = (_connect(address, number, timeout) for _ in range(2))
         self._lock = threading.Lock()
         self._waiting: dict[str, SimpleQueue[bytes]] = {}
         self.closed = False
@@ -134,7 +135,7 @@ class Store:
     def set(self, key: str, value: bytes) -> None:
         self._check()
         with _ring_errors():
-            self._writing.set(key, value)
+            self.writing.set(key, value)
 
     def get(self, key: str) -> bytes:
         with self._lock:
@@ -156,7 +157,7 @@ class Store:
         """End the threads that wait, where the host still answers; it may take long to find that it does not."""
         with contextlib.suppress(RuntimeError):
             for key in list(self._waiting):
-                self._writing.set(key, _GONE)
+                self.writing.set(key, _GONE)
 
     def _wait(self, key: str, found: SimpleQueue[bytes]) -> None:
         try:
