@@ -41,6 +41,8 @@ class Ragged:
     @classmethod
     def of(cls, lists: pa.ListArray) -> Ragged:
         """A record batch's column of lists of integers; a NULL list is empty. JobError: a list holds a NULL."""
+        if not hasattr(lists, "flatten"):  # a column of NULLs, which has no type
+            return cls([], np.zeros(len(lists) + 1))
         ids = lists.flatten()
         if ids.null_count:
             raise JobError(f"{ids.null_count} ids in lists are NULL", hint="leave them out in the query")
@@ -84,6 +86,21 @@ class Ragged:
     def rows(self) -> npt.NDArray[np.int32]:
         """The row of each id, (t,)."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
+
+    def padded(self) -> npt.NDArray[Any]:
+        """What an exported model takes: ids int64 (n, k), -1 where a row has fewer than others, and k at least 2.
+
+        With weights float64 (n, k, 2), each id with its weight.
+        """
+        widest = max(2, int(self.counts.max(initial=0)))
+        places = np.arange(len(self.values)) - np.repeat(self.offsets[:-1], self.counts)
+        ids = np.full((len(self), widest), -1)
+        ids[self.rows, places] = self.values
+        if self.weights is None:
+            return ids
+        weights = np.zeros(ids.shape)
+        weights[self.rows, places] = self.weights
+        return np.stack([ids.astype(np.float64), weights], axis=2)
 
     def __getitem__(self, rows: slice) -> Ragged:
         """Neighbouring rows, without a copy of their ids."""

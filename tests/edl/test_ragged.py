@@ -88,3 +88,21 @@ def test_lists_are_joined_with_their_weights() -> None:
     assert joined.weights is not None and joined.weights.tolist() == [1, 2, 3, 4]
     with pytest.raises(JobError, match="some have none"):
         edl.Ragged.joined([parts[0], edl.Ragged([5], [0, 1])])
+
+
+def test_an_exported_model_takes_lists_of_one_length() -> None:
+    assert edl.Ragged(RAGGED.values, RAGGED.offsets).padded().tolist() == [
+        [7, 7, 2],
+        [-1, -1, -1],
+        [5, -1, -1],
+        [9, -1, -1],
+    ]
+    weighted = RAGGED.padded()
+    assert weighted.dtype == np.float64
+    assert weighted[0].tolist() == [[7, 1], [7, 2], [2, 3]]
+    assert weighted[2].tolist() == [[5, 4], [-1, 0], [-1, 0]]
+    assert edl.Ragged([4], [0, 0, 1]).padded().tolist() == [[-1, -1], [4, -1]]
+
+
+def test_a_column_of_nulls_has_empty_lists() -> None:
+    assert edl.Ragged.of(pa.nulls(3)).counts.tolist() == [0, 0, 0]

@@ -117,6 +117,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     """
     import pyarrow as pa
 
+    from edl.nn.export import check_lists
     from edl.nn.export import export as write
 
     if not program.has("feed"):
@@ -126,7 +127,9 @@ def export(program: Program, weights: Path, path: Path) -> str:
     features = checked_features(program.call("feed", batch, "predict")[0], 2)
     adapter = nn.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(trained_weights(weights))
-    return write(adapter.framework, adapter.standalone(), features, path)
+    model = adapter.standalone()
+    check_lists(adapter.framework, model, features, adapter.predict(features))
+    return write(adapter.framework, model, features, path)
 
 
 def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Array] | None:

@@ -1,7 +1,8 @@
 """Trained models in formats that need none of our code: Keras, TensorFlow SavedModel, torch.export, ONNX.
 
 An exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids
-int64 (n,) under `f0`, `f1`, …; it gives the model's outputs, logits for classes. Any number of rows goes in.
+int64 (n,) under `f0`, `f1`, …; it gives the model's outputs, logits for classes. Any number of rows goes in. Lists of
+ids it takes as `Ragged.padded` gives them, with any number of ids per row.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edl.errors import JobError
-from edl.nn.structure import Features
+from edl.nn.structure import Array, Features, arrays, padded
+from edl.ragged import Ragged
 
 Write = Callable[[Any, Features, Path], None]
 
@@ -54,14 +58,40 @@ def _saved_model(model: Any, features: Features, path: Path) -> None:
     model.export(str(path), format="tf_saved_model", verbose=False)
 
 
+def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
+    """JobError: the model does more with lists of ids than to read row tables by them, such as counting them.
+
+    model: as it is exported. wanted: its outputs for the features before it held its rows.
+    """
+    if not any(isinstance(array, Ragged) for _, array in arrays(features)):
+        return
+    try:
+        given = padded(features)
+        found = model(given) if framework == "keras" else model.eval()(_tensors(features)).detach()
+        same = found.shape == wanted.shape and np.allclose(found.numpy(), wanted, rtol=1e-3, atol=1e-5)
+    except (TypeError, ValueError, RuntimeError):  # of a framework, about shapes
+        same = False
+    if not same:
+        raise JobError(
+            "a model that does more with lists of ids than to read row tables by them cannot be exported",
+            hint="let feed give what it needs, such as their number, as a feature of its own",
+        )
+
+
+def _tensors(features: Features) -> Any:
+    import torch
+
+    return {name: torch.from_numpy(array) for name, array in padded(features).items()}
+
+
 def _exported(model: Any, features: Features) -> Any:
     import torch
 
-    tensors = {name: torch.from_numpy(array) for name, array in features.items()}
-    rows = torch.export.Dim("rows")
-    return torch.export.export(
-        model.eval(), (tensors,), dynamic_shapes=({name: {0: rows} for name in tensors},)
-    )
+    tensors = _tensors(features)
+    rows, length = torch.export.Dim("rows"), torch.export.Dim.DYNAMIC
+    listed = {name for name, array in features.items() if isinstance(array, Ragged)}
+    shapes = {name: {0: rows, 1: length} if name in listed else {0: rows} for name in tensors}
+    return torch.export.export(model.eval(), (tensors,), dynamic_shapes=(shapes,))
 
 
 def _torch(model: Any, features: Features, path: Path) -> None:

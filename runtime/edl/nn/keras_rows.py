@@ -9,11 +9,13 @@ import tensorflow as tf
 
 from edl.errors import JobError
 from edl.keras import Embedding, combined
+from edl.nn.rows.combining import needed
 from edl.nn.rows.rules import Optimizer, names, refuse_dtype
 from edl.nn.rows.table import Floats
 from edl.nn.rows.tables import Tables
 
 _IGNORED = {"name", "learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "ema_momentum"}
+_PADDED = {False: ((None,), "int64"), True: ((None, 2), "float64")}  # weighted -> what `Ragged.padded` gives
 _UNFIT = ("use_ema", "loss_scale_factor", "gradient_accumulation_steps")
 
 
@@ -76,11 +78,21 @@ def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
     if not tables:
         return model
 
+    listed: dict[int, bool] = {}  # inputs of lists
+
     def inside(layer: Any) -> Any:
-        return _inside(layer, tables.whole(layer.spec.name)) if isinstance(layer, Embedding) else layer
+        if not isinstance(layer, Embedding):
+            return layer
+        rows, weighted = tables.whole(layer.spec.name), tables.listed.get(layer.spec.name)
+        return _inside(layer, rows) if weighted is None else _inside_lists(layer, rows, weighted)
 
     try:
-        inputs = keras.tree.map_structure(_input_like, model.input)
+        for layer in model.layers:
+            if isinstance(layer, Embedding) and layer.spec.name in tables.listed:
+                listed[id(layer.input)] = tables.listed[layer.spec.name]
+        inputs = keras.tree.map_structure(
+            lambda tensor: _input_like(tensor, listed.get(id(tensor))), model.input
+        )
         return keras.models.clone_model(model, inputs, clone_function=inside, recursive=True)
     except (AttributeError, ValueError) as error:
         raise JobError(
@@ -89,9 +101,13 @@ def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
         ) from error
 
 
-def _input_like(tensor: Any) -> Any:
-    """An input of the same name, whose layer has another: a model may well have a layer `dense`."""
-    made = keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=f"{tensor.name}_input")
+def _input_like(tensor: Any, weighted: bool | None) -> Any:
+    """An input of the same name, whose layer has another: a model may well have a layer `dense`.
+
+    weighted: of lists of ids, None for another input.
+    """
+    shape, dtype = (tensor.shape[1:], tensor.dtype) if weighted is None else _PADDED[weighted]
+    made = keras.Input(shape, dtype=dtype, name=f"{tensor.name}_input")
     made.name = tensor.name
     return made
 
@@ -105,3 +121,23 @@ def _inside(layer: Embedding, rows: Floats) -> keras.Model:
     stacked = keras.ops.stack(ids, axis=1) if len(ids) > 1 else ids[0]
     embedding = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
     return keras.Model(inputs, combined(embedding(stacked), layer.combiner), name=f"{layer.name}_rows")
+
+
+def _inside_lists(layer: Embedding, rows: Floats, weighted: bool) -> keras.Model:
+    """The same for lists of ids."""
+    ops, combiner = keras.ops, needed(layer.combiner, layer.spec.name)
+    shape, dtype = _PADDED[weighted]
+    given = keras.Input(shape, dtype=dtype)
+    ids = ops.cast(ops.take(given, 0, axis=2), "int64") if weighted else given
+    weights = ops.cast(ids >= 0, "float32")
+    if weighted:
+        weights = weights * ops.cast(ops.take(given, 1, axis=2), "float32")
+    embedding = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
+    vectors = embedding(ops.maximum(ids + (layer.first[0] if layer.first else 0), 0))
+    vector = ops.sum(vectors * ops.expand_dims(weights, -1), axis=1)
+    if combiner != "sum":
+        shares = weights if combiner == "mean" else ops.square(weights)
+        norm = ops.sum(shares, axis=1, keepdims=True)
+        norm = norm if combiner == "mean" else ops.sqrt(norm)
+        vector = vector / ops.where(ops.equal(norm, 0), 1.0, norm)
+    return keras.Model(given, vector, name=f"{layer.name}_rows")

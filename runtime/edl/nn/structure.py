@@ -44,6 +44,11 @@ def plain(features: Features) -> Features:
     return map_arrays(lambda array: array.counts if isinstance(array, Ragged) else array, features)
 
 
+def padded(features: Features) -> Features:
+    """What an exported model is given: lists of ids as arrays (`Ragged.padded`)."""
+    return map_arrays(lambda array: array.padded() if isinstance(array, Ragged) else array, features)
+
+
 def count_rows(features: Features) -> int:
     """Rows of the first array."""
     return next((len(array) for _, array in arrays(features)), 0)

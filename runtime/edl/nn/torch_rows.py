@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from edl.errors import JobError
+from edl.nn.rows.combining import needed
 from edl.nn.rows.rules import Optimizer, names, refuse_dtype
 from edl.nn.rows.tables import Fetched, RowGradients, Tables
 from edl.nn.structure import Array
@@ -110,7 +111,10 @@ def with_rows_inside(model: nn.Module, tables: Tables) -> nn.Module:
     for parent in list(copied.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, Embedding):
-                setattr(parent, name, _Inside(child, torch.from_numpy(tables.whole(child.spec.name))))
+                rows = torch.from_numpy(tables.whole(child.spec.name))
+                weighted = tables.listed.get(child.spec.name)
+                inside = _Inside(child, rows) if weighted is None else _InsideLists(child, rows, weighted)
+                setattr(parent, name, inside)
     return copied
 
 
@@ -128,3 +132,25 @@ class _Inside(nn.Module):
     def forward(self, *ids: torch.Tensor) -> torch.Tensor:
         stacked = torch.stack(ids, dim=1) if len(ids) > 1 else ids[0]
         return combined(self.rows(stacked + self.first), self.combiner)
+
+
+class _InsideLists(nn.Module):
+    """The same for lists of ids, as `Ragged.padded` gives them."""
+
+    def __init__(self, layer: Embedding, rows: torch.Tensor, weighted: bool) -> None:
+        super().__init__()
+        self.rows = nn.Embedding.from_pretrained(rows)
+        self.combiner = needed(layer.combiner, layer.spec.name)
+        self.first = layer.first[0] if layer.first else 0
+        self.weighted = weighted
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        ids = given[:, :, 0].long() if self.weighted else given
+        held = ids >= 0
+        weights = held.float() * given[:, :, 1].float() if self.weighted else held.float()
+        vectors = self.rows(torch.where(held, ids + self.first, 0))
+        sums = (vectors * weights[:, :, None]).sum(dim=1)
+        if self.combiner == "sum":
+            return sums
+        norm = weights.sum(dim=1) if self.combiner == "mean" else weights.square().sum(dim=1).sqrt()
+        return sums / torch.where(norm == 0, 1.0, norm)[:, None]

@@ -32,7 +32,7 @@ from edl.keras import Embedding
 
 def custom_model():
     inputs = {"tags": keras.Input(SHAPE, dtype="int64", name="tags")}
-    return keras.Model(inputs, Embedding("tags", 1, COMBINER)(inputs["tags"]))
+    return keras.Model(inputs, Embedding("tags", 1, COMBINER, num_ids=20)(inputs["tags"]))
 
 
 def optimizer():
@@ -60,8 +60,8 @@ def optimizer():
     def dense(self, weights: dict[str, Any]) -> tuple[Any, Any]:
         return weights["0.kernel"], weights["1.bias"]
 
-    def outputs(self, model: Any) -> np.ndarray:
-        found: np.ndarray = model(FEATURES).numpy()
+    def outputs(self, model: Any, features: Any = FEATURES) -> np.ndarray:
+        found: np.ndarray = model(features).numpy()
         return found
 
     def test_a_job_is_traced_once(self, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from edl.torch import Embedding
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.tags = Embedding("tags", 1, COMBINER)
+        self.tags = Embedding("tags", 1, COMBINER, num_ids=20)
         self.none = nn.Parameter(torch.zeros(1))  # an optimizer of torch wants one
 
     def forward(self, features):
@@ -71,9 +71,9 @@ def optimizer(parameters):
     def dense(self, weights: dict[str, Any]) -> tuple[Any, Any]:
         return weights["output.weight"].T, weights["output.bias"]
 
-    def outputs(self, model: Any) -> np.ndarray:
+    def outputs(self, model: Any, features: Any = FEATURES) -> np.ndarray:
         with torch.no_grad():
-            found: np.ndarray = model({k: torch.from_numpy(v) for k, v in FEATURES.items()}).numpy()
+            found: np.ndarray = model({k: torch.from_numpy(v) for k, v in features.items()}).numpy()
         return found
 
 

@@ -17,17 +17,21 @@ from edl import spec
 from edl.instance.main import main as edl_main
 from edl.models.archive import read_archive
 from edl.models.records import ModelRecord
+from edl.nn.structure import padded
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.session import Session
 from tests.edl.models.conftest import SPEC, write
 
-TABLE = """CREATE TABLE t AS SELECT i * 0.5::DOUBLE AS a, 'c' || i % 5 AS b, 'd' || i % 40 AS c, i * 2.0::DOUBLE AS y
-FROM range(60) AS n(i)"""
-TRAIN = """SELECT * FROM t TO TRAIN DNNRegressor WITH hidden_units = [4], epochs = 2, model.framework = {framework}
-LABEL y INTO m.{framework}"""
-WITH_TABLES = """SELECT * FROM t TO TRAIN DeepFM WITH embedding_dim = 2, hidden_units = [4], epochs = 2,
-model.framework = {framework} COLUMN a, hash(b, 80000), hash(c, 80000) LABEL y INTO m.{framework}_tables"""
+TABLE = """CREATE TABLE t AS SELECT i * 0.5::DOUBLE AS a, 'c' || i % 5 AS b, 'd' || i % 40 AS c, i * 2.0::DOUBLE AS y,
+CASE WHEN i % 4 > 0 THEN concat_ws(' ', i % 30, i % 4) ELSE '' END AS tags,
+concat_ws(',', i % 30 || ':0.5', i % 7 || ':2') AS loads FROM range(60) AS n(i)"""
+TRAIN = """SELECT a, b, c, y FROM t TO TRAIN DNNRegressor
+WITH hidden_units = [4], epochs = 2, model.framework = {framework} LABEL y INTO m.{framework}"""
+WITH_TABLES = """SELECT a, b, c, tags, loads, y FROM t TO TRAIN DeepFM
+WITH embedding_dim = 2, hidden_units = [4], epochs = 2, model.framework = {framework}
+COLUMN a, hash(b, 80000), hash(c, 80000), EMBEDDING(SPARSE(tags, 30, SPACE), 2, sqrtn),
+EMBEDDING(SPARSE(loads, 30, kv_delimiter=COLON), 2, mean) LABEL y INTO m.{framework}_tables"""
 OUTSIDE = {
     ".keras": "import keras; print(keras.models.load_model(path)(given).numpy().tolist())",
     "": "import tensorflow as tf; model = tf.saved_model.load(path); "
@@ -58,7 +62,7 @@ def trained(session: Session, model: str, archive: Path) -> Trained:
     [rows] = session.run("SELECT * FROM t LIMIT 7")
     [batch] = rows.to_arrow().to_batches()
     [result] = session.run(f"SELECT * FROM t LIMIT 7 TO PREDICT USING {model}")
-    given = fc.Features(*described.features).transform(batch)
+    given = padded(fc.Features(*described.features).transform(batch))
     return Trained(archive, given, result.to_arrow()["y"].to_numpy())
 
 
@@ -79,7 +83,7 @@ def export_here(archive: Path, program: Path, output: Path) -> int:
 def test_exported_models_give_the_same_outputs_without_our_code(
     framework: str, files: list[tuple[str, str]], url: str, tmp_path: Path
 ) -> None:
-    """With row tables in them and without; the process that loads them knows no package of ours."""
+    """With row tables in them, for lists too, and without; the process that loads them knows no package of ours."""
     if framework == "torch":
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")

@@ -110,7 +110,7 @@ class Discovery:
     ) -> None:
         self.tables: dict[str, RowTable] = dict(tables)
         self.reads: dict[str, list[Read]] = {name: [] for name in tables}
-        self.listed: set[str] = set()  # tables that are read by lists
+        self.listed: dict[str, bool] = {}  # tables that are read by lists -> whether these have weights
         self._features = dict(arrays(features))
         self._paths = _paths(tensors)
         self._seed = seed
@@ -131,7 +131,7 @@ class Discovery:
         ids = read.ids(self._features)
         every = flat(ids)
         if isinstance(ids, Ragged):
-            self.listed.add(spec.name)
+            self.listed[spec.name] = ids.weights is not None
         return Found(table.read(every), shaped(np.arange(len(every), dtype=np.int32), ids))
 
 

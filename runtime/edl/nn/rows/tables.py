@@ -93,7 +93,8 @@ class Walk:
 class Tables:
     """Empty until `discovered` has watched the model run; a model without row layers stays without.
 
-    source: of the rows that are fetched; at first the tables themselves.
+    source: of the rows that are fetched; at first the tables themselves. listed: the tables that are read by lists of
+    ids, and whether these have weights.
     """
 
     def __init__(self, seed: int) -> None:
@@ -101,7 +102,7 @@ class Tables:
         self.tables: dict[str, RowTable] = {}
         self.source: Source = self
         self._groups: tuple[_Group, ...] = ()
-        self._listed: set[str] = set()
+        self.listed: Mapping[str, bool] = {}
 
     def __bool__(self) -> bool:
         return bool(self.tables)
@@ -117,7 +118,7 @@ class Tables:
         discovery = Discovery(features, tensors, self.tables, self._seed)
         with reading(discovery):
             yield
-        self.tables, self._listed = discovery.tables, discovery.listed
+        self.tables, self.listed = discovery.tables, discovery.listed
         alike: dict[tuple[Read, ...], list[str]] = {}
         for name, reads in discovery.reads.items():
             alike.setdefault(tuple(sorted(reads)), []).append(name)
@@ -241,13 +242,8 @@ class Tables:
         return Stored(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
 
     def whole(self, name: str) -> Floats:
-        """All rows of a table whose ids are known to lie in [0, num_ids).
-
-        JobError: they are not known, or layers read lists of them, which no exported model takes.
-        """
+        """All rows of a table whose ids are known to lie in [0, num_ids). JobError: they are not known."""
         table = self.tables[name]
-        if name in self._listed:
-            raise JobError(f"the table {name} is read by lists of ids, which an exported model cannot take")
         if not table.spec.num_ids:
             raise JobError(
                 f"the table {name} takes any id, an exported model needs to know how many",
