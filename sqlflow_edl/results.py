@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
@@ -41,11 +42,31 @@ class Result:
         return self.reader.read_all() if self.reader is not None else pa.table({})
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a data frame. SQLFlowError: pandas is not installed, nor does anything else here need it."""
-        try:
-            import pandas  # noqa: F401 - Arrow imports it, and would not say how to install it
-        except ImportError:
-            raise SQLFlowError(
-                "pandas is not installed", hint="pip install pandas, or use to_arrow()"
-            ) from None
-        return self.to_arrow().to_pandas()
+        """All rows as a data frame; see `data_frame`."""
+        _pandas()  # before the rows are read, which they can be once
+        return data_frame(self.to_arrow())
+
+
+def data_frame(table: pa.Table) -> pd.DataFrame:
+    """The rows as pandas has them; a NULL among integers or booleans is `pandas.NA`, so that these stay what they are.
+
+    SQLFlowError: pandas is not installed, nor does anything else here need it.
+    """
+    from pyarrow import types
+
+    pandas = _pandas()
+    frame = table.to_pandas()
+    for position, column in enumerate(table.columns):
+        if column.null_count and (types.is_integer(column.type) or types.is_boolean(column.type)):
+            name = str(column.type).replace("bool", "boolean").replace("u", "U").replace("i", "I")
+            frame.isetitem(position, pandas.api.types.pandas_dtype(name).__from_arrow__(column))
+    return frame
+
+
+def _pandas() -> ModuleType:
+    try:
+        import pandas
+    except ImportError:  # Arrow imports it, and would not say how to install it
+        raise SQLFlowError("pandas is not installed", hint="pip install pandas, or use to_arrow()") from None
+    module: ModuleType = pandas
+    return module
