@@ -63,10 +63,10 @@ class Session:
 
     url: of the data source. dialect: of the SQL, by default the source's own. create: make a database file that is
     not there. observer: is told of notes and progress. workers: of every job, whatever its statement says; None
-    leaves it to the statement. quota: the folder of slots that jobs with workers share with others, by default what
-    the variable EDL_QUOTA names. priority: of every job there, whatever its statement says. model_store: a folder, or
-    the URL of an object store, that keeps models instead of the source. place: how jobs run on Kubernetes; None: they
-    run on this machine.
+    leaves it to the statement; both may be changed between statements. quota: the folder of slots that jobs with
+    workers share with others, by default what the variable EDL_QUOTA names. priority: of every job there, whatever
+    its statement says. model_store: a folder, or the URL of an object store, that keeps models instead of the
+    source. place: how jobs run on Kubernetes; None: they run on this machine.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Session:
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
         self._submitter = Submitter(quota)
-        self._workers = workers
+        self.workers = workers
         self._priority = priority
         store = self.registry.url if model_store else ""
         self._jobs = JobStatements(self, self._submitter, store, place)
@@ -201,7 +201,7 @@ class Session:
         try:
             settings = train.checked_settings(statement, parent)
             if warm and not (
-                self._workers or self._jobs.has_master or chosen(running.cluster(settings)).workers
+                self.workers or self._jobs.has_master or chosen(running.cluster(settings)).workers
             ):
                 self._submitter.warm(settings.framework)
         except SQLFlowError as error:
@@ -213,7 +213,7 @@ class Session:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
-        return self._with_held_out(train.plan(statement, query, schema, parent, self._workers))
+        return self._with_held_out(train.plan(statement, query, schema, parent, self.workers))
 
     def _parent(self, statement: Statement) -> Parent | None:
         """The model that the statement starts from."""
@@ -246,7 +246,7 @@ class Session:
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """The spec with as many workers as the session wants, and with nothing left to choose of how they train."""
-        workers = job_spec.cluster.workers if self._workers is None else self._workers
+        workers = job_spec.cluster.workers if self.workers is None else self.workers
         priority = job_spec.cluster.priority if self._priority is None else self._priority
         workers = max(workers, int(self._jobs.has_master))
         cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)

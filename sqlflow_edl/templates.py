@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from edl.errors import SemanticError, Span, StatementSyntaxError, did_you_mean
+from edl.errors import SemanticError, Span, SQLFlowError, StatementSyntaxError, did_you_mean
 
 
 def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {name}=…") -> str:
@@ -35,6 +35,8 @@ def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {nam
         ) from None
     except UndefinedError as error:
         raise _undefined(error, text, variables, way) from None
+    except SQLFlowError as error:  # of a variable that is no text
+        raise SemanticError(error.message, span=_line(text, _template_line(error.__traceback__))) from None
     except Exception as error:  # whatever the expressions of a template do
         message = f"{type(error).__name__}: {error}".rstrip(".")
         raise SemanticError(message, span=_line(text, _template_line(error.__traceback__))) from None

@@ -25,7 +25,9 @@ def test_the_import_contracts_hold(repository: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("module", ["sqlflow_edl", "sqlflow_edl.cli.main", "edl", "edl.spec", "edl.errors"])
+@pytest.mark.parametrize(
+    "module", ["sqlflow_edl", "sqlflow_edl.cli.main", "sqlflow_edl.notebook", "edl", "edl.spec", "edl.errors"]
+)
 def test_importing_the_front_door_loads_nothing_heavy(module: str) -> None:
     heavy = {"sqlglot", "lark", "duckdb", "pyarrow", "numpy", "jinja2", "rich"} | FRAMEWORKS
     assert not modules_after(f"import {module}") & heavy

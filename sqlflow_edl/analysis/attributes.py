@@ -266,7 +266,7 @@ TRAIN = (
 )
 
 _WORKERS = "Workers that share the rows, as processes of this machine; 0 is one process without a master."
-_MOST_WORKERS = 1000
+MOST_WORKERS = 1000
 
 PREDICT = (
     Attribute(
@@ -278,7 +278,7 @@ PREDICT = (
         _WORKERS,
         0,
         low=0,
-        high=_MOST_WORKERS,
+        high=MOST_WORKERS,
         aliases=("num_workers", "predict.workers"),
     ),
 )
@@ -293,7 +293,7 @@ EVALUATE = (
         _WORKERS,
         0,
         low=0,
-        high=_MOST_WORKERS,
+        high=MOST_WORKERS,
         aliases=("num_workers", "evaluate.workers"),
     ),
     Attribute(

@@ -12,13 +12,14 @@ def final_report(result: Result) -> list[str]:
     """Aligned lines; none where there is nothing to add, as when the figures are the rows of the answer."""
     if result.reader is not None:
         return []
-    rows = list(_rows(result))
+    rows = list(facts(result))
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in rows]
     return [result.message, *lines] if result.model else lines
 
 
-def _rows(result: Result) -> Iterator[tuple[str, str]]:
+def facts(result: Result) -> Iterator[tuple[str, str]]:
+    """Names and values of the report."""
     if result.figures:
         yield "metric", result.measured_on
         for name, value in result.figures.items():

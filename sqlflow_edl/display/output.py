@@ -52,7 +52,8 @@ def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]
     for row in rows:
         table.add_row(*(Text("NULL", "dim") if value is None else Text(cell(value)) for value in row))
     if table.columns:
-        Console(file=out, width=None if out.isatty() else 10_000, highlight=False).print(table)
+        width = None if out.isatty() else 10_000
+        Console(file=out, width=width, highlight=False, force_jupyter=False).print(table)
 
 
 def write_csv(reader: pa.RecordBatchReader, out: IO[str]) -> str:

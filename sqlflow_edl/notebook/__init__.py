@@ -1,0 +1,37 @@
+"""SQL in the cells of a notebook, in Jupyter and in IPython: `%load_ext sqlflow_edl.notebook`.
+
+    %sqlflow_connect duckdb:///demo.duckdb
+
+    %%sqlflow
+    SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO irises
+
+A cell's statements run in the session of its connection, which lives as long as the kernel, and with it the training
+process. Importing this loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from edl.errors import SQLFlowError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Give the shell our magics. SQLFlowError: IPython is not installed."""
+    try:
+        from sqlflow_edl.notebook.magics import SQLFlowMagics
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "IPython":
+            raise
+        raise SQLFlowError("IPython is not installed", hint="pip install 'sqlflow-edl[notebook]'") from None
+    shell.register_magics(SQLFlowMagics(shell))
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Close the connections."""
+    magics = shell.magics_manager.registry.get("SQLFlowMagics")
+    if magics is not None:
+        magics.connections.close_all()

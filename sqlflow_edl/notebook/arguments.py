@@ -1,0 +1,74 @@
+"""The options before the SQL of a magic: `--source URL -o NAME SELECT …`.
+
+What follows them may be any SQL, with quotes that are open at the line's end and with comments; so it is left alone.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+
+from edl.errors import SemanticError, did_you_mean
+
+_OPTION = re.compile(r"\s*(--?[A-Za-z][\w-]*)")
+_VALUE = re.compile(r"""(?:\s*=\s*|\s+)(?:"([^"]*)"|'([^']*)'|(?!-)(\S+))""")
+_INTO = re.compile(r"\s*([^\W\d]\w*)\s*<<")
+
+Options = dict[str, str]
+
+
+def split_options(line: str, known: Mapping[str, str]) -> tuple[Options, str]:
+    """The options at the beginning of the line, by name without dashes, and what follows them.
+
+    known: the options, and what to call the value of each; empty for a switch, whose value is then "yes".
+    SemanticError: an unknown option, or one without its value.
+    """
+    options: Options = {}
+    while found := _OPTION.match(line):
+        written = found[1]
+        name = written.lstrip("-")
+        if name not in known:
+            hint = did_you_mean(written, map(_dashed, known))
+            raise SemanticError(f"unknown option {written}", hint=hint)
+        line = line[found.end() :]
+        if not known[name]:
+            options[name] = "yes"
+            continue
+        value = _VALUE.match(line)
+        if value is None:
+            raise SemanticError(f"{written} needs a value", hint=f"{written} {known[name]}")
+        options[name] = next(text for text in value.groups() if text is not None)
+        line = line[value.end() :]
+    return options, line
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """The name of `name << SELECT …`, empty without one, and the text with blanks in its place."""
+    found = _INTO.match(text)
+    if found is None:
+        return "", text
+    return found[1], _blank(found[0]) + text[found.end() :]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """SemanticError: one of them is no variable's."""
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise SemanticError(f"{name} cannot be the name of a variable")
+
+
+def whole(name: str, value: str, most: int) -> int:
+    """The value as a number from 0 to `most`. SemanticError: it is none."""
+    if not value.isdecimal() or int(value) > most:
+        raise SemanticError(f"--{name} is a whole number from 0 to {most:,}, not {value}")
+    return int(value)
+
+
+def _dashed(name: str) -> str:
+    return f"-{name}" if len(name) == 1 else f"--{name}"
+
+
+def _blank(text: str) -> str:
+    """As many characters, so that places after it stay what they are."""
+    return "".join("\n" if char == "\n" else " " for char in text)

@@ -1,0 +1,106 @@
+"""The sessions of a notebook, by their aliases or URLs; one of them is what a cell takes that names none."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from edl.errors import SemanticError, did_you_mean
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a session is opened. workers: of every job; None leaves it to the statements. on: where jobs run."""
+
+    url: str
+    dialect: str | None = None
+    create: bool = False
+    workers: int | None = None
+    model_store: str = ""
+    on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    settings: Settings
+    session: Session
+
+
+class Connections:
+    """The open sessions; close them at the end."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Connection] = {}
+        self._current = ""
+
+    def connect(self, settings: Settings, alias: str = "") -> Session:
+        """Open a session, and make it the current one; the one of that name before is closed.
+
+        A session that is open with the same settings goes on, with its tables and its training process.
+        """
+        name = alias or settings.url
+        session = self._kept(name, settings) or self._opened(name, settings)
+        self._current = name
+        return session
+
+    def session(self, name: str = "") -> Session:
+        """Of an alias, of a URL, which is opened if it is not, or the current one: SQLFLOW_SOURCE, if there is none."""
+        name = name or self._current
+        if name in self._open:
+            return self._open[name].session
+        if not name and not (name := os.environ.get("SQLFLOW_SOURCE", "")):
+            raise SemanticError("no data source is connected", hint="%sqlflow_connect duckdb:///demo.duckdb")
+        if name.isidentifier():
+            raise SemanticError(f"no connection has the alias {name}", hint=did_you_mean(name, self.names))
+        session = self._opened(name, Settings(name, model_store=os.environ.get("SQLFLOW_MODEL_STORE", "")))
+        self._current = self._current or name
+        return session
+
+    def use(self, name: str) -> None:
+        """Make the session of an alias or URL the current one."""
+        self.session(name)
+        self._current = name
+
+    @property
+    def names(self) -> list[str]:
+        """The aliases of the open sessions."""
+        return [name for name in self._open if name.isidentifier()]
+
+    def close(self, name: str = "") -> None:
+        """Close one of them, the current one by default. SemanticError: it is not open."""
+        name = name or self._current
+        connection = self._open.pop(name, None)
+        if connection is None:
+            raise SemanticError("no such connection is open", hint=did_you_mean(name, self.names))
+        if name == self._current:
+            self._current = ""
+        connection.session.close()
+
+    def close_all(self) -> None:
+        while self._open:
+            self.close(next(iter(self._open)))
+
+    def _kept(self, name: str, settings: Settings) -> Session | None:
+        found = self._open.get(name)
+        return found.session if found is not None and found.settings == settings else None
+
+    def _opened(self, name: str, settings: Settings) -> Session:
+        from sqlflow_edl.kubernetes.settings import place
+        from sqlflow_edl.session import Session
+
+        if name in self._open:  # first, because an embedded database may be open once only
+            self.close(name)
+        session = Session(
+            settings.url,
+            dialect=settings.dialect,
+            create=settings.create,
+            workers=settings.workers,
+            model_store=settings.model_store,
+            place=place(settings.on, {}),
+        )
+        self._open[name] = Connection(settings, session)
+        return session

@@ -1,0 +1,57 @@
+"""`--persist frame AS table`: a data frame of the notebook as a table of the data source."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from edl.errors import SemanticError, SQLFlowError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edl.data import Source
+
+_AS = re.compile(r"\s*AS\s+(\S+)\s*", re.IGNORECASE)
+
+
+def target(text: str, frame: str) -> str:
+    """The table's name behind the option; that of the frame, if none is given."""
+    found = _AS.fullmatch(text)
+    if found is None and text.strip():
+        raise SemanticError(
+            f"--persist cannot have {text.strip()!r} behind it", hint=f"--persist {frame} AS table"
+        )
+    return found[1] if found else frame
+
+
+def persist(source: Source, frame: Any, table: str) -> int:
+    """Make the frame the table, in one step; its rows. NaN in it is NULL, as pandas has it; its index is left out.
+
+    SQLFlowError: it is no data frame, a column of it has no SQL type, or the table is there and not ours.
+    """
+    rows = _arrow(frame)
+    job = f"frame-{uuid.uuid4().hex}"
+    source.check_target(table)
+    try:
+        source.stage(table, job, 0, 0, rows.to_batches(65_536))
+        return source.commit(table, job, 1)
+    except BaseException:
+        with contextlib.suppress(SQLFlowError):
+            source.abort(table, job)
+        raise
+
+
+def _arrow(frame: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
+        raise SemanticError(f"a {type(frame).__name__} is no data frame")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SemanticError(f"the data frame cannot become a table: {error}") from None

@@ -1,0 +1,54 @@
+"""HTML of our own, without scripts: it shows the same in a notebook, in one that was exported, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from sqlflow_edl.display.output import cell
+
+LONGEST = 300  # characters of one value
+
+_NULL = '<span style="opacity:0.5;font-style:italic">NULL</span>'
+_CELL = "text-align:{side};vertical-align:top;padding:2px 8px"
+
+
+def rows(columns: Sequence[tuple[str, bool]], found: Iterable[Sequence[Any]], footer: str) -> str:
+    """A table. columns: names, and whether numbers stand below. footer: a line under it."""
+    sides = ["right" if number else "left" for _, number in columns]
+    head = "".join(_cell("th", escape(name), side) for (name, _), side in zip(columns, sides, strict=True))
+    body = "\n".join(
+        f"<tr>{''.join(_cell('td', _value(value), side) for value, side in zip(row, sides, strict=True))}</tr>"
+        for row in found
+    )
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>" if columns else ""
+    return f"{table}\n{line(footer, faint=True)}"
+
+
+def report(message: str, facts: Sequence[tuple[str, str]]) -> str:
+    """A sentence, and names with their values below it."""
+    body = "".join(
+        f"<tr>{_cell('th', escape(name), 'left')}{_cell('td', escape(value), 'left')}</tr>"
+        for name, value in facts
+    )
+    return line(message) + (f"<table><tbody>{body}</tbody></table>" if body else "")
+
+
+def line(text: str, *, faint: bool = False) -> str:
+    return (
+        f'<div style="opacity:{0.7 if faint else 1};white-space:pre-wrap">{escape(text)}</div>'
+        if text
+        else ""
+    )
+
+
+def _cell(tag: str, inner: str, side: str) -> str:
+    return f'<{tag} style="{_CELL.format(side=side)}">{inner}</{tag}>'
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return _NULL
+    text = cell(value)
+    return escape(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")

@@ -1,0 +1,213 @@
+"""The magics: %sqlflow and %%sqlflow run statements, %sqlflow_connect and %sqlflow_close keep their data sources."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+
+from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.display.output import counted
+from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
+from sqlflow_edl.notebook.connections import Connections, Settings
+from sqlflow_edl.notebook.errors import CellError
+from sqlflow_edl.notebook.live import Bundle, Live, Screen, Terminal
+from sqlflow_edl.render import render
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from sqlflow_edl.notebook.result_set import ResultSet
+    from sqlflow_edl.session import Session
+
+OF_A_CELL = {
+    "source": "URL or alias",
+    "o": "NAME",
+    "workers": "N",
+    "persist": "FRAME",
+    "debug": "",
+}
+OF_A_CONNECTION = {
+    "alias": "NAME",
+    "create": "",
+    "dialect": "NAME",
+    "workers": "N",
+    "model-store": "URL",
+    "on": "kubernetes[:PROFILE]",
+    "debug": "",
+}
+
+
+@magics_class
+class SQLFlowMagics(Magics):
+    """SQL in cells, with models to train and use."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.connections = Connections()
+        atexit.register(self.connections.close_all)
+
+    @no_var_expand
+    @line_cell_magic
+    def sqlflow(self, line: str, cell: str | None = None) -> ResultSet | None:
+        """Run SQL statements, TRAIN, PREDICT and EVALUATE among them.
+
+        %sqlflow [options] SELECT …          one line
+        %%sqlflow [options]                  a cell of statements, separated by semicolons
+        %sqlflow name << SELECT …            keeps the result as `name`, and shows nothing
+
+        --source URL   the data source: a URL, or an alias of %sqlflow_connect
+        -o NAME        keep the result of the last statement as NAME, too
+        --workers N    run the jobs of this cell with a master and N workers
+        --debug        show the traceback of an error
+        --persist FRAME [AS table]   make a data frame a table, and run nothing
+
+        {{ name }} puts the text of a variable in, :name its value as a quoted literal.
+        """
+        with _told() as told:
+            options, rest = split_options(line, OF_A_CELL)
+            told.debug = "debug" in options
+            if "persist" in options:
+                self._persist(options, rest)
+                return None
+            name, text = split_name(rest if cell is None else f"{rest}\n{cell}")
+            if not text.strip():
+                self._only_connect(options)
+                return None
+            workers = _workers(options)
+            names = [each for each in (name, options.get("o", "")) if each]
+            check_names(names)
+            session = self.connections.session(options.get("source", ""))
+            result = self._run(session, text, workers, told)
+            self._shell.user_ns.update(dict.fromkeys(names, result))
+            return None if name else result
+
+    @no_var_expand
+    @line_magic
+    def sqlflow_connect(self, line: str) -> None:
+        """Open a data source, and make it the one of the cells that follow.
+
+        %sqlflow_connect [URL] [options]     by default what SQLFLOW_SOURCE names
+
+        --alias NAME        so that cells can name it, with --source NAME
+        --create            make the database file if it is not there
+        --workers N         run all jobs with a master and N workers
+        --model-store URL   a folder or an object store that keeps models instead of the data source
+        --on PLACE          where jobs run: kubernetes, or kubernetes:PROFILE
+        --dialect NAME      of the SQL; by default that of the database
+        """
+        with _told() as told:
+            options, rest = split_options(line, OF_A_CONNECTION)
+            url, _, rest = rest.strip().partition(" ")
+            more, rest = split_options(rest, OF_A_CONNECTION)
+            if rest.strip():
+                raise SemanticError(f"{rest.strip()} is no option", hint="%sqlflow_connect URL --alias NAME")
+            told.debug = "debug" in (options := options | more)
+            print("connected to", self._connected(url, options).source.url)
+
+    @no_var_expand
+    @line_magic
+    def sqlflow_close(self, line: str) -> None:
+        """Close a data source, the current one or `%sqlflow_close URL or alias`, and end its training process."""
+        with _told():
+            self.connections.close(line.strip())
+
+    def _persist(self, options: Options, rest: str) -> None:
+        from sqlflow_edl.notebook.frames import persist, target
+
+        name = options["persist"]
+        if name not in self._shell.user_ns:
+            raise SemanticError(f"the variable {name} is not there")
+        table = target(rest, name)
+        session = self.connections.session(options.get("source", ""))
+        print(f"wrote {counted(persist(session.source, self._shell.user_ns[name], table))} to {table}")
+
+    def _only_connect(self, options: Options) -> None:
+        if "source" not in options:
+            raise SemanticError(
+                "the cell has no statement", hint="%sqlflow SELECT …, or a cell below %%sqlflow"
+            )
+        self.connections.use(options["source"])
+
+    def _connected(self, url: str, options: Options) -> Session:
+        url = url or os.environ.get("SQLFLOW_SOURCE", "")
+        if not url:
+            raise SemanticError("no data source is given", hint="%sqlflow_connect duckdb:///demo.duckdb")
+        settings = Settings(
+            url,
+            dialect=options.get("dialect"),
+            create="create" in options,
+            workers=_workers(options),
+            model_store=options.get("model-store", os.environ.get("SQLFLOW_MODEL_STORE", "")),
+            on=options.get("on", ""),
+        )
+        return self.connections.connect(settings, options.get("alias", ""))
+
+    def _run(self, session: Session, text: str, workers: int | None, told: _Told) -> ResultSet | None:
+        from sqlflow_edl.notebook import cell
+        from sqlflow_edl.notebook.variables import filled
+
+        told.text = text
+        told.text = filled(text, self._shell.user_ns, session.dialect)
+        of_session = session.workers
+        session.workers = of_session if workers is None else workers
+        try:
+            return cell.run(session, told.text, self._screen(), self._show)
+        finally:
+            session.workers = of_session
+
+    # What is shown ---------------------------------------------------------------------------------------
+
+    @property
+    def _shell(self) -> InteractiveShell:
+        if self.shell is None:
+            raise RuntimeError("magics are made with a shell")
+        return self.shell
+
+    def _screen(self) -> Screen:
+        terminal = sys.modules.get("IPython.terminal.interactiveshell")
+        if terminal is not None and isinstance(self._shell, terminal.TerminalInteractiveShell):
+            return Terminal(sys.stderr)
+        return Live(self._publish)
+
+    def _publish(self, bundle: Bundle, output: str, is_there: bool) -> None:
+        self._shell.display_pub.publish(bundle, transient={"display_id": output}, update=is_there)
+
+    def _show(self, result: ResultSet) -> None:
+        bundle = {"text/plain": repr(result), "text/html": result._repr_html_()}
+        self._shell.display_pub.publish(bundle)
+
+
+def _workers(options: Options) -> int | None:
+    if "workers" not in options:
+        return None
+    from sqlflow_edl.analysis.attributes import MOST_WORKERS
+
+    return whole("workers", options["workers"], MOST_WORKERS)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What is known of a cell when it fails."""
+
+    text: str = ""
+    debug: bool = False
+
+
+@contextmanager
+def _told() -> Iterator[_Told]:
+    """Errors are shown as a notebook shows them: with the cell's text, or, to be debugged, with a traceback too."""
+    told = _Told()
+    try:
+        yield told
+    except SQLFlowError as error:
+        if told.debug:
+            print(render(error, told.text, "<cell>"), file=sys.stderr)
+            raise
+        raise CellError(error, told.text) from error

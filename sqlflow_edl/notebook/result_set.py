@@ -1,0 +1,100 @@
+"""What a cell gives back: the rows of its last statement, or what that has done; shown as a table or a report."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlflow_edl.display.final_report import facts, final_report
+from sqlflow_edl.display.output import columns_of, counted, rows_of, write_rows
+from sqlflow_edl.notebook import html
+from sqlflow_edl.notebook.curve import learning_curve
+from sqlflow_edl.results import Result, data_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from edl.tasks.events import EpochEnd
+
+SHOWN_ROWS = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResultSet:
+    """The outcome of a statement, with all its rows in memory.
+
+    Its length and what it iterates over are its rows, tuples in the order of `columns`. A statement without rows,
+    such as TRAIN, has a message, figures and a model.
+    """
+
+    result: Result
+    table: pa.Table | None
+    curve: tuple[EpochEnd, ...] = ()
+
+    @classmethod
+    def read(cls, result: Result, curve: Sequence[EpochEnd] = ()) -> ResultSet:
+        """The result with its rows fetched."""
+        return cls(result, result.to_arrow() if result.reader is not None else None, tuple(curve))
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.to_arrow().column_names)
+
+    @property
+    def message(self) -> str:
+        """A sentence that says what was done; empty where rows say it."""
+        return self.result.message
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        """Loss and metrics of a training or evaluation."""
+        return self.result.figures or {}
+
+    @property
+    def model(self) -> str:
+        """name@version of what was trained."""
+        return self.result.model
+
+    def __len__(self) -> int:
+        return 0 if self.table is None else int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for batch in self.to_arrow().to_batches():
+            yield from rows_of(batch)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows; an empty table without columns when the statement has none."""
+        import pyarrow as pa
+
+        return self.table if self.table is not None else pa.table({})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a data frame; see `sqlflow_edl.results.data_frame`."""
+        return data_frame(self.to_arrow())
+
+    def __repr__(self) -> str:
+        if self.table is None:
+            return "\n".join(self._words())
+        text = io.StringIO()
+        write_rows(columns_of(self.table.schema), self._first(), text)
+        return f"{text.getvalue()}{self._footer()}"
+
+    def _repr_html_(self) -> str:
+        if self.table is not None:
+            return html.rows(columns_of(self.table.schema), self._first(), self._footer())
+        return html.report(self.message, list(facts(self.result))) + learning_curve(self.curve)
+
+    def _words(self) -> list[str]:
+        lines = final_report(self.result)
+        return lines if self.result.model else [self.message, *lines]
+
+    def _first(self) -> list[tuple[Any, ...]]:
+        first = self.to_arrow().slice(0, SHOWN_ROWS)
+        return [row for batch in first.to_batches() for row in rows_of(batch)]
+
+    def _footer(self) -> str:
+        total = counted(len(self))
+        return total if len(self) <= SHOWN_ROWS else f"{SHOWN_ROWS} of {total}"

@@ -1,0 +1,70 @@
+"""The learning curve."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree
+
+from edl.tasks.events import EpochEnd
+from sqlflow_edl.notebook.curve import HEIGHT, MOST_POINTS, WIDTH, learning_curve
+
+
+def ends(losses: list[float | None], held_out: list[float | None] | None = None) -> list[EpochEnd]:
+    metrics = [{"loss": each} for each in held_out] if held_out else [{}] * len(losses)
+    return [
+        EpochEnd(epoch, epoch, loss, found, 1.0)
+        for epoch, (loss, found) in enumerate(zip(losses, metrics, strict=True), 1)
+    ]
+
+
+def lines(svg: str) -> list[list[tuple[float, float]]]:
+    """The points of each line."""
+    root = ElementTree.fromstring(svg)  # noqa: S314 - our own
+    found = [each.attrib["points"] for each in root.iter() if each.tag.endswith("polyline")]
+    return [
+        [(float(x), float(y)) for x, y in (point.split(",") for point in points.split())] for points in found
+    ]
+
+
+def test_both_losses_fall_from_the_top_left_to_the_right_in_one_scale() -> None:
+    loss, held_out = lines(learning_curve(ends([4.0, 2.0, 1.0], [5.0, 3.0, 2.0])))
+    for line in (loss, held_out):
+        assert [x for x, _ in line] == sorted(x for x, _ in line)
+        assert [y for _, y in line] == sorted(y for _, y in line)
+        assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in line)
+    assert held_out[0][1] < loss[0][1], "the greater loss is the higher one"
+    assert held_out[2][1] == loss[1][1], "equal losses are equally high"
+
+
+def test_the_ends_of_the_scale_are_written_beside_it() -> None:
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", learning_curve(ends([4.0, 0.123456789])))
+    assert texts == ["4", "0.12346", "epoch 1", "2"]
+
+
+def test_one_epoch_is_no_curve() -> None:
+    assert learning_curve([]) == ""
+    assert learning_curve(ends([1.0], [2.0])) == ""
+
+
+def test_what_is_not_defined_is_left_out() -> None:
+    [line] = lines(learning_curve(ends([4.0, None, math.inf, 1.0], [None] * 4)))
+    assert len(line) == 2
+    assert "held out" not in learning_curve(ends([4.0, 1.0]))
+
+
+def test_a_loss_that_stays_is_a_level_line() -> None:
+    [line] = lines(learning_curve(ends([2.0, 2.0])))
+    assert line[0][1] == line[1][1]
+
+
+def test_of_many_epochs_some_are_drawn_with_the_last() -> None:
+    [line] = lines(learning_curve(ends([1 / epoch for epoch in range(1, 10_002)])))
+    assert MOST_POINTS / 2 < len(line) <= MOST_POINTS
+    [whole] = lines(learning_curve(ends([1.0, 1 / 10_001])))
+    assert line[-1][0] == whole[-1][0]
+
+
+def test_rows_so_far_are_no_epoch() -> None:
+    parts = [EpochEnd(1, step, 1.0, {}, 1.0, final=False) for step in (1, 2)]
+    assert learning_curve([*parts, *ends([1.0])]) == ""

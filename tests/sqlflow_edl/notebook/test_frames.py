@@ -1,0 +1,54 @@
+"""Data frames as tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sqlflow_edl
+from edl.errors import SemanticError, SourceError
+from sqlflow_edl.notebook.frames import persist, target
+
+FRAME = pd.DataFrame({"id": [1, 2, 3], "x": [0.5, None, 2.5], "k": ["a", None, "c"]}, index=[7, 8, 9])
+
+
+def test_a_frame_becomes_a_table_and_replaces_what_it_made_before() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        assert persist(session.source, FRAME, "flowers") == 3
+        assert persist(session.source, FRAME.head(2), "flowers") == 2
+        [result] = session.run("SELECT * FROM flowers ORDER BY id")
+        assert result.to_arrow().to_pylist() == [
+            {"id": 1, "x": 0.5, "k": "a"},
+            {"id": 2, "x": None, "k": None},
+        ]
+
+
+def test_a_table_of_somebody_else_stays() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        list(session.run("CREATE TABLE flowers AS SELECT 1 AS mine"))
+        with pytest.raises(SourceError):
+            persist(session.source, FRAME, "flowers")
+        [result] = session.run("SELECT * FROM flowers")
+        assert result.to_arrow().to_pylist() == [{"mine": 1}]
+
+
+def test_a_table_of_arrow_will_do() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        assert persist(session.source, pa.table({"a": [1, 2]}), "t") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [([1], "a list is no data frame"), (pd.DataFrame({"a": [1, "x"]}), "cannot become a table")],
+)
+def test_what_is_no_table_is_refused(value: object, message: str) -> None:
+    with sqlflow_edl.connect("duckdb:") as session, pytest.raises(SemanticError, match=message):
+        persist(session.source, value, "t")
+
+
+def test_the_table_has_the_name_that_is_given_or_that_of_the_frame() -> None:
+    assert target(" AS main.flowers ", "df") == "main.flowers"
+    assert target("  ", "df") == "df"
+    with pytest.raises(SemanticError, match="cannot have 'SELECT 1' behind it"):
+        target("SELECT 1", "df")

@@ -1,0 +1,116 @@
+"""Results as a notebook holds and shows them."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+import sqlflow_edl
+from edl.tasks.events import EpochEnd
+from sqlflow_edl.notebook.result_set import ResultSet
+from sqlflow_edl.results import Result
+from sqlflow_edl.syntax import parse
+
+VALUES = """
+SELECT * FROM (VALUES (1, 1.5::DOUBLE, 'a', TRUE), (NULL, NULL, NULL, NULL), (3, 'nan'::DOUBLE, '<b>&', FALSE))
+  AS t(i, x, k, b)
+ORDER BY i NULLS LAST
+"""
+
+
+def result_of(text: str) -> ResultSet:
+    with sqlflow_edl.connect("duckdb:") as session:
+        [result] = session.run(text)
+        return ResultSet.read(result)
+
+
+def test_rows_are_counted_and_iterated_after_the_session_has_gone() -> None:
+    found = result_of("SELECT i, i * i AS s FROM range(3) AS t(i)")
+    assert len(found) == 3
+    assert found.columns == ["i", "s"]
+    assert list(found) == [(0, 0), (1, 1), (2, 4)]
+    assert list(found) == [(0, 0), (1, 1), (2, 4)]
+
+
+def test_the_text_is_the_table_of_the_command_line() -> None:
+    assert repr(result_of(VALUES)).splitlines() == [
+        "   i     x  k     b    ",
+        "   1   1.5  a     true ",
+        "   3   nan  <b>&  false",
+        "NULL  NULL  NULL  NULL ",
+        "3 rows",
+    ]
+
+
+def test_html_is_escaped_with_numbers_at_the_right_and_null_apart() -> None:
+    html = result_of(VALUES)._repr_html_()
+    assert "&lt;b&gt;&amp;" in html
+    assert "<b>" not in html
+    assert html.count("text-align:right") == 2 * 4
+    assert html.count(">NULL</span>") == 4
+    assert ">nan</td>" in html
+
+
+def test_a_text_that_says_null_is_no_null() -> None:
+    assert "<span" not in result_of("SELECT 'NULL' AS k")._repr_html_()
+
+
+def test_ten_rows_are_shown_of_many() -> None:
+    found = result_of("SELECT i FROM range(336776) AS t(i)")
+    assert found._repr_html_().count("<tr>") == 11
+    assert "10 of 336,776 rows" in found._repr_html_()
+    assert repr(found).endswith("9\n10 of 336,776 rows")
+    assert len(found.to_pandas()) == 336_776
+    assert "10 rows" in result_of("SELECT i FROM range(10) AS t(i)")._repr_html_()
+
+
+def test_a_long_value_is_cut_where_it_is_shown_only() -> None:
+    found = result_of("SELECT repeat('x', 100000) AS k")
+    assert len(found._repr_html_()) < 1000
+    assert len(next(iter(found))[0]) == 100_000
+
+
+def test_null_stays_apart_from_nan_and_from_false_in_data_frames() -> None:
+    frame = result_of(VALUES).to_pandas()
+    assert [str(dtype) for dtype in frame.dtypes] == ["Int32", "float64", "str", "boolean"]
+    assert frame["i"].tolist()[:2] == [1, 3]
+    assert frame["i"][2] is pd.NA
+    assert frame["b"][2] is pd.NA
+    rows = list(result_of(VALUES))
+    assert math.isnan(rows[1][1])
+    assert rows[2][1] is None
+
+
+def test_a_statement_without_rows_is_its_message() -> None:
+    found = result_of("CREATE TABLE t (x INTEGER)")
+    assert (len(found), list(found), found.columns) == (0, [], [])
+    assert (repr(found), found.message) == ("OK", "OK")
+    assert ">OK</div>" in found._repr_html_()
+    assert found.to_pandas().empty
+
+
+def test_a_training_is_its_report_with_the_curve() -> None:
+    [statement] = parse("SELECT 1 AS x TO TRAIN DNNRegressor LABEL x INTO m", "duckdb")
+    result = Result(
+        statement,
+        message="trained DNNRegressor m@1 on 90 rows",
+        figures={"loss": 0.25, "auc": None},
+        measured_on="10 held out",
+        model="m@1",
+        stored_in="duckdb:///a&b.duckdb",
+    )
+    ends = [EpochEnd(epoch, epoch * 10, 1 / epoch, {"loss": 2 / epoch}, 1.0) for epoch in (1, 2, 3)]
+    found = ResultSet.read(result, ends)
+    html = found._repr_html_()
+    assert ">not defined</td>" in html
+    assert "m@1 in duckdb:///a&amp;b.duckdb" in html
+    assert "TO PREDICT table.column USING m<" in html
+    assert html.count("<polyline") == 2
+    first = repr(found).splitlines()[:3]
+    assert first == [
+        "trained DNNRegressor m@1 on 90 rows",
+        "metric   10 held out",
+        "loss     0.25",
+    ]
+    assert (found.model, found.figures["loss"]) == ("m@1", 0.25)

@@ -1,0 +1,106 @@
+"""Variables of the notebook in SQL: as text, and as quoted literals."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sqlflow_edl
+from edl.errors import SQLFlowError
+from sqlflow_edl.notebook.variables import filled
+
+NAMES: dict[str, Any] = {
+    "low": 3,
+    "rate": np.float64(0.5),
+    "many": np.int64(7),
+    "table": "my_table",
+    "name": "O'Slo \\ ; --",
+    "day": datetime.date(2024, 1, 2),
+    "price": decimal.Decimal("1.50"),
+    "nothing": None,
+    "units": [10, 20],
+    "names": ("a", "it's"),
+    "settings": {"rate": 0.25},
+    "df": pd.DataFrame({"a": [1]}),
+    "_hidden": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("SELECT '{x}' LIMIT 3", "SELECT '{x}' LIMIT 3"),
+        ("SELECT * FROM {{ table }} WHERE i > {{ low }}", "SELECT * FROM my_table WHERE i > 3"),
+        ("WITH model.hidden_units = {{ units }}", "WITH model.hidden_units = [10, 20]"),
+        ("{{ rate }} {{ many }} {{ settings.rate }}", "0.5 7 0.25"),
+        ("{% for u in units %}{{ u }} {% endfor %}", "10 20 "),
+    ],
+)
+def test_braces_take_the_text_of_a_variable(text: str, wanted: str) -> None:
+    assert filled(text, NAMES, "duckdb") == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message", "hint"),
+    [
+        ("SELECT 1,\n  {{ loww }}", "loww", "the variable loww is not given", "did you mean low?"),
+        ("SELECT {{ zzz }}", "zzz", "the variable zzz is not given", "set zzz in a cell before this one"),
+        ("SELECT\n {{ df }}", "{{ df }}", "df is a DataFrame, and SQL takes numbers, texts", ""),
+        ("{{ _hidden }}", "_hidden", "the variable _hidden is not given", ""),
+        ("{{ name.__class__ }}", "{{ name.__class__ }}", "SecurityError", ""),
+        ("SELECT 1,\n :loww", ":loww", "the variable loww is not given", "did you mean low?"),
+        ("SELECT :df", ":df", "df is a DataFrame, and SQL takes numbers, texts", ""),
+        ("SELECT :settings", ":settings", "settings is a dict", ""),
+    ],
+)
+def test_what_is_not_there_or_no_value_is_pointed_at(text: str, place: str, message: str, hint: str) -> None:
+    with pytest.raises(SQLFlowError) as raised:
+        filled(text, NAMES, "duckdb")
+    assert message in raised.value.message
+    assert hint in (raised.value.hint or "")
+    span = raised.value.span
+    assert span is not None
+    assert text[span.start : span.end] == place
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "mysql", "maxcompute"])
+def test_a_parameter_is_a_literal_that_cannot_end_early(dialect: str) -> None:
+    text = filled("SELECT 1 WHERE k = :name AND i IN :units AND x < :price", NAMES, dialect)
+    quoted = r"'O\'Slo \\ ; --'" if dialect == "maxcompute" else "'O''Slo \\ ; --'"
+    quoted = "'O''Slo \\\\ ; --'" if dialect == "mysql" else quoted
+    assert text == f"SELECT 1 WHERE k = {quoted} AND i IN (10, 20) AND x < 1.50"
+    assert len(sqlflow_edl.parse(text, dialect)) == 1
+
+
+def test_a_literal_is_the_value_that_it_was() -> None:
+    with sqlflow_edl.connect("duckdb:") as session:
+        [result] = session.run(
+            filled("SELECT :name, :day, :nothing, :rate, 'it''s' IN :names", NAMES, "duckdb")
+        )
+        [row] = result.to_arrow().to_pylist()
+    assert list(row.values()) == [NAMES["name"], NAMES["day"], None, 0.5, True]
+
+
+def test_a_parameter_stands_in_the_query_of_our_statements_too() -> None:
+    text = filled("SELECT * FROM t WHERE i > :low TO TRAIN my:low LABEL i INTO m", {"low": 3}, "duckdb")
+    assert text == "SELECT * FROM t WHERE i > 3 TO TRAIN my:low LABEL i INTO m"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ':low' -- :low",
+        "SELECT x::low, x ::low",
+        "SELECT x[1:low], x[:low], x[1 :low]",
+        "SELECT {'a':low, 'b' :low}",
+        'SELECT ":low" /* :low */',
+        "SELECT $$ :low $$",
+    ],
+)
+def test_other_colons_belong_to_the_sql(text: str) -> None:
+    assert filled(text, NAMES, "duckdb") == text
