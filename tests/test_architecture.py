@@ -26,7 +26,16 @@ def test_the_import_contracts_hold(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["sqlflow_edl", "sqlflow_edl.cli.main", "sqlflow_edl.notebook", "edl", "edl.spec", "edl.errors"]
+    "module",
+    [
+        "sqlflow_edl",
+        "sqlflow_edl.cli.main",
+        "sqlflow_edl.console.shell",
+        "sqlflow_edl.notebook",
+        "edl",
+        "edl.spec",
+        "edl.errors",
+    ],
 )
 def test_importing_the_front_door_loads_nothing_heavy(module: str) -> None:
     heavy = {"sqlglot", "lark", "duckdb", "pyarrow", "numpy", "jinja2", "rich"} | FRAMEWORKS

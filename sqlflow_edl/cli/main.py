@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from sqlflow_edl.cli import exit_codes, image, place
 from sqlflow_edl.cli.variables import assignment
+from sqlflow_edl.display.output import FORMATS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = _parser()
     options = parser.parse_args(argv)
+    if options.command is None and os.environ.get("SQLFLOW_SOURCE") and sys.stdin.isatty():
+        options = parser.parse_args(["console"])
     if options.command is None:
         parser.print_help()
         return exit_codes.USAGE
@@ -48,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # What a subcommand runs: module.function; only the one that is called is imported.
 COMMANDS = {
     "run": "run.run",
+    "console": "console.console",
     "compile": "compile.compile_",
     "export": "export.export",
     "samples": "samples.samples",
@@ -81,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"sqlflow-edl {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
+    _add_console(commands)
     _add_compile(commands)
     _add_export(commands)
     _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
@@ -93,10 +98,7 @@ def _add_run(commands: Commands) -> None:
     run = _command(commands, "run", "run the statements of a program")
     run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
     run.add_argument("-e", "--execute", metavar="SQL", action="append", default=[], help="run this text")
-    run.add_argument("--create", action="store_true", help="make the database file if it is not there")
-    run.add_argument(
-        "--format", choices=("table", "csv", "json"), default="table", help="of result sets on stdout"
-    )
+    _results(run)
     run.add_argument(
         "--on-error",
         choices=("stop", "continue"),
@@ -112,6 +114,27 @@ def _add_run(commands: Commands) -> None:
     _variables(run)
     _model_store(run)
     _add_ways(run)
+    run.add_argument(
+        "--detach",
+        action="store_true",
+        help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
+    )
+
+
+def _add_console(commands: Commands) -> None:
+    """Where there is no terminal it is `run -`, with what that command says by default."""
+    console = _command(commands, "console", "type statements at a prompt, see docs/console.md")
+    _results(console)
+    _model_store(console)
+    _add_ways(console)
+    console.set_defaults(
+        files=["-"], execute=[], var=[], on_error="stop", dry_run=False, quiet=False, detach=False
+    )
+
+
+def _results(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--create", action="store_true", help="make the database file if it is not there")
+    command.add_argument("--format", choices=tuple(FORMATS), default="table", help="of result sets on stdout")
 
 
 def _add_ways(run: argparse.ArgumentParser) -> None:
@@ -133,11 +156,6 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         metavar="P",
         type=_priority,
         help="of the jobs on their quota: low, normal, high, or a number, higher for more urgent",
-    )
-    run.add_argument(
-        "--detach",
-        action="store_true",
-        help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
     )
     place.add_options(run)
 

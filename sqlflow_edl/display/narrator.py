@@ -60,7 +60,6 @@ class Narrator:
     # The statements of a program -------------------------------------------------------------------------
 
     def begins(self, step: Step) -> None:
-        self._forget()
         self._told(step, "START")
 
     def ends(self, step: Step, result: Result, footer: str, seconds: float) -> None:
@@ -90,7 +89,8 @@ class Narrator:
     # An observer of the session --------------------------------------------------------------------------
 
     def started(self, statement: Statement) -> None:
-        """`begins` has told it."""
+        """`begins` has told it, where it is one of a run."""
+        self._forget()
 
     def doing(self, what: str) -> None:
         self._rewrite(f"  {what} …")

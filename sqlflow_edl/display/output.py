@@ -1,4 +1,4 @@
-"""Writes result sets to stdout: a table for people, CSV and JSON for programs. Data only; words go to stderr."""
+"""Writes result sets to stdout: tables for people, CSV, JSON and Markdown for programs. Data only, no words."""
 
 from __future__ import annotations
 
@@ -7,25 +7,58 @@ import datetime
 import decimal
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-SHOWN_ROWS = 100  # of a table; csv and json write every row
+SHOWN_ROWS = 100  # of what is for people; csv, json and markdown write every row
+
+_ALL = "--format csv writes all"
+_UNBOUNDED = 10_000  # cells of a line
 
 
-def write_table(reader: pa.RecordBatchReader, out: IO[str]) -> str:
-    """An aligned table of the first rows; returns the footer (`3 rows`, or how many of how many are shown)."""
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The rows of a result set that people are shown. columns: names, and whether numbers stand below."""
+
+    columns: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[Any]]
+    total: int
+
+    def footer(self, others: str) -> str:
+        """`3 rows`, or how many of how many are shown. others: how to see all of them."""
+        shown = len(self.rows)
+        rows = counted(self.total)
+        return rows if shown == self.total else f"{rows}, {shown} shown ({others})"
+
+
+def first_rows(reader: pa.RecordBatchReader, most: int = SHOWN_ROWS) -> FirstRows:
+    """Reads all of them, and keeps so many."""
     total = 0
     kept: list[tuple[Any, ...]] = []
     for batch in reader:
-        kept += rows_of(batch.slice(0, max(0, SHOWN_ROWS - total)))
+        kept += rows_of(batch.slice(0, max(0, most - total)))
         total += batch.num_rows
-    write_rows(columns_of(reader.schema), kept, out)
-    shown = min(total, SHOWN_ROWS)
-    rows = counted(total)
-    return rows if shown == total else f"{rows}, {shown} shown (--format csv writes all)"
+    return FirstRows(columns_of(reader.schema), kept, total)
+
+
+def write_table(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+    """An aligned table of the first rows; returns the footer."""
+    found = first_rows(reader)
+    write_rows(found.columns, found.rows, out)
+    return found.footer(_ALL)
+
+
+def write_vertical(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+    """The first rows one below another, with a line for each value; returns the footer."""
+    found = first_rows(reader)
+    write_records(found.columns, found.rows, out)
+    return found.footer(_ALL)
 
 
 def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
@@ -42,7 +75,13 @@ def counted(rows: int) -> str:
 
 def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
     """An aligned table of values. columns: names, and whether numbers stand below. Needs no Arrow."""
-    from rich.console import Console
+    table = as_table(columns, rows)
+    if table.columns:
+        _console(out).print(table)
+
+
+def as_table(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]]) -> Table:
+    """The table that `write_rows` writes."""
     from rich.table import Table
     from rich.text import Text
 
@@ -50,10 +89,62 @@ def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]
     for name, number in columns:
         table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text("NULL", "dim") if value is None else Text(cell(value)) for value in row))
-    if table.columns:
-        width = None if out.isatty() else 10_000
-        Console(file=out, width=width, highlight=False, force_jupyter=False).print(table)
+        table.add_row(*map(_styled, row))
+    return table
+
+
+def width(table: Table) -> int:
+    """Cells of its longest line."""
+    from rich.console import Console
+
+    return Console(width=_UNBOUNDED).measure(table).maximum
+
+
+def write_records(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
+    """A line for each value, with its column's name before it, under a heading for each row."""
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [Text(name, "bold") for name, _ in columns]
+    console = _console(out)
+    for number, row in enumerate(rows, 1):
+        console.print(Text(f"row {number:,}", "dim"))
+        record = Table(box=None, pad_edge=False, show_header=False)
+        record.add_column(no_wrap=True)
+        record.add_column(overflow="fold")
+        for name, value in zip(names, row, strict=True):
+            record.add_row(name, _styled(value))
+        console.print(record)
+
+
+def _styled(value: Any) -> Text:
+    from rich.text import Text
+
+    return Text("NULL", "dim") if value is None else Text(cell(value))
+
+
+def _console(out: IO[str]) -> Console:
+    from rich.console import Console
+
+    return Console(file=out, width=None if out.isatty() else _UNBOUNDED, highlight=False, force_jupyter=False)
+
+
+def write_markdown(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+    """A table of Markdown with every row; NULL is an empty cell."""
+    columns = columns_of(reader.schema)
+    _write_line((name for name, _ in columns), out)
+    _write_line(("--:" if number else "---" for _, number in columns), out)
+    total = 0
+    for batch in reader:
+        for row in rows_of(batch):
+            _write_line(("" if value is None else cell(value) for value in row), out)
+        total += batch.num_rows
+    return counted(total)
+
+
+def _write_line(cells: Iterable[str], out: IO[str]) -> None:
+    escaped = (" ".join(each.replace("\\", "\\\\").replace("|", "\\|").splitlines()) for each in cells)
+    out.write(f"| {' | '.join(escaped)} |\n")
 
 
 def write_csv(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -89,7 +180,13 @@ def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]
-FORMATS: dict[str, Writer] = {"table": write_table, "csv": write_csv, "json": write_json}
+FORMATS: dict[str, Writer] = {
+    "table": write_table,
+    "vertical": write_vertical,
+    "csv": write_csv,
+    "json": write_json,
+    "markdown": write_markdown,
+}
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from sqlflow_edl.syntax import parse
 
 STEP = Step(2, 3, "TRAIN X INTO m")
 [STATEMENT] = parse("SELECT 1")
+[STATEMENT] = parse("SELECT 1")
 TRAINED = Result(
     STATEMENT,
     message="trained X m@2 on 90 rows",
@@ -95,6 +96,7 @@ def test_the_tasks_of_a_distributed_job_stay_in_the_line_until_the_next_statemen
     assert out.getvalue().split("\r")[-1].rstrip().endswith("tasks 3 todo 2 doing 1 done  2 instances")
     assert "50%" in out.getvalue().split("\r")[-1]
     narrator.begins(STEP)
+    narrator.started(STATEMENT)
     narrator.progress(LATE)
     assert "tasks" not in out.getvalue().split("START")[1]
 
@@ -106,6 +108,7 @@ def test_the_metric_of_the_last_epoch_stands_in_the_line() -> None:
     narrator.progress(LATE)
     assert "accuracy 0.9" in out.getvalue()
     narrator.begins(STEP)
+    narrator.started(STATEMENT)
     narrator.progress(LATE)
     assert "accuracy" not in out.getvalue().split("START")[1]
 

@@ -1,0 +1,52 @@
+"""`sqlflow console`: statements typed at a terminal; where there is none, standard input is a program to run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from sqlflow_edl.cli import exit_codes, place
+from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.observer import Observer
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+
+
+@reported
+def console(options: argparse.Namespace) -> int:
+    """The command; returns the exit code."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from sqlflow_edl.cli.run import run
+
+        return run(options)
+    if not options.source:
+        print("sqlflow console: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
+        return exit_codes.USAGE
+    if wrong := place.complaint(options):
+        print(f"sqlflow console: {wrong}", file=sys.stderr)
+        return exit_codes.USAGE
+    from sqlflow_edl.console.screen import Screen
+    from sqlflow_edl.console.shell import Shell
+    from sqlflow_edl.display.narrator import Narrator
+
+    def opened(source: str, observer: Observer) -> Session:
+        from sqlflow_edl.session import Session
+
+        return Session(
+            source,
+            dialect=options.dialect,
+            create=options.create,
+            observer=observer,
+            workers=options.workers,
+            quota=options.quota,
+            priority=options.priority,
+            model_store=options.model_store,
+            place=place.configuration(options),
+        )
+
+    screen = Screen(sys.stdout, Narrator(sys.stderr))
+    screen.format = options.format
+    Shell(opened, options.source, screen, debug=options.debug).run()
+    return exit_codes.OK

@@ -1,0 +1,63 @@
+"""The WITH attributes that the statement at the cursor may have, from the dictionary that checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.kubernetes import KUBERNETES
+from sqlflow_edl.console.context import Context
+
+_OF_TRAINING = (("optimizer", OPTIMIZERS), ("optimizer.schedule", SCHEDULES), ("loss", LOSSES))
+
+
+def attributes(where: Context) -> list[Attribute]:
+    """Each name once."""
+    return list({row.name: row for row in _rows(where)}.values())
+
+
+def attribute(where: Context) -> Attribute | None:
+    """That whose value is to come."""
+    return Dictionary(attributes(where)).find(_key(where.inside[:-1]))
+
+
+def _rows(where: Context) -> Iterator[Attribute]:
+    if where.verb in ("PREDICT", "EVALUATE"):
+        yield from PREDICT if where.verb == "PREDICT" else EVALUATE
+    else:
+        yield from _parameters(MODELS, _estimator(where.before))
+        yield from TRAIN
+        for name, catalog in _OF_TRAINING:
+            yield from _parameters(catalog, _written(where.inside, name))
+    yield from KUBERNETES
+
+
+def _parameters(catalog: Catalog, name: str) -> Iterator[Attribute]:
+    """Those of the entry, of all when none is named."""
+    named = catalog.find(name)
+    for entry in [named] if named else catalog.entries.values():
+        yield from entry.params
+
+
+def _estimator(before: Iterable[str]) -> str:
+    words = list(before)
+    return words[words.index("TRAIN") + 1] if "TRAIN" in words[:-1] else ""
+
+
+def _written(inside: Iterable[str], name: str) -> str:
+    """The value of an attribute that stands before the cursor."""
+    words = list(inside)
+    places = [place for place, word in enumerate(words) if word == "=" and _key(words[:place]) == name]
+    return words[places[0] + 1] if places and places[0] + 1 < len(words) else ""
+
+
+def _key(words: Iterable[str]) -> str:
+    """The dotted name at the end of the words."""
+    key = ""
+    for word in reversed(list(words)):
+        if key and (word == ".") == key.startswith("."):
+            break
+        key = word + key
+    return key.casefold()

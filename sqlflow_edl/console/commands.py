@@ -1,0 +1,206 @@
+"""The commands of the console, each a row of one table."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from edl.data import redacted
+from edl.errors import SemanticError, SourceError, SQLFlowError, did_you_mean
+from edl.version import VERSION
+from sqlflow_edl.console.help import help_
+from sqlflow_edl.console.screen import default_pager
+from sqlflow_edl.display.output import FORMATS
+
+if TYPE_CHECKING:
+    from sqlflow_edl.console.shell import Shell
+
+
+class Leave(Exception):  # noqa: N818 - nothing is wrong
+    """The user wants to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """usage: what follows its name. run: gets that as one text."""
+
+    usage: str
+    doc: str
+    run: Callable[[Shell, str], None]
+
+
+def _help(shell: Shell, topic: str) -> None:
+    if topic:
+        with shell.screen.page() as page:
+            page.write(help_(topic))
+        return
+    rows = [(f"/{name} {each.usage}".rstrip(), each.doc) for name, each in LISTED.items()]
+    shell.screen.table(("command", "what it does"), rows)
+    shell.screen.say("/help TRAIN: its form and an example; also PREDICT, EVALUATE, COLUMN, WITH, SHOW, …")
+
+
+def _tables(shell: Shell, _: str) -> None:
+    with shell.connection.session() as session:
+        shell.connection.catalog.look(session)
+    shell.screen.table(("table",), [(name,) for name in shell.connection.catalog.tables])
+
+
+def _columns(shell: Shell, table: str) -> None:
+    if not table:
+        raise SemanticError("which table?", hint="/d TABLE; /dt lists them")
+    with shell.connection.session() as session:
+        schema = session.source.schema(f"SELECT * FROM {table}")
+    shell.screen.table(("column", "type"), [(field.name, str(field.type)) for field in schema])
+
+
+def _models(shell: Shell, pattern: str) -> None:
+    like = f" LIKE '{pattern.replace(chr(39), chr(39) * 2)}'" if pattern else ""
+    shell.execute(f"SHOW MODELS{like};")
+
+
+def _model(shell: Shell, name: str) -> None:
+    if not name:
+        raise SemanticError("which model?", hint="/model NAME; /models lists them")
+    shell.execute(f"DESCRIBE MODEL {name};")
+
+
+def _jobs(shell: Shell, _: str) -> None:
+    from sqlflow_edl.jobs import listed
+    from sqlflow_edl.reports.jobs import JOBS, list_rows
+
+    shell.screen.table(JOBS, list(list_rows(listed())))
+
+
+def _job(shell: Shell, job_id: str) -> None:
+    from sqlflow_edl.display.job import write_job
+    from sqlflow_edl.jobs import find
+    from sqlflow_edl.reports.jobs import report
+
+    if not job_id:
+        raise SemanticError("which job?", hint="/job ID; /jobs lists them")
+    handle = find(job_id)
+    with shell.screen.page() as page:
+        write_job(report(handle.folder, handle.look()), page)
+
+
+def _estimators(shell: Shell, name: str) -> None:
+    from sqlflow_edl.analysis.catalog import MODELS
+
+    if not name:
+        rows = [(entry.name, entry.doc) for entry in MODELS.entries.values()]
+        shell.screen.table(("estimator", "what it is"), rows)
+        return
+    entry = MODELS.get(name, None)
+    shell.screen.say(f"{entry.name}: {entry.doc}")
+    if entry.params:
+        shell.screen.table(("attribute", "what it does"), [(each.name, each.doc) for each in entry.params])
+
+
+def _source(shell: Shell, name: str) -> None:
+    path = Path(name).expanduser()
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})", hint="save it as UTF-8") from None
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    shell.execute(text, name)
+
+
+def _edit(shell: Shell, name: str) -> None:
+    """A file that is named is written by the editor alone; else the text comes back to the prompt."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+        path = Path(name).expanduser() if name else Path(folder) / "statement.sql"
+        if not name:
+            path.write_text(shell.last, encoding="utf-8")
+        try:
+            subprocess.run([*editor, str(path)], check=False)  # noqa: S603
+            shell.write(path.read_text(encoding="utf-8").rstrip("\n"))
+        except OSError as error:
+            raise SQLFlowError(f"cannot edit: {error}", hint="set EDITOR") from None
+
+
+def _use(shell: Shell, url: str) -> None:
+    if not url:
+        raise SemanticError("which data source?", hint="/use duckdb:///other.duckdb")
+    shell.use(url)
+    shell.screen.say(f"using {redacted(url)}")
+
+
+def _format(shell: Shell, name: str) -> None:
+    if name and name not in FORMATS:
+        raise SemanticError(f"there is no format {name}", hint=did_you_mean(name, FORMATS))
+    shell.screen.format = name or shell.screen.format
+    shell.screen.say(f"format {shell.screen.format}")
+
+
+def _pager(shell: Shell, text: str) -> None:
+    shell.screen.pager = shlex.split(text) or default_pager()
+    shell.screen.say(f"pager {shlex.join(shell.screen.pager)}" if shell.screen.pager else "no pager")
+
+
+def _no_pager(shell: Shell, _: str) -> None:
+    shell.screen.pager = ()
+    shell.screen.say("no pager")
+
+
+def _timing(shell: Shell, _: str) -> None:
+    shell.screen.timing = not shell.screen.timing
+    shell.screen.say(f"timing {'on' if shell.screen.timing else 'off'}")
+
+
+def _rehash(shell: Shell, _: str) -> None:
+    shell.connection.refresh()
+
+
+def _status(shell: Shell, _: str) -> None:
+    with shell.connection.session() as session:
+        rows = [
+            ("sqlflow-edl", VERSION),
+            ("source", session.source.url),
+            ("dialect", session.dialect),
+            ("models in", session.registry.url),
+        ]
+    found = shell.connection.catalog
+    rows += [
+        ("tables", f"{len(found.tables):,}"),
+        ("models", f"{len(found.models):,}"),
+        ("format", shell.screen.format),
+        ("pager", shlex.join(shell.screen.pager)),
+        ("timing", "on" if shell.screen.timing else "off"),
+    ]
+    shell.screen.table(("fact", "value"), rows)
+
+
+def _quit(shell: Shell, _: str) -> None:
+    raise Leave
+
+
+LISTED = {
+    "help": Command("[TOPIC]", "this list, or the form of a statement or clause", _help),
+    "dt": Command("", "the tables", _tables),
+    "d": Command("TABLE", "the columns of a table", _columns),
+    "models": Command("[PATTERN]", "the models, every version; p% are those that begin with p", _models),
+    "model": Command("NAME", "all that is known of a model", _model),
+    "jobs": Command("", "the jobs, the oldest first", _jobs),
+    "job": Command("ID", "how far a job is", _job),
+    "estimators": Command("[NAME]", "what TRAIN can train, or the attributes of one", _estimators),
+    "source": Command("FILE", "run the statements of a file", _source),
+    "edit": Command("[FILE]", "write the next statement with $EDITOR, beginning with the last one", _edit),
+    "use": Command("URL", "go on with another data source", _use),
+    "format": Command("[NAME]", f"how rows are shown: {', '.join(FORMATS)}", _format),
+    "pager": Command("[COMMAND]", "what shows results that are taller than the terminal", _pager),
+    "nopager": Command("", "show them without one", _no_pager),
+    "timing": Command("", "whether it is said how long a statement took", _timing),
+    "rehash": Command("", "look again for tables, columns and models to complete", _rehash),
+    "status": Command("", "where we are, and how results are shown", _status),
+    "quit": Command("", "leave; so do exit and Ctrl-D", _quit),
+}
+COMMANDS = LISTED | {"q": LISTED["quit"], "exit": LISTED["quit"], "?": LISTED["help"], "h": LISTED["help"]}

@@ -1,0 +1,90 @@
+"""Offers as the prompt wants them: those that fit what is typed, the best first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
+
+from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.console.commands import COMMANDS, LISTED
+from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.context import context
+from sqlflow_edl.console.help import TOPICS
+from sqlflow_edl.console.offers import Offer, offers
+from sqlflow_edl.display.output import FORMATS
+from sqlflow_edl.syntax.dialects import dialect_named
+
+_COMMAND = re.compile(r"\s*(?P<mark>[/\\])(?P<name>\w*)(?P<rest>\s+(?P<argument>\S*))?")
+_FILES = ("source", "edit")
+_PARTS = re.compile(r"[._ ]")
+
+
+class Completing(Completer):
+    """Runs in a thread of the prompt's, so it may ask the database."""
+
+    def __init__(self, connection: Callable[[], Connection]) -> None:
+        self._connection = connection
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
+        connection = self._connection()
+        if called := _COMMAND.fullmatch(document.text_before_cursor):
+            yield from self._of_command(called, event, connection)
+            return
+        where = context(document.text, document.cursor_position, dialect_named(connection.dialect))
+        if where is not None:
+            yield from _completions(where.word, offers(where, connection))
+
+    def _of_command(
+        self, called: re.Match[str], event: CompleteEvent, connection: Connection
+    ) -> Iterator[Completion]:
+        if called["rest"] is None:
+            names = (Offer(f"{called['mark']}{name}", "command", each.doc) for name, each in LISTED.items())
+            yield from _completions(called["mark"] + called["name"], names)
+        elif called["name"] in _FILES:
+            yield from self._paths.get_completions(Document(called["argument"]), event)
+        elif called["name"] in COMMANDS:
+            yield from _completions(called["argument"], _arguments(called["name"], connection))
+
+
+def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
+    known: dict[str, Iterable[str]] = {
+        "d": connection.catalog.tables,
+        "model": connection.catalog.models,
+        "models": connection.catalog.models,
+        "format": FORMATS,
+        "estimators": MODELS.entries,
+        "help": TOPICS,
+    }
+    return (Offer(name, "argument") for name in known.get(command, ()))
+
+
+def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:
+    fitting = [(rank, each) for each in found if (rank := _rank(word, each)) is not None]
+    fitting.sort(key=lambda pair: pair[0])  # stable: else the order of the offers
+    for _, each in fitting:
+        lower = each.kind == "keyword" and word.islower()
+        text = each.text.lower() if lower else each.text
+        yield Completion(text, -len(word), display_meta=each.doc or each.kind)
+
+
+def _rank(word: str, offer: Offer) -> int | None:
+    """0: it begins with the word, 1: a part of it does, 2: it holds it; None: it does not fit.
+
+    Keywords are offered to who has begun one.
+    """
+    typed, text = word.casefold(), offer.text.casefold()
+    if not typed:
+        return None if offer.kind == "keyword" else 0
+    if text == typed and offer.kind == "keyword":
+        return None
+    if text.startswith(typed):
+        return 0
+    if offer.kind == "keyword":
+        return None
+    if any(part.startswith(typed) for part in _PARTS.split(text)):
+        return 1
+    return 2 if len(typed) > 1 and typed in text else None

@@ -1,0 +1,119 @@
+"""The session of a console: opened in a thread while the user types, and used by one thread at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.console.catalog import Catalog
+from sqlflow_edl.observer import Observer, Silent
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+
+Opener = Callable[[str, Observer], "Session"]  # of a data source's URL
+
+BEFORE = "duckdb"  # the dialect in which statements are read until the session is open
+
+
+class UnopenedError(Exception):
+    """The session could not be opened. error: why."""
+
+    def __init__(self, error: SQLFlowError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Noted(Silent):
+    """Keeps what is noted while the session opens, which is no time to write to the terminal."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+class Connection:
+    """opener: opens the session of the data source. source: its URL.
+
+    opened: done when the session is there, or cannot be had (`UnopenedError`). notes: of its opening.
+    """
+
+    def __init__(self, opener: Opener, source: str) -> None:
+        self.source = source
+        self._noted = Noted()
+        self.notes = self._noted.notes
+        self.catalog = Catalog()
+        self.opened: Future[Session] = Future()
+        self.opened.set_running_or_notify_cancel()  # whoever stops waiting for it does not end it
+        self._dialect = BEFORE
+        self._opener = opener
+        self._in_use = threading.Lock()
+        self._refreshes: list[threading.Thread] = []
+
+    def open(self) -> None:
+        """Open it in a thread; returns at once."""
+        threading.Thread(target=self._open, name="sqlflow-open", daemon=True).start()
+
+    @property
+    def dialect(self) -> str:
+        """Of the SQL; until the session is open, a guess."""
+        return self._dialect
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """The session, for this thread alone. UnopenedError: it cannot be had."""
+        session = self.opened.result()
+        with self._in_use:
+            yield session
+
+    def refresh(self) -> None:
+        """Look in a thread which tables and models there are; returns at once."""
+        thread = threading.Thread(target=self._refresh, name="sqlflow-refresh", daemon=True)
+        self._refreshes = [each for each in self._refreshes if each.is_alive()] + [thread]
+        thread.start()
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Those of a known table; asks the database the first time."""
+        if table not in self.catalog.columns:
+            with self.session() as session:
+                self.catalog.look_into(table, session)
+        return self.catalog.columns.get(table, ())
+
+    def settle(self) -> None:
+        """Wait until nobody looks any more."""
+        for thread in self._refreshes:
+            thread.join()
+
+    def close(self) -> None:
+        self.settle()
+        try:
+            with self.session() as session:
+                session.close()
+        except UnopenedError:  # there is nothing to close
+            pass
+
+    def _open(self) -> None:
+        try:
+            session = self._opener(self.source, self._noted)
+            self._dialect = session.dialect
+            self.catalog.look(session)
+        except SQLFlowError as error:
+            self.opened.set_exception(UnopenedError(error))
+        except BaseException as error:
+            self.opened.set_exception(error)
+            raise
+        else:
+            self.opened.set_result(session)
+
+    def _refresh(self) -> None:
+        try:
+            with self.session() as session:
+                self.catalog.look(session)
+        except UnopenedError:  # the prompt tells of it
+            pass

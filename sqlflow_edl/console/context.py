@@ -1,0 +1,134 @@
+"""Where in a statement the cursor is: the word that is typed, what stands before it, and the tables of the query.
+
+Words alone decide, so that a statement may be as unfinished as one is that is being typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.keywords import CLAUSES
+from sqlflow_edl.syntax.lexer import Token, sql_tokens
+from sqlflow_edl.syntax.split import VERBS, split
+
+QUERIES = ("SELECT", "WITH", "FROM", "EXPLAIN", "(")
+_BARE = ("TRAIN", "PREDICT", "LABEL", "TARGET")  # without TO
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_NO_ALIAS = words("""
+    ON USING WHERE GROUP ORDER HAVING LIMIT JOIN LEFT RIGHT INNER FULL CROSS UNION EXCEPT INTERSECT TO TRAIN PREDICT
+    LABEL TARGET SET VALUES QUALIFY WINDOW OFFSET NATURAL
+""")
+_OPERANDS = words("SELECT FROM JOIN AS WHERE AND OR NOT ON BY IN HAVING DISTINCT , . = < > + - * /")
+_WORD = re.compile(r"[\w$]*(?:\.[\w$]*)*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """word: that is being typed, with its dots. before: the tokens before it, as keywords where they can be.
+
+    verb: of ours, once its clauses have begun. clause: the last of its keywords, empty behind the verb itself.
+    inside: the tokens of that clause; depth: of brackets open in it. tables: of the query, by alias and by name.
+    """
+
+    word: str
+    before: Sequence[str]
+    verb: str = ""
+    clause: str = ""
+    inside: Sequence[str] = ()
+    depth: int = 0
+    tables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def last(self) -> str:
+        return self.before[-1] if self.before else ""
+
+    @property
+    def begins_item(self) -> bool:
+        """Is an item of the clause's list to come, outside of brackets?"""
+        return not self.depth and (not self.inside or self.last == ",")
+
+
+def context(text: str, cursor: int, dialect: Dialect) -> Context | None:
+    """None: the cursor is in a string or a comment."""
+    word = _WORD.search(text, 0, cursor)
+    typed = word[0] if word else ""
+    start = _start(text[:cursor], dialect)
+    tokens = list(sql_tokens(text[: cursor - len(typed)], start, dialect))
+    if tokens and (tokens[-1].kind == "unclosed" or _in_comment(tokens[-1], text[:cursor])):
+        return None
+    written = [token for token in tokens if token.kind != "comment"]
+    without = text[: cursor - len(typed)] + text[cursor:]  # the word is no alias of the table before it
+    others = [token for token in sql_tokens(without, start, dialect) if token.kind != "comment"]
+    return _clauses(typed, written, dict(_tables(without, others)))
+
+
+def _start(before: str, dialect: Dialect) -> int:
+    """Where the statement begins that `before` ends in."""
+    start = 0
+    for piece in split(before, dialect):
+        start = piece.raw.end if piece.ended else piece.raw.start
+    return start
+
+
+def _in_comment(last: Token, before: str) -> bool:
+    return last.kind == "comment" and not last.text.startswith("/*") and "\n" not in before[last.end :]
+
+
+def _clauses(word: str, tokens: list[Token], tables: dict[str, str]) -> Context:
+    before = [token.word or token.text for token in tokens]
+    verb = clause = ""
+    begin = depth = 0
+    for place, token in enumerate(tokens):
+        previous = before[place - 1] if place else ""
+        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        if depth or previous == "=":
+            continue
+        if not verb:
+            verb, clause = _verb(token.word, previous, before)
+            begin = place + 1
+        elif token.word in CLAUSES and previous != ",":
+            clause, begin = token.word, place + 1
+    inside = tuple(before[begin:]) if verb else ()
+    return Context(word, before, verb, clause, inside, max(depth, 0), tables)
+
+
+def _verb(word: str, previous: str, before: Sequence[str]) -> tuple[str, str]:
+    """The verb that the word is, and the clause that it begins; empty when it is part of the query."""
+    if before[0] not in QUERIES:
+        return "", ""
+    if word in VERBS and previous == "TO":
+        return word, ""
+    if word in _BARE and previous and previous not in _OPERANDS:
+        return (word, word) if word in CLAUSES else (word, "")
+    return "", ""
+
+
+def _tables(text: str, tokens: list[Token]) -> Iterator[tuple[str, str]]:
+    """Alias and name of each table behind FROM and JOIN, names as they are written."""
+    for place, token in enumerate(tokens):
+        if token.word not in ("FROM", "JOIN", "UPDATE", "INTO"):
+            continue
+        end = place + 1
+        while end < len(tokens) and (tokens[end].kind in ("word", "name") or tokens[end].text == "."):
+            joined = end == place + 1 or "." in (tokens[end].text, tokens[end - 1].text)
+            if not joined:
+                break
+            end += 1
+        if end == place + 1:
+            continue
+        name = text[tokens[place + 1].start : tokens[end - 1].end]
+        yield name, name
+        yield name.rpartition(".")[2], name
+        following = tokens[end : end + 2]
+        if following and following[0].word == "AS":
+            following = following[1:]
+        if following and following[0].kind in ("word", "name") and following[0].word not in _NO_ALIAS:
+            yield following[0].text, name

@@ -1,0 +1,63 @@
+"""What cannot be taken back: statements that a person is asked about before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sqlflow_edl.analysis.outline import Thing, effects, title
+from sqlflow_edl.syntax import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lexer import sql_tokens
+
+_VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "MERGE", "VALUES", "FROM")
+
+
+def question(statement: Statement, dialect: str, tables: Collection[str]) -> str:
+    """What to ask before the statement runs; empty: nothing. tables: that there are, as a query writes them."""
+    if statement.plan:
+        return ""
+    if statement.kind == "sql":
+        lost = _lost(statement.text, dialect)
+        return f"{title(statement, dialect)}: {lost}. Run it?" if lost else ""
+    if statement.kind == "drop_model":
+        return f"{title(statement, dialect)}: the model is gone then. Run it?"
+    if statement.kind in ("predict", "evaluate"):
+        written = [thing for thing in effects(statement, dialect).makes if _is_there(thing, tables, dialect)]
+        return f"{title(statement, dialect)} replaces {written[0]}. Run it?" if written else ""
+    return ""
+
+
+def _lost(text: str, dialect: str) -> str:
+    """What ordinary SQL destroys; empty: nothing that one would be asked about."""
+    words = list(_outer_words(text, dialect))
+    verb = next((word for word in words if word in _VERBS), "")
+    if verb == "DROP":
+        return "what it drops is gone then"
+    if verb == "TRUNCATE" or (verb == "DELETE" and "WHERE" not in words):
+        return "all rows are gone then"
+    if verb == "UPDATE" and "WHERE" not in words:
+        return "all rows are changed"
+    return ""
+
+
+def _outer_words(text: str, dialect: str) -> Iterator[str]:
+    """The words outside of parentheses."""
+    depth = 0
+    for token in sql_tokens(text, 0, dialect_named(dialect)):
+        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        if not depth and token.word:
+            yield token.word
+
+
+def _is_there(thing: Thing, tables: Collection[str], dialect: str) -> bool:
+    return any(thing.is_same(Thing("table", _parts(table, dialect))) for table in tables)
+
+
+def _parts(table: str, dialect: str) -> tuple[str, ...]:
+    from sqlflow_edl.syntax.lexer import name_value
+
+    return tuple(
+        name_value(token.text)
+        for token in sql_tokens(table, 0, dialect_named(dialect))
+        if token.kind in ("word", "name")
+    )

@@ -1,0 +1,48 @@
+"""/help TOPIC, from the tables that check statements: the forms, the functions of COLUMN, the attributes of WITH."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from edl.errors import SemanticError, did_you_mean
+from sqlflow_edl.syntax.forms import STATEMENTS, line
+
+_CLAUSES = ("COLUMN", "WITH")
+TOPICS = tuple(
+    dict.fromkeys((*STATEMENTS, *(word for name in STATEMENTS for word in name.split()), *_CLAUSES))
+)
+
+
+def help_(topic: str) -> str:
+    """SemanticError: it is no topic."""
+    wanted = " ".join(topic.upper().split())
+    if wanted == "COLUMN":
+        return _text(_functions())
+    if wanted == "WITH":
+        return _text(_attributes())
+    names = [name for name in STATEMENTS if wanted in (name, *name.split())]
+    if not names:
+        raise SemanticError(f"there is no help on {topic}", hint=did_you_mean(wanted, TOPICS, list_up_to=20))
+    return _text(text for name in names for text in (line(STATEMENTS[name]), f"  {STATEMENTS[name].example}"))
+
+
+def _functions() -> Iterator[str]:
+    from sqlflow_edl.analysis.functions import FUNCTIONS
+
+    for each in FUNCTIONS:
+        also = f"   also {', '.join(each.aliases)}" if each.aliases else ""
+        yield f"{each.usage}{also}"
+
+
+def _attributes() -> Iterator[str]:
+    from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN
+
+    for verb, rows in (("TRAIN", TRAIN), ("PREDICT", PREDICT), ("EVALUATE", EVALUATE)):
+        yield verb
+        width = max(len(row.name) for row in rows)
+        yield from (f"  {row.name:{width}}  {row.doc}" for row in rows)
+    yield "The parameters of a model: /estimators NAME"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"

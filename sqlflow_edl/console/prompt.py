@@ -1,0 +1,104 @@
+"""The prompt: several lines until a statement ends, history, keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app, run_in_terminal
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import completion_is_selected, has_focus, is_searching
+from prompt_toolkit.formatted_text import AnyFormattedText
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+
+from sqlflow_edl.console.connection import Connection, UnopenedError
+from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
+from sqlflow_edl.console.history import history
+from sqlflow_edl.console.reading import is_ready
+
+PROMPT = "sqlflow> "
+CONTINUED = "->"
+
+
+class Prompt:
+    """Asks for texts. Ctrl-C at it is KeyboardInterrupt, Ctrl-D EOFError."""
+
+    def __init__(
+        self, dialect: Callable[[], str], completer: Completer, toolbar: Callable[[], AnyFormattedText]
+    ) -> None:
+        self._questions: PromptSession[str] = PromptSession()
+        self._statements: PromptSession[str] = PromptSession(
+            PROMPT,
+            multiline=True,
+            prompt_continuation=_continued,
+            history=history(),
+            enable_history_search=True,
+            auto_suggest=AutoSuggestFromHistory(),
+            completer=ThreadedCompleter(completer),
+            complete_while_typing=True,
+            lexer=PygmentsLexer(ExtendedSqlLexer),
+            style=STYLE,
+            key_bindings=_keys(dialect),
+            bottom_toolbar=toolbar,
+        )
+
+    def text(self, connection: Connection, tell_notes: Callable[[], None], default: str = "") -> str:
+        """What the user types. tell_notes: is called, above the prompt, if the session opens meanwhile and has any.
+
+        UnopenedError: it cannot be had.
+        """
+
+        async def watch() -> None:
+            try:
+                await asyncio.wrap_future(connection.opened)
+            except UnopenedError as error:
+                get_app().exit(exception=error)
+            if connection.notes:
+                await run_in_terminal(tell_notes)
+            get_app().invalidate()
+
+        def begin() -> None:
+            if not connection.opened.done() or connection.opened.exception():
+                get_app().create_background_task(watch())
+
+        return self._statements.prompt(default=default, pre_run=begin)
+
+    def agrees(self, question: str) -> bool:
+        """y or yes; anything else, Ctrl-C and Ctrl-D too, is no."""
+        try:
+            answer = self._questions.prompt(f"{question} (y/N) ")
+        except (KeyboardInterrupt, EOFError):
+            return False
+        return answer.strip().casefold() in ("y", "yes")
+
+
+def _continued(width: int, line: int, wrapped: int) -> str:
+    return CONTINUED.rjust(width - 1) + " "
+
+
+def _keys(dialect: Callable[[], str]) -> KeyBindings:
+    """Enter sends what is complete, and else begins a line; Esc-Enter sends whatever is there."""
+    keys = KeyBindings()
+    typing = has_focus(DEFAULT_BUFFER) & ~is_searching
+
+    @keys.add("enter", filter=typing & completion_is_selected)
+    def _take(event: KeyPressEvent) -> None:
+        event.current_buffer.complete_state = None
+
+    @keys.add("enter", filter=typing & ~completion_is_selected)
+    def _send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_ready(buffer.text, dialect()):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=False)
+
+    @keys.add("escape", "enter", filter=typing)
+    def _send_anyway(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    return keys

@@ -1,0 +1,100 @@
+"""The loop of the console: ask, do, show, until the user leaves."""
+
+from __future__ import annotations
+
+import contextlib
+
+from edl.data import redacted
+from edl.errors import SQLFlowError, did_you_mean
+from sqlflow_edl.console.commands import COMMANDS, Leave
+from sqlflow_edl.console.completion import Completing
+from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
+from sqlflow_edl.console.prompt import Prompt
+from sqlflow_edl.console.reading import Called, command
+from sqlflow_edl.console.screen import Screen
+from sqlflow_edl.console.statements import Statements
+from sqlflow_edl.render import render
+
+
+class Shell:
+    """opener: opens the session of a data source. debug: errors with their tracebacks."""
+
+    def __init__(self, opener: Opener, source: str, screen: Screen, *, debug: bool = False) -> None:
+        self.screen = screen
+        self._opener = opener
+        self._written = ""  # what the next prompt begins with
+        self.connection = Connection(opener, source)
+        self._prompt = Prompt(
+            lambda: self.connection.dialect, Completing(lambda: self.connection), self._toolbar
+        )
+        self._statements = Statements(screen, self._prompt.agrees, debug=debug)
+        self.last = ""  # what ran last, but for commands
+
+    def run(self) -> None:
+        """Until the user leaves. SQLFlowError: the data source cannot be opened."""
+        self.connection.open()
+        try:
+            while True:
+                self._one()
+        except (Leave, EOFError):
+            pass
+        except UnopenedError as error:
+            raise error.error from None
+        finally:
+            self.connection.close()
+
+    def take(self, text: str) -> None:
+        """Do what the text says."""
+        if called := command(text):
+            self._call(called)
+        elif text.strip():
+            self.last = text
+            self.execute(text)
+
+    def execute(self, text: str, name: str = "") -> None:
+        """Run statements. name: of the file that they are from."""
+        self.connection.opened.result()
+        self._tell_notes()
+        self._statements.run(text, self.connection, name)
+
+    def write(self, text: str) -> None:
+        """Begin the next prompt with it."""
+        self._written = text
+
+    def use(self, source: str) -> None:
+        """Go on with another data source. SQLFlowError: it cannot be opened, and we stay."""
+        fresh = Connection(self._opener, source)
+        fresh.open()
+        try:
+            fresh.opened.result()
+        except UnopenedError as error:
+            raise error.error from None
+        self.connection.close()
+        self.connection = fresh
+        self._tell_notes()
+
+    def _one(self) -> None:
+        written, self._written = self._written, ""
+        with contextlib.suppress(KeyboardInterrupt):  # at the prompt, or while a command worked
+            self.take(self._prompt.text(self.connection, self._tell_notes, written))
+
+    def _call(self, called: Called) -> None:
+        found = COMMANDS.get(called.name)
+        try:
+            if found is None:
+                hint = did_you_mean(called.name, COMMANDS, list_up_to=0)
+                raise SQLFlowError(f"there is no command /{called.name}", hint=hint or "/help lists them")
+            found.run(self, called.argument)
+        except SQLFlowError as error:
+            self.screen.say(render(error))
+
+    def _tell_notes(self) -> None:
+        while self.connection.notes:
+            self.screen.narrator.note(self.connection.notes.pop(0))
+
+    def _toolbar(self) -> str:
+        source = redacted(self.connection.source)
+        if not self.connection.opened.done():
+            return f" {source}: opening …"
+        found = self.connection.catalog
+        return f" {source}: {len(found.tables):,} tables, {len(found.models):,} models   /help"

@@ -1,0 +1,86 @@
+"""Statements as a console runs them: asked about where they destroy something, told of, shown, timed."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.danger import question
+from sqlflow_edl.console.reading import statements
+from sqlflow_edl.console.screen import Screen
+from sqlflow_edl.display.final_report import final_report
+from sqlflow_edl.interrupts import interrupting
+from sqlflow_edl.render import render
+from sqlflow_edl.results import Result
+from sqlflow_edl.syntax import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session import Session
+
+_READS = frozenset(
+    ("SELECT", "FROM", "WITH", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "SUMMARIZE", "PRAGMA")
+)
+
+
+class Statements:
+    """agrees: asks the user. debug: errors with their tracebacks."""
+
+    def __init__(self, screen: Screen, agrees: Callable[[str], bool], *, debug: bool = False) -> None:
+        self._screen = screen
+        self._agrees = agrees
+        self._debug = debug
+
+    def run(self, text: str, connection: Connection, name: str = "") -> None:
+        """Run the statements of the text until one fails, is cancelled, or is not agreed to.
+
+        name: of the file that the text is from. UnopenedError: there is no session.
+        """
+        program, vertical = statements(text)
+        try:
+            with connection.session() as session:
+                session.observer = self._screen.narrator
+                for statement in session.parse(program):
+                    if not self._one(statement, session, connection, vertical):
+                        break
+        except SQLFlowError as error:
+            if self._debug:
+                traceback.print_exception(error)
+            self._screen.say(render(error, text, name))
+        except KeyboardInterrupt:
+            self._screen.say("cancelled")
+
+    def _one(self, statement: Statement, session: Session, connection: Connection, vertical: bool) -> bool:
+        """Run it; False: the user does not want it."""
+        asked = question(statement, session.dialect, connection.catalog.tables)
+        if asked and not self._agrees(asked):
+            self._screen.say("not run")
+            return False
+        began = time.monotonic()
+        try:
+            with interrupting(session.source.interrupt):
+                self._tell(session.execute(statement), began, vertical)
+        finally:
+            if _changes(statement):
+                connection.refresh()
+        return True
+
+    def _tell(self, result: Result, began: float, vertical: bool) -> None:
+        footer = self._screen.rows(result.reader, vertical=vertical) if result.reader is not None else ""
+        message = "" if result.model else result.message
+        did = "; ".join(part for part in (message, footer) if part)
+        time_ = f" ({time.monotonic() - began:.2f} s)" if self._screen.timing else ""
+        for line in final_report(result):
+            self._screen.say(line)
+        if did or time_:
+            self._screen.say(f"{did or 'done'}{time_}")
+
+
+def _changes(statement: Statement) -> bool:
+    """May there be other tables or models after it?"""
+    if statement.plan or statement.kind in ("show_train", "show_models", "describe_model"):
+        return False
+    return statement.kind != "sql" or statement.text.split(None, 1)[0].upper() not in _READS

@@ -1,0 +1,64 @@
+"""The forms of our statements and clauses, for people: what /help shows, and what docs/language.md begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a statement is written. doc: a remark beside it. example: over the tables of `sqlflow samples`."""
+
+    form: str
+    doc: str = ""
+    example: str = ""
+
+
+_MODEL = "sqlflow_models.my_dnn_model"
+
+STATEMENTS = {
+    "TRAIN": Form(
+        "query [TO] TRAIN model [WITH attribute = value, …] [COLUMN item, …] LABEL name "
+        "[VALIDATE fraction | ON (query)] [USING model_name] INTO model_name",
+        "",
+        f"SELECT * FROM iris TO TRAIN DNNClassifier WITH model.hidden_units = [10, 10] LABEL class INTO {_MODEL};",
+    ),
+    "PREDICT": Form(
+        "query [TO] PREDICT [target] [WITH …] USING model_name",
+        "",
+        f"SELECT * FROM iris TO PREDICT guesses.class USING {_MODEL};",
+    ),
+    "EVALUATE": Form(
+        "query TO EVALUATE model_name [WITH …] [LABEL name] [INTO table]",
+        "",
+        f"SELECT * FROM iris TO EVALUATE {_MODEL};",
+    ),
+    "LABEL": Form(
+        "query LABEL name INTO model_name",
+        "the compiler chooses model and features",
+        f"SELECT * FROM iris LABEL class INTO {_MODEL};",
+    ),
+    "EXPLAIN": Form(
+        "EXPLAIN query [TO] TRAIN …",
+        "the plan: what would run, and why; nothing starts",
+        f"EXPLAIN SELECT * FROM iris TO TRAIN DNNClassifier LABEL class INTO {_MODEL};",
+    ),
+    "SHOW MODELS": Form(
+        "SHOW MODELS [LIKE 'p%']",
+        "every version, failed runs with their reason",
+        "SHOW MODELS LIKE 'sqlflow%';",
+    ),
+    "SHOW TRAIN": Form("SHOW TRAIN model_name", "the statement that trained it", f"SHOW TRAIN {_MODEL};"),
+    "DESCRIBE MODEL": Form(
+        "DESCRIBE MODEL model_name",
+        "features and why, statistics, metrics, learning curve, lineage",
+        f"DESCRIBE MODEL {_MODEL};",
+    ),
+    "DROP MODEL": Form("DROP MODEL [IF EXISTS] model_name", "", f"DROP MODEL IF EXISTS {_MODEL};"),
+}
+WIDTH = 42  # where a remark begins
+
+
+def line(form: Form) -> str:
+    """The form with its remark, as SQL writes one."""
+    return f"{form.form:{WIDTH - 1}} -- {form.doc}" if form.doc else form.form

@@ -1,0 +1,105 @@
+"""The commands of the console."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.data import jobs
+from sqlflow_edl.console.commands import LISTED
+from sqlflow_edl.session import Session
+from tests.sqlflow_edl.console.conftest import Typed
+
+
+def test_every_command_is_listed(typed: Typed) -> None:
+    shown = typed("/help\r").data
+    assert all(f"/{name}" in shown for name in LISTED)
+
+
+def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
+    words = typed("/modles\r").words
+    assert "there is no command /modles" in words
+    assert "did you mean models?" in words
+
+
+def test_tables_and_their_columns_are_shown(typed: Typed) -> None:
+    assert typed("/dt\r").data.split() == ["table", "flowers"]
+    assert typed("\\d flowers\r").data.split() == ["column", "type", "size", "int64", "colour", "string"]
+    assert "did you mean flowers?" in typed("/d flower\r").words
+
+
+def test_models_are_statements_in_short(typed: Typed) -> None:
+    assert "0 rows" in typed("/models p%\r").words
+    assert "there is no model nothing" in typed("/model nothing\r").words
+
+
+def test_jobs_are_listed_and_shown(typed: Typed) -> None:
+    job = jobs.create("train", "SELECT 1 TO TRAIN DNN LABEL x INTO m")
+    job.end("failed", "no rows")
+    assert job.id in typed("/jobs\r").data
+    assert "no rows" in typed(f"/job {job.id}\r").data
+
+
+def test_an_estimator_tells_its_attributes(typed: Typed) -> None:
+    assert "DeepFMClassifier" in typed("/estimators\r").data
+    assert "model.hidden_units" in typed("/estimators dnnclassifier\r").data
+    assert "did you mean DNNRegressor?" in typed("/estimators DNNRegresor\r").words
+
+
+@pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "MODEL"])
+def test_there_is_help_on_the_language(typed: Typed, topic: str) -> None:
+    console = typed(f"/help {topic}\r")
+    assert console.data
+    assert "error" not in console.words
+
+
+def test_a_file_is_run_and_its_errors_name_it(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "a.sql"
+    file.write_text("SELECT 1 AS one;\nSELECT 2 AS two FROM nowhere;\nSELECT 3 AS three")
+    console = typed(f"/source {file}\r")
+    assert console.data.split() == ["one", "1"]
+    assert f"{file}:2:22" in console.words
+    assert "cannot read" in typed(f"/source {file}x\r").words
+
+
+def test_the_editor_begins_with_the_last_statement_and_its_text_comes_back(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/old/new/")
+    assert typed("SELECT 1 AS old;\r", "/edit\r", "\r").data.split() == ["old", "1", "new", "1"]
+
+
+def test_another_data_source_is_used_and_one_that_fails_is_not(typed: Typed, tmp_path: Path) -> None:
+    other = f"duckdb:///{tmp_path}/other.duckdb"
+    with Session(other, create=True) as session:
+        list(session.run("CREATE TABLE trees AS SELECT 1 AS x"))
+    console = typed(f"/use duckdb:///{tmp_path}/none.duckdb\r", "/dt\r", f"/use {other}\r", "/dt\r")
+    assert "none.duckdb" in console.words
+    assert console.data.split() == ["table", "flowers", "table", "trees"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("csv", "size,colour\n0,red\n"),
+        ("json", '[\n{"size":0,"colour":"red"}\n]\n'),
+        ("markdown", "| size | colour |\n| --: | --- |\n| 0 | red |\n"),
+    ],
+)
+def test_the_format_of_rows_is_chosen(typed: Typed, name: str, shown: str) -> None:
+    assert typed(f"/format {name}\r", "SELECT * FROM flowers LIMIT 1;\r").data == shown
+    assert "did you mean" in typed(f"/format {name}x\r").words
+
+
+def test_the_time_is_told_or_not(typed: Typed) -> None:
+    first, second = typed("SELECT 1 AS x;\r", "/timing\r", "SELECT 1 AS x;\r").words.split("timing off")
+    assert " s)" in first
+    assert " s)" not in second
+
+
+def test_the_state_is_told(typed: Typed) -> None:
+    shown = typed("/rehash\r", "/status\r").data
+    assert "flowers.duckdb" in shown
+    assert "dialect" in shown

@@ -1,0 +1,125 @@
+"""What is offered at the cursor, which stands at the bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from sqlflow_edl.console.completion import Completing
+from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.observer import Observer
+from sqlflow_edl.session import Session
+
+TABLES = """
+    CREATE TABLE flowers AS SELECT 1 AS size, 'red' AS "a colour";
+    CREATE TABLE shops AS SELECT 1 AS city, 2.5 AS turnover;
+"""
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    def opener(source: str, observer: Observer) -> Session:
+        session = Session(source)
+        list(session.run(TABLES))
+        return session
+
+    connection = Connection(opener, "duckdb:")
+    connection.open()
+    with connection.session():
+        connection.catalog.models = ("shop.sales", "colours")
+    yield connection
+    connection.close()
+
+
+def offered(text: str, connection: Connection) -> list[str]:
+    before, _, after = text.partition("|")
+    document = Document(before + after, len(before))
+    found = Completing(lambda: connection).get_completions(document, CompleteEvent())
+    return [each.text for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("SE|", ["SELECT"]),
+        ("se|", ["select"]),
+        ("SELECT 1; SHOW M|", ["MODELS"]),
+        ("DESCRIBE fl|", ["flowers"]),
+        ("SHOW|", ["SHOW MODELS", "SHOW TRAIN"]),
+        ("SELECT * FROM |", ["flowers", "shops"]),
+        ("SELECT * FROM fl|", ["flowers"]),
+        ("SELECT | FROM shops", ["city", "turnover", "shops"]),
+        ("SELECT turn| FROM shops", ["turnover"]),
+        ("SELECT s.| FROM shops AS s JOIN flowers f ON s.city = f.size", ["s.city", "s.turnover"]),
+        ("SELECT * FROM shops s JOIN flowers f ON f.si|", ["f.size"]),
+        ("SELECT * FROM flowers WHERE |", ["size", '"a colour"', "flowers"]),
+        ("SELECT * FROM flowers WHE|", ["WHERE"]),
+        ("SELECT * FROM flowers TO |", []),
+        ("SELECT * FROM flowers TO T|", ["TRAIN"]),
+        ("SELECT * FROM flowers to tr|", ["train"]),
+        ("SELECT * FROM flowers TO TRAIN DNNC|", ["DNNClassifier"]),
+        ("SELECT * FROM flowers TRAIN Deep|", ["DeepFMClassifier", "DeepFMRegressor", "DeepFM"]),
+        ("SELECT * FROM flowers TO TRAIN DNNClassifier WI|", ["WITH"]),
+        ("SELECT * FROM flowers TO TRAIN DNN WITH hidden|", ["model.hidden_units"]),
+        ("SELECT * FROM flowers TO TRAIN DNN WITH model.framework = |", ["keras", "torch"]),
+        ("SELECT * FROM flowers TO TRAIN DNN WITH train.shuffle = F|", ["FALSE"]),
+        ("SELECT * FROM flowers TO TRAIN DNN WITH seed = 1, optimizer = sg|", ["sgd"]),
+        ("SELECT * FROM flowers TO TRAIN DNN WITH seed = 1 LA|", ["LABEL"]),
+        ("SELECT * FROM shops TO TRAIN DNN LABEL tu|", ["turnover"]),
+        ("SELECT * FROM shops TO TRAIN DNN COLUMN city, BUCKETI|", ["BUCKETIZE"]),
+        ("SELECT * FROM shops TO TRAIN DNN COLUMN BUCKETIZE(tu|", ["turnover"]),
+        ("SELECT * FROM shops TO TRAIN DNN LABEL city INTO sh|", ["shop.sales"]),
+        ("SELECT * FROM shops TO PREDICT sh|", ["shops"]),
+        ("SELECT * FROM shops TO PREDICT shops.city USING |", ["shop.sales", "colours"]),
+        ("SELECT * FROM shops TO PREDICT USING c|", ["colours"]),
+        ("SELECT * FROM shops TO EVALUATE |", ["shop.sales", "colours"]),
+        ("SELECT * FROM shops TO EVALUATE colours WITH evaluate.b|", ["evaluate.batch_size"]),
+        ("DESCRIBE MODEL |", ["shop.sales", "colours"]),
+        ("DROP MODEL IF EXISTS co|", ["colours"]),
+        ("SELECT 'FROM |", []),
+        ("SELECT 1 -- FROM |", []),
+        ("SELECT 1 -- ;\n FR|", ["FROM"]),
+        ("/mo|", ["/models", "/model"]),
+        ("/d |", ["flowers", "shops"]),
+        ("/model c|", ["colours"]),
+        ("/help TR|", ["TRAIN", "SHOW TRAIN"]),
+        ("/format mar|", ["markdown"]),
+        ("/status |", []),
+    ],
+)
+def test_what_fits_the_place_is_offered(text: str, first: list[str], connection: Connection) -> None:
+    assert offered(text, connection)[: max(1, len(first))] == first
+
+
+def test_an_attribute_comes_with_its_line_of_documentation(connection: Connection) -> None:
+    text = "SELECT * FROM flowers TO TRAIN DNN WITH epoc"
+    [found] = Completing(lambda: connection).get_completions(Document(text), CompleteEvent())
+    assert found.text == "train.epoch"
+    assert "Passes over the training rows" in found.display_meta_text
+
+
+def test_the_attributes_are_those_of_the_optimizer_that_is_written(connection: Connection) -> None:
+    sgd = offered("SELECT * FROM flowers TO TRAIN DNN WITH optimizer = sgd, optimizer.|", connection)
+    every = offered("SELECT * FROM flowers TO TRAIN DNN WITH optimizer.|", connection)
+    assert "optimizer.momentum" in sgd
+    assert "optimizer.learning_rate" in sgd
+    assert set(sgd) < set(every)
+
+
+def test_tables_that_are_made_meanwhile_are_offered_when_they_are_looked_for_again(
+    connection: Connection,
+) -> None:
+    with connection.session() as session:
+        list(session.run("CREATE TABLE IF NOT EXISTS gardens AS SELECT 1 AS x"))
+    connection.refresh()
+    connection.settle()
+    try:
+        assert offered("SELECT * FROM gar|", connection) == ["gardens"]
+    finally:
+        with connection.session() as session:
+            list(session.run("DROP TABLE gardens"))
+            connection.catalog.look(session)
+            connection.catalog.models = ("shop.sales", "colours")

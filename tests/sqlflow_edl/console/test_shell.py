@@ -1,0 +1,136 @@
+"""Statements typed at the console: what is sent when, what is shown, and what goes on after an error."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from edl.errors import SourceError
+from tests.sqlflow_edl.console.conftest import Typed
+
+CTRL_C = "\x03"
+CTRL_D = "\x04"
+CTRL_R = "\x12"
+ESCAPED_ENTER = "\x1b\r"
+
+
+class Terminal(io.StringIO):
+    """A screen."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_statement_is_sent_by_its_semicolon_and_shown_as_a_table(typed: Typed) -> None:
+    console = typed("SELECT size,\r", "       colour FROM flowers;\r")
+    assert console.data.splitlines() == ["size  colour", "   0  red   ", "   1  red   ", "   2  red   "]
+    assert "3 rows (" in console.words
+
+
+def test_a_semicolon_in_a_string_or_a_comment_ends_nothing(typed: Typed) -> None:
+    assert typed("SELECT length('a;\r", "b') -- ;\r", "AS x;\r").data.split() == ["x", "4"]
+
+
+def test_escape_and_enter_send_a_statement_without_its_semicolon(typed: Typed) -> None:
+    assert typed("SELECT 7 AS x", ESCAPED_ENTER).data.split() == ["x", "7"]
+
+
+def test_several_statements_run_until_one_fails(typed: Typed) -> None:
+    console = typed("SELECT 1 AS a; SELECT b FROM flowers; SELECT 3 AS c;\r", "SELECT 4 AS d;\r")
+    assert [line.strip() for line in console.data.splitlines()] == ["a", "1", "d", "4"]
+    assert console.words.count("error:") == 1
+
+
+def test_an_error_points_at_its_place_and_the_console_goes_on(typed: Typed) -> None:
+    console = typed("SELECT size\r", "FROM flowres;\r", "SELECT 5 AS x;\r")
+    assert "--> <statement>:2:6" in console.words
+    assert "  2 | FROM flowres" in console.words
+    assert "did you mean flowers?" in console.words
+    assert console.data.split() == ["x", "5"]
+
+
+def test_a_backslash_and_g_show_rows_one_below_another(typed: Typed) -> None:
+    console = typed("SELECT size, colour FROM flowers WHERE size = 2 \\G\r")
+    assert [line.split() for line in console.data.splitlines()] == [
+        ["row", "1"],
+        ["size", "2"],
+        ["colour", "red"],
+    ]
+
+
+def test_a_table_that_is_wider_than_the_terminal_is_shown_vertically(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    wide = ", ".join(f"'{letter * 9}' AS {letter}" for letter in "abcde")
+    assert typed("SELECT 1 AS x;\r", terminal=Terminal).data.split() == ["x", "1"]
+    assert typed(f"SELECT {wide};\r", terminal=Terminal).data.split()[:4] == ["row", "1", "a", "a" * 9]
+
+
+def test_what_is_taller_than_the_terminal_goes_to_the_pager(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LINES", "10")
+    monkeypatch.setenv("TERM", "dumb")
+    seen = tmp_path / "seen"
+    console = typed(
+        f"/pager tee {seen}\r",
+        "SELECT i FROM range(9) AS t(i);\r",
+        "/nopager\r",
+        "SELECT i FROM range(30) AS t(i);\r",
+        terminal=Terminal,
+    )
+    assert len(seen.read_text().splitlines()) == 10
+    assert len(console.data.splitlines()) == 31
+
+
+def test_the_interrupt_key_clears_what_is_typed(typed: Typed) -> None:
+    assert typed("SELECT 1 AS gone", CTRL_C, "SELECT 2 AS stays;\r").data.split() == ["stays", "2"]
+
+
+def test_the_end_key_leaves(typed: Typed) -> None:
+    assert typed("SELECT 1 AS x;\r", CTRL_D, "SELECT 2 AS x;\r").data.split() == ["x", "1"]
+
+
+@pytest.mark.parametrize("leave", ["exit", "QUIT;", "\\q", "/quit"])
+def test_a_word_leaves(typed: Typed, leave: str) -> None:
+    assert typed("SELECT 1 AS x;\r", f"{leave}\r", "SELECT 2 AS x;\r").data.split() == ["x", "1"]
+
+
+def test_what_was_typed_is_there_in_the_next_console_but_for_passwords(
+    typed: Typed, state_folder: Path
+) -> None:
+    typed("SELECT 11 AS first;\r", "SELECT 'x' AS password;\r")
+    file = state_folder / "sqlflow-edl" / "history"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "password" not in file.read_text()
+    assert typed(CTRL_R, "11", "\r", "\r").data.split() == ["first", "11"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_asked"),
+    [
+        ("DELETE FROM flowers WHERE size = 0", False),
+        ("DELETE FROM flowers -- WHERE\r", True),
+        ("WITH a AS (SELECT 1 WHERE TRUE) DELETE FROM flowers", True),
+        ("TRUNCATE flowers", True),
+        ("DROP TABLE flowers", True),
+    ],
+)
+def test_what_cannot_be_taken_back_is_asked_about(typed: Typed, statement: str, is_asked: bool) -> None:
+    console = typed(f"{statement};\r", *(["n\r"] * is_asked), "SELECT count(*) AS n FROM flowers;\r")
+    assert ("not run" in console.words) is is_asked
+    assert console.data.split() == ["n", "3" if is_asked else "2"]
+
+
+def test_what_is_agreed_to_runs(typed: Typed) -> None:
+    console = typed("DELETE FROM flowers;\r", "y\r", "SELECT count(*) AS n FROM flowers;\r")
+    assert console.data.split() == ["n", "0"]
+
+
+def test_a_data_source_that_cannot_be_opened_ends_the_console(typed: Typed, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="nowhere"):
+        typed(source=f"duckdb:///{tmp_path}/nowhere.duckdb", end="")

@@ -1,0 +1,45 @@
+"""Result sets as text."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+
+from sqlflow_edl.display.output import FORMATS, as_table, first_rows, width
+
+TABLE = pa.table({"n": pa.array([1, None, 30]), "what": ["a|b", "two\nlines", None]})
+
+
+def written(name: str) -> tuple[str, str]:
+    out = io.StringIO()
+    return FORMATS[name](TABLE.to_reader(), out), out.getvalue()
+
+
+def test_a_table_of_markdown_keeps_its_cells_apart() -> None:
+    footer, text = written("markdown")
+    assert footer == "3 rows"
+    assert text.splitlines() == [
+        "| n | what |",
+        "| --: | --- |",
+        "| 1 | a\\|b |",
+        "|  | two lines |",
+        "| 30 |  |",
+    ]
+
+
+def test_rows_one_below_another_have_a_line_for_each_value() -> None:
+    _, text = written("vertical")
+    assert text.split()[:6] == ["row", "1", "n", "1", "what", "a|b"]
+    assert "NULL" in text
+
+
+def test_the_rows_that_are_left_out_are_told() -> None:
+    found = first_rows(TABLE.to_reader(max_chunksize=1), most=2)
+    assert found.rows == [(1, "a|b"), (None, "two\nlines")]
+    assert found.footer("ask for more") == "3 rows, 2 shown (ask for more)"
+
+
+def test_the_width_of_a_table_is_that_of_its_longest_line() -> None:
+    table = as_table([("n", True), ("name", False)], [(1, "a" * 300), (22, "b")])
+    assert width(table) == 2 + 2 + 300

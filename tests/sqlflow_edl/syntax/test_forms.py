@@ -1,0 +1,34 @@
+"""The forms of statements that people read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqlflow_edl.syntax import parse
+from sqlflow_edl.syntax.forms import STATEMENTS, line
+
+KINDS = {
+    "TRAIN": "train",
+    "PREDICT": "predict",
+    "EVALUATE": "evaluate",
+    "LABEL": "auto",
+    "EXPLAIN": "train",
+    "SHOW MODELS": "show_models",
+    "SHOW TRAIN": "show_train",
+    "DESCRIBE MODEL": "describe_model",
+    "DROP MODEL": "drop_model",
+}
+
+
+def test_the_documentation_of_the_language_begins_with_them(repository: Path) -> None:
+    written = (repository / "docs" / "language.md").read_text(encoding="utf-8").split("```")[1]
+    assert [each for each in written.splitlines() if each] == [line(form) for form in STATEMENTS.values()]
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_an_example_is_a_statement_of_its_form(name: str) -> None:
+    [statement] = parse(STATEMENTS[name].example)
+    assert statement.kind == KINDS[name]
+    assert statement.plan == (name == "EXPLAIN")
