@@ -30,7 +30,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_INTEGER_TEXT = r"^-?[0-9]{1,18}$"
+_LONGEST_INTEGER = 18  # digits of a text that is an integer
+_INTEGER_TEXT = rf"^-?[0-9]{{1,{_LONGEST_INTEGER}}}$"
 _SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -146,10 +147,20 @@ def _of_floats(array: pa.Array) -> tuple[Ints, Bools]:
 def _of_texts(array: pa.Array) -> tuple[Ints, Bools]:
     """Decimals come this way too: a float64 would blur integers beyond 2**53."""
     text = texts(array, "")
+    if _is_digits(text):
+        return _of_integers(text.cast(pa.int64()))
     digits = pc.match_substring_regex(text, _INTEGER_TEXT)
     if types.is_binary(text.type) or types.is_large_binary(text.type):
         text = pc.if_else(digits, text, None).cast(pa.large_string())
     return _of_integers(pc.if_else(digits, text, None).cast(pa.int64()))
+
+
+def _is_digits(text: pa.Array) -> bool:
+    """Whether each value is an integer without a sign, which is usual and quickly told."""
+    if types.is_binary(text.type) or types.is_large_binary(text.type):
+        return False
+    digits = pc.all(pc.ascii_is_decimal(text)).as_py()
+    return bool(digits and pc.max(pc.binary_length(text)).as_py() <= _LONGEST_INTEGER)
 
 
 _INTEGERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], tuple[Ints, Bools]]], ...] = (

@@ -64,6 +64,8 @@ def test_a_number_is_a_number_in_every_type(array: pa.Array, expected: list[floa
         (pa.array([Decimal("7.00"), Decimal("7.50")]), [7, None]),
         (pa.array(["12", "-3", "007", None]), [12, -3, 7, None]),
         (pa.array(["", " 1", "1.0", "+1", "1e3", "١", "9" * 19]), [None] * 7),
+        (pa.array(["12", "007", None]), [12, 7, None]),
+        (pa.array(["9" * 18, "9" * 19]), [int("9" * 18), None]),
         (pa.array(["5", "x"], pa.large_string()), [5, None]),
         (pa.array([b"5", b"\xff"], pa.binary()), [5, None]),
         (pa.array(["5", "x", "5"]).dictionary_encode(), [5, None, 5]),
