@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
 
-# What libraries read when they are loaded; see `edl.nn.torch_adapter` on threads that wait.
+# What libraries read when they are loaded; see `edl.nn.torch_threads` on threads that wait.
 ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
-    "GOMP_SPINCOUNT": "10000",
+    "GOMP_SPINCOUNT": "30000",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
     "TORCHINDUCTOR_DETERMINISTIC": "1",

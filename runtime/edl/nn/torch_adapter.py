@@ -1,10 +1,7 @@
 """PyTorch, on the processor: eager steps over views of one block, with nothing between them that waits.
 
-An operation is shared among threads only where it is large. Threads of OpenMP either spin while they wait for each
-other, which takes the cores from whoever else needs them (80 times slower beside one busy process), or sleep, which
-costs a small operation more than it gains. One thread gives nine tenths of what two that spin give to a small model on
-an idle machine; what its steps do besides arithmetic is kept small instead. Large models have threads that spin for a
-moment and then sleep (`edl.nn.ENVIRONMENT`), and are a quarter faster than with threads that sleep at once.
+What the steps of a small model do besides arithmetic is kept small; `edl.nn.torch_threads` says how many threads share
+their operations.
 
 The rows of tables that a minibatch reads are leaves of its graph; their gradients move the tables.
 """
@@ -51,12 +48,11 @@ from edl.nn.torch_rows import (
 )
 from edl.nn.torch_shares import Shares
 from edl.nn.torch_steps import Steps
+from edl.nn.torch_threads import Threads, Turns
 from edl.program import Program, user_code
 from edl.torch import BLOCKS
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
-_SHARED_WORK = 1e8  # rows x parameters of a call from which on threads share its operations
-
 _threads = 1
 
 
@@ -92,12 +88,12 @@ class TorchAdapter:
         self.model = model
         self._program = program
         self.tables = Tables(seed)
-        self._parameters = 0
+        self._threads = Threads(_threads, 0)
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         tensors = _tensors(features)
         with self.tables.discovered(features, tensors), self._inference():
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
-        self._parameters = sum(parameter.numel() for parameter in model.parameters())
+        self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
             self.optimizer = self._program.call(
@@ -112,17 +108,22 @@ class TorchAdapter:
             self._shares = Shares(model)
 
     def train(self, rows: Minibatches) -> Floats:
-        self._share(rows.size)
+        self._threads.take(rows.size)
         self.model.train()
         losses = []
         keys = self.tables.keys(rows.features)
         with self._user_code("the training step"):
+            turns = self._turns(rows)
             for number, (features, labels, weights) in enumerate(_minibatches(rows)):
                 if rows.rates is not None:
                     self.set_learning_rate(float(rows.rates[number]))
                 start = number * rows.size
                 block = self._block(keys, start, start + len(labels), train=True)
+                if turns is not None:
+                    turns.begin(len(labels))
                 losses.append(self._backward(features, block, labels, weights))
+                if turns is not None:
+                    turns.end()
                 self._step(block.gradients())
         values: Floats = torch.stack(losses).numpy()
         return values
@@ -134,7 +135,7 @@ class TorchAdapter:
         weights: Floats | None = None,
         fetched: Fetched | None = None,
     ) -> Gradients:
-        self._share(len(labels))
+        self._threads.take(len(labels))
         self.model.train()
         block = RowBlock(fetched, True) if fetched is not None else self._block_of(features, train=True)
         with self._user_code("the training step"):
@@ -160,7 +161,7 @@ class TorchAdapter:
         count = len(rows.labels)
         if not count:
             return self._shares.nothing(blocks)
-        self._share(count)
+        self._threads.take(count)
         if not self.model.training:  # it asks every module
             self.model.train()
         features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
@@ -177,7 +178,7 @@ class TorchAdapter:
         return loss
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        self._share(len(labels))
+        self._threads.take(len(labels))
         block = self._block_of(features, train=False)
         with self._inference():
             outputs = self._call(_tensors(features), block)
@@ -185,7 +186,7 @@ class TorchAdapter:
         return Evaluated(outputs.numpy(), float(loss))
 
     def predict(self, features: Features) -> Array:
-        self._share(count_rows(features))
+        self._threads.take(count_rows(features))
         block = self._block_of(features, train=False)
         with self._inference():
             values: Array = _one_tensor(self._call(_tensors(features), block)).numpy()
@@ -270,9 +271,23 @@ class TorchAdapter:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
-    def _share(self, rows: int) -> None:
-        """Choose the threads of the next operations, by their size alone: the same job computes the same bits."""
-        torch.set_num_threads(_threads if rows * self._parameters >= _SHARED_WORK else 1)
+    def _turns(self, rows: Minibatches) -> Turns | None:
+        """Who chooses the threads of each step. Nobody does where a model may notice that a step is tried."""
+        spec = self._program.spec
+        mine = not self._program.edited and spec.own is None and not self.tables
+        if not mine or len(rows.labels) < rows.size or not self._threads.may_vary(rows.size):
+            return None
+        features, labels, weights = next(_minibatches(rows))
+        return self._threads.turns(rows.size, lambda: self._tried(features, labels, weights))
+
+    def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
+        """The gradients of a minibatch; afterwards all is as before."""
+        buffers, random = [buffer.clone() for buffer in self.model.buffers()], torch.get_rng_state()
+        self._backward(features, _NO_ROWS, labels, weights)
+        torch.set_rng_state(random)
+        for buffer, before in zip(self.model.buffers(), buffers, strict=True):
+            buffer.copy_(before)
+        return [parameter.grad for _, parameter in self._trainable() if parameter.grad is not None]
 
     def _trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
         return (pair for pair in self.model.named_parameters() if pair[1].requires_grad)
