@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -36,3 +37,12 @@ class SharedFolder:
     def clear(self) -> None:
         if self._volume:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Have the disk keep what was written into a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

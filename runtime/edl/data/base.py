@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from edl.data.source import Results
+    from edl.data.source import Pinned, Results
 
 
 class BaseSource(ABC):
@@ -40,3 +41,18 @@ class BaseSource(ABC):
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         return self._results.sweep(is_over)
+
+
+class EmbeddedSource(BaseSource):
+    """A database that one process opens: fixed rows lie in the folders of jobs."""
+
+    def unpin(self, pinned: Pinned, folder: Path) -> None:
+        from edl.data.pinned import remove_rows  # imports Arrow
+
+        remove_rows(pinned, folder)
+
+    def how_rows_are_kept(self) -> str:
+        return ""
+
+    def unpin_abandoned(self) -> int:
+        return 0

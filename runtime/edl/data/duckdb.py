@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from edl.data import duckdb_queries as queries
 from edl.data import pinned
-from edl.data.base import BaseSource
+from edl.data.base import EmbeddedSource
 from edl.data.columns import BATCH_ROWS, normal_schema, normalised
 from edl.data.duckdb_errors import opening, raise_interrupt, translated, while_reading
 from edl.data.duckdb_results import DuckDBResults
@@ -35,7 +35,7 @@ _SQLITE = b"SQLite format 3\0"
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
 
 
-class DuckDBSource(Transactional, BaseSource):
+class DuckDBSource(Transactional, EmbeddedSource):
     """`edl.data.source.Source` for DuckDB."""
 
     dialect = "duckdb"
@@ -84,15 +84,6 @@ class DuckDBSource(Transactional, BaseSource):
             select = shuffled(select, columns, seed)
         reader = self._reader(select, BATCH_ROWS)
         return pinned.pin_rows(folder, reader, source=self.url, select=query, seed=seed, shuffled=shuffle)
-
-    def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
-        pinned.remove_rows(pinned_rows, folder)
-
-    def how_rows_are_kept(self) -> str:
-        return ""
-
-    def unpin_abandoned(self) -> int:
-        return 0  # rows lie in the folders of jobs
 
     # Statements ------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from edl.data import pinned, sqlite_types
 from edl.data import sqlite_queries as queries
-from edl.data.base import BaseSource
+from edl.data.base import EmbeddedSource
 from edl.data.columns import BATCH_ROWS, rechunked
 from edl.data.names import duplicate
 from edl.data.shuffle import shuffled_rows
@@ -42,7 +42,7 @@ _ERRORS = (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, befor
 _READS = ("SELECT", "VALUES", "PRAGMA", "EXPLAIN")
 
 
-class SQLiteSource(Transactional, BaseSource):
+class SQLiteSource(Transactional, EmbeddedSource):
     """`edl.data.source.Source` for SQLite."""
 
     dialect = "sqlite"
@@ -100,15 +100,6 @@ class SQLiteSource(Transactional, BaseSource):
             return pinned.pin_rows(folder, reader, **facts)
         with shuffled_rows(reader, seed, folder) as in_order:
             return pinned.pin_rows(folder, in_order, **facts)
-
-    def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
-        pinned.remove_rows(pinned_rows, folder)
-
-    def how_rows_are_kept(self) -> str:
-        return ""
-
-    def unpin_abandoned(self) -> int:
-        return 0  # rows lie in the folders of jobs
 
     # Statements ------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ A cut is read by any number of servers: each takes its share of all files.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.checkpoints import CheckpointStore
+from edl.checkpoints.folder import sync
 from edl.cluster.folder import replace_file
 from edl.errors import SpecError
 from edl.models.weights import Kind, Stream, whole
@@ -49,8 +49,8 @@ def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> Non
     folder = store.folder / name
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
-    _sync(folder / MANIFEST)
-    _sync(folder)
+    sync(folder / MANIFEST)
+    sync(folder)
     store.publish(name, MANIFEST)
 
 
@@ -219,11 +219,3 @@ def _book(file: ShardFile, *, same_leases: bool) -> Book:
     book = Book(file.first())
     book.restore(file.header.page, file.states(), same_leases=same_leases)
     return book
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,7 +13,6 @@ when it is complete.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import threading
@@ -25,6 +24,7 @@ import msgspec
 import numpy as np
 
 from edl.checkpoints import POSITION, CheckpointStore
+from edl.checkpoints.folder import sync
 from edl.errors import SpecError, SQLFlowError
 from edl.models import weights as weight_files
 from edl.nn.structure import Array
@@ -126,7 +126,7 @@ class Checkpointer:
         try:
             files = self._fill(partial, cut)
             partial.replace(folder / name)
-            _sync(folder)
+            sync(folder)
             self._store.publish(name, *files)
         except Exception as error:  # training goes on, and tries again when the next one is due
             print(f"the checkpoint {name} could not be written: {error}", file=sys.stderr, flush=True)
@@ -149,7 +149,7 @@ class Checkpointer:
         (partial / POSITION).write_bytes(msgspec.msgpack.encode(cut.position))
         files = [*(f"{name}.safetensors" for name in parts), POSITION]
         for file in files:
-            _sync(partial / file)
+            sync(partial / file)
         return files
 
     def _remove_old(self) -> None:
@@ -200,11 +200,3 @@ def read_cut(folder: Path) -> Cut:
 
 def _save(arrays: Arrays, path: Path) -> None:
     weight_files.save({name: np.asarray(array) for name, array in arrays.items()}, path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -107,7 +107,7 @@ def test_a_cut_that_cannot_be_written_stops_nothing_and_leaves_nothing(
 
     writer = Writer(tmp_path, Checkpoints())
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "_sync", full)
+        patch.setattr(checkpoints, "sync", full)
         writer.take(1)
     assert "could not be written" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
