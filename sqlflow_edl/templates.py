@@ -14,13 +14,10 @@ from edl.errors import SemanticError, Span, SQLFlowError, StatementSyntaxError, 
 
 
 def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {name}=…") -> str:
-    """The text with its template expressions replaced; as it is when there are no variables, so that braces in ordinary
-    SQL mean nothing special.
+    """The text with its template expressions replaced. SQLFlowError: with the place in `text`.
 
-    way: how a variable is given, with {name} in it. SQLFlowError: with the place in `text`.
+    way: how a variable is given, with {name} in it.
     """
-    if not variables:
-        return text
     from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
     from jinja2.sandbox import SandboxedEnvironment
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.programs import texts
+from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.render import render
 from sqlflow_edl.session import Session
-from sqlflow_edl.templates import rendered
 
 
 def compile_(options: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def compile_(options: argparse.Namespace) -> int:
             written = 0
             for each in texts(options.files, []):
                 name, text = each.name, each.text
-                text = rendered(text, dict(options.var))
+                text = filled(text, options.var)
                 for compiled in session.compile(text):
                     folder = _folder(output, compiled.spec.output.name)
                     compiled.program.write(folder)

@@ -14,6 +14,7 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import exit_codes, place
 from sqlflow_edl.cli.programs import Text, texts
+from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.display.output import FORMATS
 from sqlflow_edl.interrupts import interrupting
@@ -21,7 +22,6 @@ from sqlflow_edl.render import render
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 from sqlflow_edl.syntax import Statement
-from sqlflow_edl.templates import rendered
 
 if TYPE_CHECKING:
     from sqlflow_edl.kubernetes.settings import Configuration
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         ) as session:
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):
-                text = rendered(program.text, dict(options.var))
+                text = filled(program.text, options.var)
                 program = Text(program.name, text)
                 written += ((statement, program) for statement in session.parse(text))
             with interrupting(session.source.interrupt):

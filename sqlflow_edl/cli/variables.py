@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
+
+from sqlflow_edl.templates import rendered
 
 
 def assignment(text: str) -> tuple[str, str]:
@@ -11,3 +14,12 @@ def assignment(text: str) -> tuple[str, str]:
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
     return name, value
+
+
+def filled(text: str, variables: Iterable[tuple[str, str]]) -> str:
+    """The text with its variables; as it is when there are none, so that braces in ordinary SQL mean nothing special.
+
+    SQLFlowError: with the place in `text`.
+    """
+    given = dict(variables)
+    return rendered(text, given) if given else text

@@ -1,4 +1,4 @@
-"""Programs as templates, rendered only when there are variables."""
+"""Programs as templates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ import pytest
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.templates import rendered
-
-
-def test_without_variables_braces_mean_nothing() -> None:
-    text = "SELECT '{{ x }} {% raw %}' {# no comment"
-    assert rendered(text, {}) is text
 
 
 def test_expressions_and_statements_are_replaced_and_the_rest_stays_as_it_is() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
 from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.notebook.live import Bundle, Live
+from sqlflow_edl.notebook.live import Bundle, Live, Terminal
 from sqlflow_edl.syntax import parse
 
 [STATEMENT] = parse("SELECT 1", "duckdb")
@@ -74,3 +76,20 @@ def test_the_next_statement_has_an_output_and_a_curve_of_its_own() -> None:
     assert len(page.outputs) == 2
     assert page.texts()[1] == "two …"
     assert not page.live.curve
+
+
+def test_a_terminal_has_a_line_for_the_epochs_and_leaves_the_end_to_the_result() -> None:
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Tty()
+    terminal = Terminal(out)
+    terminal.started(STATEMENT)
+    terminal.progress(EpochEnd(1, 5, 0.5, {}, 1.0))
+    terminal.progress(Progress("training", 300, 1000, 50.0, epoch=2, epochs=10))
+    terminal.ended("TRAIN: done")
+    first, rewritten = out.getvalue().split("\n")
+    assert first == "  epoch 1: loss 0.5"
+    assert rewritten.strip("\r ").startswith("epoch 2/10")
+    assert rewritten.endswith(" \r"), "the line is gone"

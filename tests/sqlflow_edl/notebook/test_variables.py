@@ -68,6 +68,11 @@ def test_what_is_not_there_or_no_value_is_pointed_at(text: str, place: str, mess
     assert text[span.start : span.end] == place
 
 
+def test_a_notebook_without_variables_says_that_one_is_missing() -> None:
+    with pytest.raises(SQLFlowError, match="the variable x is not given"):
+        filled("SELECT {{ x }}", {"In": [], "_": 1}, "duckdb")
+
+
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "mysql", "maxcompute"])
 def test_a_parameter_is_a_literal_that_cannot_end_early(dialect: str) -> None:
     text = filled("SELECT 1 WHERE k = :name AND i IN :units AND x < :price", NAMES, dialect)
