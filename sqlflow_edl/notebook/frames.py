@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import uuid
 from typing import TYPE_CHECKING, Any
 
+from edl.data.insisting import insisting
+from edl.data.jobs import new_id
 from edl.errors import SemanticError, SQLFlowError
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def persist(source: Source, frame: Any, table: str) -> int:
     SQLFlowError: it is no data frame, a column of it has no SQL type, or the table is there and not ours.
     """
     rows = _arrow(frame)
-    job = f"frame-{uuid.uuid4().hex}"
+    job = new_id()  # by which a later session knows what is left of it, should we die
     source.check_target(table)
     try:
-        source.stage(table, job, 0, 0, rows.to_batches(65_536))
-        return source.commit(table, job, 1)
+        insisting(lambda attempt: source.stage(table, job, 0, attempt, rows.to_batches(65_536)))
+        return insisting(lambda _: source.commit(table, job, 1))
     except BaseException:
         with contextlib.suppress(SQLFlowError):
             source.abort(table, job)

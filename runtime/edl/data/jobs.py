@@ -222,9 +222,14 @@ def state_id() -> str:
         return path.read_text(encoding="ascii")
 
 
+def new_id() -> str:
+    """Of a job; it begins with the time, by which `is_over` knows what is too old."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+
+
 def create(kind: Kind, statement: str = "") -> JobFolder:
     """A new job, run by this process, with its empty folders."""
-    job = JobFolder(state_folder() / "jobs" / _new_id())
+    job = JobFolder(state_folder() / "jobs" / new_id())
     try:
         job.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (job.path, job.program, job.rows, job.results, job.logs):
@@ -329,10 +334,6 @@ def sweep() -> list[JobFolder]:
             job.update(state="died", ended=_now(), error="the process of the job ended without a word")
             died.append(job)
     return died
-
-
-def _new_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
 
 
 def _now() -> str:
