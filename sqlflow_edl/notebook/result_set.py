@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlflow_edl.display.final_report import facts, final_report
-from sqlflow_edl.display.output import columns_of, counted, rows_of, write_rows
+from sqlflow_edl.display.output import FirstRows, counted, first_rows, rows_of, write_rows
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.curve import learning_curve
 from sqlflow_edl.results import Result, data_frame
@@ -79,22 +79,24 @@ class ResultSet:
         if self.table is None:
             return "\n".join(self._words())
         text = io.StringIO()
-        write_rows(columns_of(self.table.schema), self._first(), text)
-        return f"{text.getvalue()}{self._footer()}"
+        found = self._first()
+        write_rows(found.columns, found.rows, text)
+        return f"{text.getvalue()}{_footer(found)}"
 
     def _repr_html_(self) -> str:
         if self.table is not None:
-            return html.rows(columns_of(self.table.schema), self._first(), self._footer())
+            found = self._first()
+            return html.rows(found.columns, found.rows, _footer(found))
         return html.report(self.message, list(facts(self.result))) + learning_curve(self.curve)
 
     def _words(self) -> list[str]:
         lines = final_report(self.result)
         return lines if self.result.model else [self.message, *lines]
 
-    def _first(self) -> list[tuple[Any, ...]]:
-        first = self.to_arrow().slice(0, SHOWN_ROWS)
-        return [row for batch in first.to_batches() for row in rows_of(batch)]
+    def _first(self) -> FirstRows:
+        return first_rows(self.to_arrow().to_reader(), SHOWN_ROWS)
 
-    def _footer(self) -> str:
-        total = counted(len(self))
-        return total if len(self) <= SHOWN_ROWS else f"{SHOWN_ROWS} of {total}"
+
+def _footer(found: FirstRows) -> str:
+    total = counted(found.total)
+    return total if found.total == len(found.rows) else f"{len(found.rows)} of {total}"
