@@ -126,7 +126,10 @@ def _styled(value: Any) -> Text:
 def _console(out: IO[str]) -> Console:
     from rich.console import Console
 
-    return Console(file=out, width=None if out.isatty() else _UNBOUNDED, highlight=False, force_jupyter=False)
+    if out.isatty():
+        return Console(file=out, highlight=False, force_jupyter=False)
+    # a kernel says FORCE_COLOR, and has rich display what it should write
+    return Console(file=out, width=_UNBOUNDED, highlight=False, force_jupyter=False, force_terminal=False)
 
 
 def write_markdown(reader: pa.RecordBatchReader, out: IO[str]) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 420, 150  # pixels
 MOST_POINTS = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 20, 20  # around the lines
-_COLOURS = {"loss": "#3b82c4", "held out": "#e0803a"}
+_COLOURS = {"training loss": "#3b82c4", "held-out loss": "#e0803a"}
 
 Point = tuple[float, float]  # epoch, loss
 
@@ -23,8 +23,8 @@ def learning_curve(epochs: Sequence[EpochEnd]) -> str:
     """An SVG of both losses; empty before there are two epochs, which have no curve."""
     ends = _thinned([each for each in epochs if each.final])
     both = {
-        "loss": _points((each.epoch, each.loss) for each in ends),
-        "held out": _points((each.epoch, each.metrics.get("loss")) for each in ends),
+        "training loss": _points((each.epoch, each.loss) for each in ends),
+        "held-out loss": _points((each.epoch, each.metrics.get("loss")) for each in ends),
     }
     lines = {name: points for name, points in both.items() if points}
     known = [point for points in lines.values() for point in points]

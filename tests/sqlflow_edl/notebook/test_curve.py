@@ -50,7 +50,7 @@ def test_one_epoch_is_no_curve() -> None:
 def test_what_is_not_defined_is_left_out() -> None:
     [line] = lines(learning_curve(ends([4.0, None, math.inf, 1.0], [None] * 4)))
     assert len(line) == 2
-    assert "held out" not in learning_curve(ends([4.0, 1.0]))
+    assert "held-out" not in learning_curve(ends([4.0, 1.0]))
 
 
 def test_a_loss_that_stays_is_a_level_line() -> None:

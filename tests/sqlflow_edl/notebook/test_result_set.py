@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+import pytest
 
 import sqlflow_edl
 from edl.tasks.events import EpochEnd
@@ -41,6 +42,12 @@ def test_the_text_is_the_table_of_the_command_line() -> None:
         "NULL  NULL  NULL  NULL ",
         "3 rows",
     ]
+
+
+def test_the_text_is_plain_in_a_kernel_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as ipykernel does
+    monkeypatch.setenv("TERM", "xterm-color")
+    assert "\x1b" not in repr(result_of(VALUES))
 
 
 def test_html_is_escaped_with_numbers_at_the_right_and_null_apart() -> None:
