@@ -21,7 +21,6 @@ def of_values(
     want: Want,
     fit: Callable[[ColumnStatistics], spec.ItemCategory],
     span: Span | None = None,
-    why: str = "",
 ) -> Draft:
     """A category of each row's value, or a list of those of its items. fit, want: of the values or items."""
 
@@ -31,11 +30,11 @@ def of_values(
 
     lists = (cells,) if cells.several else ()
     want = Want.NONE if cells.several else want
-    return Draft((cells.column,), want, fitted, span, is_category=True, why=why, lists=lists)
+    return Draft((cells.column,), want, fitted, span, is_category=True, lists=lists)
 
 
 def vocabulary(
-    cells: Cells, span: Span | None = None, *, max_size: int | None = None, min_count: int = 1, why: str = ""
+    cells: Cells, span: Span | None = None, *, max_size: int | None = None, min_count: int = 1
 ) -> Draft:
     column = cells.column
 
@@ -54,7 +53,7 @@ def vocabulary(
             )
         return spec.Vocabulary(column, values)
 
-    return of_values(cells, Want.COUNTS, fit, span, why)
+    return of_values(cells, Want.COUNTS, fit, span)
 
 
 def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
@@ -84,7 +83,7 @@ def category_ids(cells: Cells, size: int, span: Span | None = None, function: st
     column = cells.column
 
     def fit(found: ColumnStatistics) -> spec.CategoryId:
-        fitting = size or int(found.max) + 1
+        fitting = size or max(1, int(found.max) + 1)
         if not found.integers or found.min < 0 or found.max >= fitting:
             holds = f"{found.min:g} to {found.max:g}" + ("" if found.integers else ", not all whole")
             raise SemanticError(
@@ -163,8 +162,8 @@ def seq_category_id(bound: Bound) -> Draft:
 def sparse(bound: Bound) -> Draft:
     """The ids of a cell, or the ids with their weights."""
     cells = _cells(bound, "ids", delimiter=",")
-    separator = bound["kv_delimiter"] or cells.separator
-    size: int = bound["shape"] or cells.size
+    separator: str = bound["kv_delimiter"] or ""
+    size: int = bound["shape"] or 0
     if separator and ColumnType.TEXT not in (
         bound.schema.type(cells.column),
         bound.schema.items(cells.column),
