@@ -25,7 +25,9 @@ class Decision:
 
 def made(draft: Draft, fitted: Fitted) -> Decision:
     """The decision for a fitted column: who asked for it."""
-    return Decision(draft.columns, f"by type: {draft.why}" if draft.why else WRITTEN, fitted)
+    several = Want.TEXT in draft.wants and isinstance(_core(fitted), spec.ListOf | spec.Vector)
+    why = "a text, of lists" if several else draft.why
+    return Decision(draft.columns, f"by type: {why}" if draft.why else WRITTEN, fitted)
 
 
 def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:

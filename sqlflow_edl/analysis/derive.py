@@ -91,13 +91,14 @@ def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cel
             yield from (cells, _numbers(cells))
 
 
-def as_lists(draft: Draft, fitted: Fitted) -> str:
-    """A note that a text became several values, which nobody wrote; empty when it did not."""
+def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
+    """A note for each text that became several values, which nobody wrote."""
     column = fitted.category if isinstance(fitted, spec.OneHot | spec.Embedding) else fitted
-    if Want.TEXT not in draft.wants or not isinstance(column, spec.ListOf | spec.Vector):
-        return ""
-    what = "numbers" if isinstance(column, spec.Vector) else "categories"
-    return f"{column.column}, a text, is read as lists of {what} between {column.delimiter!r}"
+    parts = column.categories if isinstance(column, spec.Concat) else (column,)
+    for part, found in zip(draft.parts or (draft,), parts, strict=True):
+        if Want.TEXT in part.wants and isinstance(found, spec.ListOf | spec.Vector):
+            what = "numbers" if isinstance(found, spec.Vector) else "categories"
+            yield f"{found.column}, a text, is read as lists of {what} between {found.delimiter!r}"
 
 
 def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = None) -> list[Draft]:

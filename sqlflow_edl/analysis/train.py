@@ -201,7 +201,8 @@ class TrainingPlan:
                 continue
             try:
                 column = draft.fit(statistics)
-                self._note(as_lists(draft, column))
+                for note in as_lists(draft, column):
+                    self._note(note)
                 fitted.append(Placed(column, draft.input, draft.span))
                 self.decisions.append(made(draft, column))
             except SQLFlowError as error:
@@ -210,7 +211,7 @@ class TrainingPlan:
 
     def _note(self, note: str) -> bool:
         """Whether the note is a new one."""
-        if not note or note in self.notes:
+        if note in self.notes:
             return False
         self.notes.append(note)
         return True

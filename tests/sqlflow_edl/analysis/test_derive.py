@@ -152,6 +152,14 @@ def test_columns_of_lists_are_read_as_texts_of_lists_are(session: Session) -> No
     assert in_any_order(tags) == (",", {0, 1, 2, 3, 19})
 
 
+def test_the_answer_tells_the_lists_among_several_categories(session: Session) -> None:
+    found = by_type(session, "ids, words", "EMBEDDING(CONCAT(ids, words), 4)")
+    assert found.notes == (
+        "ids, a text, is read as lists of categories between ','",
+        "words, a text, is read as lists of categories between '|'",
+    )
+
+
 def test_a_text_of_lists_that_a_function_names_as_a_whole_stays_whole(session: Session) -> None:
     [feature] = by_type(session, "ids", "HASH(ids, 9)").spec.features
     assert feature == spec.OneHot(spec.HashBucket("ids", 9))

@@ -56,6 +56,19 @@ def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
     assert found["left out", "flat"][1].startswith("its text is different in every row")
 
 
+def test_cells_of_several_values_say_what_their_items_become(session: Session) -> None:
+    found = explained(
+        session,
+        "SELECT point, ids, pairs, income FROM packed TO TRAIN DNNRegressor COLUMN "
+        "EMBEDDING(CONCAT(BUCKETIZE(ids, 9), SPARSE(pairs, 20, SPACE, kv_delimiter=COLON)), 4) LABEL income INTO m",
+    )
+    assert found["feature", "ids, pairs"] == (
+        "embedding of concat of hash bucket, buckets 9 and list of category id, buckets 20, weighted; 4 wide",
+        "written in COLUMN",
+    )
+    assert found["feature", "point"] == ("vector, 3 numbers, standardised", "by type: a text, of lists")
+
+
 def test_a_feature_says_which_input_it_enters_where_there_are_several(session: Session) -> None:
     text = (
         "SELECT age, city, income FROM people TO TRAIN DNNLinearCombinedRegressor "
