@@ -19,7 +19,7 @@ from tests.edl.cluster.conftest import wait_until
 from tests.sqlflow_edl.kubernetes.play import Play, Told
 
 FIRST = EpochEnd(1, 10, 0.5, {}, 1.0)
-DONE = Outcome("train", 20, 2.0, stored="m@3")
+DONE = Outcome("train", 20, 2.0, stored="m@3", notes=("workers ran out of memory once",))
 
 
 def started(play: Play, told: Told) -> None:
@@ -85,6 +85,7 @@ def test_a_job_is_attached_to_from_its_start_and_tells_what_it_stored(
     assert "epoch 1: loss 0.5" in said
     assert f"job {play.folder.id}: train, 20 rows in 2.00 s" in said
     assert "stored m@3" in said
+    assert "note: workers ran out of memory once" in said
     assert play.folder.status().state == "done"
 
 
