@@ -183,6 +183,9 @@ def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
     assert told.is_set()
     assert outcome.rows == 3 * 200_000
     assert "training goes on from step" in (job.folder.logs / "master.log").read_text()
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    assert [row.note for row in snapshot.instances] == ["preempted (exit code 4)"]
 
 
 def test_a_call_without_the_token_is_refused(model: Path) -> None:
