@@ -64,7 +64,7 @@ def test_cells_of_several_values_say_what_their_items_become(session: Session) -
     )
     assert found["feature", "ids, pairs"] == (
         "embedding of concat of hash bucket, buckets 9 and list of category id, buckets 20, weighted; 4 wide",
-        "written in COLUMN",
+        "written in COLUMN; 2.0% NULL",
     )
     assert found["feature", "point"] == ("vector, 3 numbers, standardised", "by type: a text, of lists")
 
