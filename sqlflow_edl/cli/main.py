@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = _parser()
     options = parser.parse_args(argv)
-    if options.command is None and os.environ.get("SQLFLOW_SOURCE") and sys.stdin.isatty():
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if options.command is None and at_terminal and os.environ.get("SQLFLOW_SOURCE"):
         options = parser.parse_args(["console"])
     if options.command is None:
         parser.print_help()

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Opener = Callable[[str, Observer], "Session"]  # of a data source's URL
 
+# Loads both parsers, while the user types: whether it is ordinary SQL is asked of the one for SQL.
+_WARM = "SELECT 1 AS x LABEL x INTO m"
+
 BEFORE = "duckdb"  # the dialect in which statements are read until the session is open
 
 
@@ -105,11 +108,11 @@ class Connection:
             self.catalog.look(session)
         except SQLFlowError as error:
             self.opened.set_exception(UnopenedError(error))
-        except BaseException as error:
+        except BaseException as error:  # ours, which the prompt raises
             self.opened.set_exception(error)
-            raise
         else:
             self.opened.set_result(session)
+            session.parse(_WARM)
 
     def _refresh(self) -> None:
         try:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from edl.errors import SemanticError, did_you_mean
 from sqlflow_edl.syntax.forms import STATEMENTS, line
 
-_CLAUSES = ("COLUMN", "WITH")
+
+def _words(form: str) -> list[str]:
+    """Its keywords."""
+    return re.findall(r"\b[A-Z]+\b", form)
+
+
 TOPICS = tuple(
-    dict.fromkeys((*STATEMENTS, *(word for name in STATEMENTS for word in name.split()), *_CLAUSES))
+    dict.fromkeys((*STATEMENTS, *(word for each in STATEMENTS.values() for word in _words(each.form))))
 )
 
 
@@ -21,6 +27,7 @@ def help_(topic: str) -> str:
     if wanted == "WITH":
         return _text(_attributes())
     names = [name for name in STATEMENTS if wanted in (name, *name.split())]
+    names = names or [name for name, each in STATEMENTS.items() if wanted in _words(each.form)]
     if not names:
         raise SemanticError(f"there is no help on {topic}", hint=did_you_mean(wanted, TOPICS, list_up_to=20))
     return _text(text for name in names for text in (line(STATEMENTS[name]), f"  {STATEMENTS[name].example}"))

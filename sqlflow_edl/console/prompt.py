@@ -15,7 +15,7 @@ from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
-from sqlflow_edl.console.connection import Connection, UnopenedError
+from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
 from sqlflow_edl.console.history import history
 from sqlflow_edl.console.reading import is_ready
@@ -36,7 +36,6 @@ class Prompt:
             multiline=True,
             prompt_continuation=_continued,
             history=history(),
-            enable_history_search=True,
             auto_suggest=AutoSuggestFromHistory(),
             completer=ThreadedCompleter(completer),
             complete_while_typing=True,
@@ -55,7 +54,7 @@ class Prompt:
         async def watch() -> None:
             try:
                 await asyncio.wrap_future(connection.opened)
-            except UnopenedError as error:
+            except Exception as error:  # the session cannot be had, whatever the reason
                 get_app().exit(exception=error)
             if connection.notes:
                 await run_in_terminal(tell_notes)

@@ -13,6 +13,7 @@ from sqlflow_edl.console.prompt import Prompt
 from sqlflow_edl.console.reading import Called, command
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
+from sqlflow_edl.display.output import counted
 from sqlflow_edl.render import render
 
 
@@ -97,4 +98,5 @@ class Shell:
         if not self.connection.opened.done():
             return f" {source}: opening …"
         found = self.connection.catalog
-        return f" {source}: {len(found.tables):,} tables, {len(found.models):,} models   /help"
+        counts = (counted(len(found.tables), "table"), counted(len(found.models), "model"))
+        return f" {source}: {', '.join(counts)}   /help"

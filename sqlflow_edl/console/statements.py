@@ -17,13 +17,14 @@ from sqlflow_edl.interrupts import interrupting
 from sqlflow_edl.render import render
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.lexer import sql_tokens
 
 if TYPE_CHECKING:
     from sqlflow_edl.session import Session
 
-_READS = frozenset(
-    ("SELECT", "FROM", "WITH", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "SUMMARIZE", "PRAGMA")
-)
+# Ordinary SQL after which there may be other tables, by its first word.
+_MAKES = frozenset(("CREATE", "DROP", "ALTER", "RENAME", "ATTACH", "DETACH", "USE", "IMPORT"))
 
 
 class Statements:
@@ -64,7 +65,7 @@ class Statements:
             with interrupting(session.source.interrupt):
                 self._tell(session.execute(statement), began, vertical)
         finally:
-            if _changes(statement):
+            if _makes(statement, session.dialect):
                 connection.refresh()
         return True
 
@@ -79,8 +80,10 @@ class Statements:
             self._screen.say(f"{did or 'done'}{time_}")
 
 
-def _changes(statement: Statement) -> bool:
+def _makes(statement: Statement, dialect: str) -> bool:
     """May there be other tables or models after it?"""
-    if statement.plan or statement.kind in ("show_train", "show_models", "describe_model"):
-        return False
-    return statement.kind != "sql" or statement.text.split(None, 1)[0].upper() not in _READS
+    if statement.kind == "sql":
+        tokens = sql_tokens(statement.text, 0, dialect_named(dialect))
+        return next((token.word for token in tokens if token.kind != "comment"), "") in _MAKES
+    reads = statement.kind in ("show_train", "show_models", "describe_model")
+    return not statement.plan and not reads

@@ -69,8 +69,8 @@ def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
     return [(field.name, any(are(field.type) for are in are_numbers)) for field in schema]
 
 
-def counted(rows: int) -> str:
-    return f"{rows:,} row{'' if rows == 1 else 's'}"
+def counted(number: int, noun: str = "row") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:

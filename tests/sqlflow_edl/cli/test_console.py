@@ -19,7 +19,7 @@ import pytest
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session import Session
 
-DEADLINE = 180.0  # seconds, of what takes one on an idle machine
+DEADLINE = 90.0  # seconds, of what takes one on an idle machine
 SIZE = 40, 120  # rows, columns
 CTRL_C, CTRL_D = "\x03", "\x04"
 SLOW_QUERY = "SELECT sum(sqrt(a.i * b.i)) AS s FROM range(900000) a(i), range(900000) b(i);"
@@ -57,11 +57,11 @@ def console(source: str) -> Iterator[Terminal]:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *SIZE, 0, 0))
     # The first terminal that the leader of a session opens is where its Ctrl-C comes from.
     opens = 'exec "$@" <"$0" >"$0" 2>&1'
-    ran = [sys.executable, "-m", "sqlflow_edl.cli.main", "console", "--source", source]
+    ran = [sys.executable, "-m", "sqlflow_edl.cli.main"]  # which is the console where there is a data source
     process = subprocess.Popen(
         ["sh", "-c", opens, os.ttyname(theirs), *ran],
         start_new_session=True,
-        env=os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm"},
+        env=os.environ | {"PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", "SQLFLOW_SOURCE": source},
     )
     try:
         yield Terminal(process, ours)
@@ -92,6 +92,12 @@ def test_a_model_is_trained_at_a_terminal_and_what_takes_too_long_is_cancelled(t
         terminal.until("1 row (")
         terminal.types("SHOW MODELS \\G\r")
         terminal.until("LinearRegressor")
+        terminal.until("1 row (")
+        terminal.types("CREATE TABLE waggons AS SELECT 1 AS wheels;\r")
+        terminal.until("OK (")
+        terminal.types("SELECT * FROM wagg")
+        terminal.until("waggons")
+        terminal.presses("\t\r;\r")
         terminal.until("1 row (")
         terminal.types(CTRL_D)
         assert terminal.process.wait(DEADLINE) == 0

@@ -47,7 +47,7 @@ def test_an_estimator_tells_its_attributes(typed: Typed) -> None:
     assert "did you mean DNNRegressor?" in typed("/estimators DNNRegresor\r").words
 
 
-@pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "MODEL"])
+@pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "MODEL", "validate"])
 def test_there_is_help_on_the_language(typed: Typed, topic: str) -> None:
     console = typed(f"/help {topic}\r")
     assert console.data
