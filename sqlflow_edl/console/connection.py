@@ -57,10 +57,14 @@ class Connection:
         self._dialect = BEFORE
         self._opener = opener
         self._in_use = threading.Lock()
+        self._is_begun = False
         self._refreshes: list[threading.Thread] = []
 
     def open(self) -> None:
-        """Open it in a thread; returns at once."""
+        """Open it in a thread, if nobody has yet; returns at once."""
+        if self._is_begun:
+            return
+        self._is_begun = True
         threading.Thread(target=self._open, name="sqlflow-open", daemon=True).start()
 
     @property
@@ -71,6 +75,7 @@ class Connection:
     @contextmanager
     def session(self) -> Iterator[Session]:
         """The session, for this thread alone. UnopenedError: it cannot be had."""
+        self.open()
         session = self.opened.result()
         with self._in_use:
             yield session
@@ -94,6 +99,8 @@ class Connection:
             thread.join()
 
     def close(self) -> None:
+        if not self._is_begun:
+            return
         self.settle()
         try:
             with self.session() as session:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app, run_in_terminal
+from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, ThreadedCompleter
 from prompt_toolkit.enums import DEFAULT_BUFFER
@@ -46,16 +46,22 @@ class Prompt:
         )
 
     def text(self, connection: Connection, tell_notes: Callable[[], None], default: str = "") -> str:
-        """What the user types. tell_notes: is called, above the prompt, if the session opens meanwhile and has any.
+        """What the user types. The session opens once the prompt is there, because loading what it needs takes longer.
 
+        tell_notes: is called, above the prompt, if the opening left notes.
         UnopenedError: it cannot be had.
         """
+
+        def open_(app: Application[str]) -> None:
+            app.after_render -= open_
+            connection.open()
 
         async def watch() -> None:
             try:
                 await asyncio.wrap_future(connection.opened)
             except Exception as error:  # the session cannot be had, whatever the reason
                 get_app().exit(exception=error)
+                return
             if connection.notes:
                 await run_in_terminal(tell_notes)
             get_app().invalidate()
@@ -63,6 +69,7 @@ class Prompt:
         def begin() -> None:
             if not connection.opened.done() or connection.opened.exception():
                 get_app().create_background_task(watch())
+                get_app().after_render += open_
 
         return self._statements.prompt(default=default, pre_run=begin)
 

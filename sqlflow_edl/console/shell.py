@@ -33,7 +33,6 @@ class Shell:
 
     def run(self) -> None:
         """Until the user leaves. SQLFlowError: the data source cannot be opened."""
-        self.connection.open()
         try:
             while True:
                 self._one()
@@ -54,8 +53,8 @@ class Shell:
 
     def execute(self, text: str, name: str = "") -> None:
         """Run statements. name: of the file that they are from."""
-        self.connection.opened.result()
-        self._tell_notes()
+        with self.connection.session():
+            self._tell_notes()
         self._statements.run(text, self.connection, name)
 
     def write(self, text: str) -> None:
