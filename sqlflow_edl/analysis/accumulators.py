@@ -282,9 +282,13 @@ class TextShape:
 
 
 def _list_pattern(delimiter: str) -> str:
-    """Items without blanks, so that 'Smith, John' is none; between blanks only numbers, or all prose would be lists."""
+    """Items without blanks, so that 'Smith, John' is none.
+
+    Between blanks only numbers, or items with weights such as 3:0.5, or all prose would be lists.
+    """
     if delimiter == " ":
-        return rf"^{_NUMBER}( {_NUMBER})*$"
+        item = rf"(?:[^\s:]+:)?{_NUMBER}"
+        return rf"^{item}( {item})*$"
     return rf"^[^\s\{delimiter}]+(\{delimiter}[^\s\{delimiter}]+)*$"
 
 

@@ -1,8 +1,8 @@
 """What a selected column becomes when COLUMN does not say it: a feature by its type and statistics, and why.
 
-A text is a category. Where all texts of a column are lists with one delimiter, it is the category of each item, or, of
-as many numbers in each cell, a vector; so is a column of lists. Which delimiter that is, the first pass over the rows
-tells; a second one then looks at the items.
+A text is a category. Where all texts of a column are lists with one delimiter, it is the category of each item, with
+its weight where all items have one, or, of as many numbers in each cell, a vector; so is a column of lists. Which
+delimiter that is, the first pass over the rows tells; a second one then looks at the items.
 """
 
 from __future__ import annotations
@@ -66,29 +66,39 @@ def lists(
     def fit(statistics: Statistics) -> Fitted:
         return _by_items(cells, span, statistics, is_category)
 
-    both = (cells, _numbers(cells))
-    return Draft((column,), Want.NONE, fit, span, is_category=is_category, why=why, lists=both)
+    return Draft((column,), Want.NONE, fit, span, is_category=is_category, why=why, lists=_readings(cells))
 
 
 def _by_items(cells: Cells, span: Span | None, statistics: Statistics, is_category: bool) -> Fitted:
-    if cells.several and not is_category:
-        found = statistics[cells.column].lists[_numbers(cells)]
-        mean, std = found.vector
-        if len(mean) > 1 and found.error is None:
-            return spec.Vector(cells.column, mean, std, cells.delimiter)
-    return words(cells, span).fit(statistics)
+    if not cells.several:
+        return words(cells, span).fit(statistics)
+    lists = statistics[cells.column].lists
+    numbers, weighted = lists[_numbers(cells)], lists[_weighted(cells)]
+    mean, std = numbers.vector
+    if not is_category and len(mean) > 1 and numbers.error is None:
+        return spec.Vector(cells.column, mean, std, cells.delimiter)
+    has_weights = weighted.distinct > 0 and weighted.error is None
+    return words(_weighted(cells) if has_weights else cells, span).fit(statistics)
+
+
+def _readings(cells: Cells) -> tuple[Cells, ...]:
+    """What the items of cells may turn out to be."""
+    return cells, _numbers(cells), _weighted(cells)
 
 
 def _numbers(cells: Cells) -> Cells:
     return replace(cells, items="numbers")
 
 
+def _weighted(cells: Cells) -> Cells:
+    return replace(cells, separator=":")
+
+
 def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cells]:
     """The texts that turned out to be lists, and how their items are to be looked at."""
     for column, want in wants.items():
         if Want.TEXT in want and (delimiter := statistics[column].delimiter):
-            cells = Cells(column, "words", delimiter)
-            yield from (cells, _numbers(cells))
+            yield from _readings(Cells(column, "words", delimiter))
 
 
 def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
@@ -97,7 +107,8 @@ def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
     parts = column.categories if isinstance(column, spec.Concat) else (column,)
     for part, found in zip(draft.parts or (draft,), parts, strict=True):
         if Want.TEXT in part.wants and isinstance(found, spec.ListOf | spec.Vector):
-            what = "numbers" if isinstance(found, spec.Vector) else "categories"
+            weights = " with weights" if isinstance(found, spec.ListOf) and found.weights else ""
+            what = "numbers" if isinstance(found, spec.Vector) else f"categories{weights}"
             yield f"{found.column}, a text, is read as lists of {what} between {found.delimiter!r}"
 
 

@@ -136,6 +136,17 @@ def test_a_text_of_as_many_numbers_in_each_cell_becomes_a_vector(session: Sessio
     assert "halves, a text, is read as lists of numbers between ';'" in found.notes
 
 
+@pytest.mark.parametrize("items", ["", "pairs", "INDICATOR(pairs)"])
+def test_a_text_of_items_with_weights_becomes_weighted_categories(session: Session, items: str) -> None:
+    found = by_type(session, "pairs", items)
+    [feature] = found.spec.features
+    assert in_any_order(feature) == (" ", {str(i) for i in range(20)})
+    assert isinstance(feature, spec.OneHot)
+    assert isinstance(feature.category, spec.ListOf)
+    assert feature.category.weights == ":"
+    assert "pairs, a text, is read as lists of categories with weights between ' '" in found.notes
+
+
 def test_where_a_category_is_needed_numbers_between_delimiters_are_items(session: Session) -> None:
     [feature] = by_type(session, "ids", "INDICATOR(ids)").spec.features
     assert in_any_order(feature) == (",", {str(i) for i in range(20)})

@@ -309,6 +309,8 @@ def test_the_longest_text_counts_in_characters() -> None:
         (["Action|Comedy", "Drama", "Action|Drama"], "|"),
         (["a:1;b:2", "c:3;d:4"], ";"),
         (["1 2 -3.5e2", "4 5 6"], " "),
+        (["3:0.5 17:2", "red:1 3:-1"], " "),
+        (["at 10:30", "to be"], ""),
         (["1,2", "3", None, "4"], ""),  # most hold one item: hardly a list
         (["Smith, John", "Doe, Jane"], ""),
         (["to be or not", "to be"], ""),
