@@ -7,6 +7,8 @@ PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 3
 DEMO := duckdb:///demo/demo.duckdb
 
+unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
+
 .PHONY: help demo test mariadb lint soak bench format stubs clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--faults", action="store_true", help="only rows of the fault matrix, and random schedules"
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage: there is none, and looking takes half of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
