@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edl.errors import SourceError
+from sqlflow_edl import sql_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,6 @@ def texts(files: list[str], execute: list[str]) -> Iterator[Text]:
     if not files and not execute and not sys.stdin.isatty():
         files = ["-"]
     for file in files:
-        yield Text("<stdin>", sys.stdin.read()) if file == "-" else Text(file, _read(Path(file)))
+        yield Text("<stdin>", sys.stdin.read()) if file == "-" else Text(file, sql_files.read(Path(file)))
     for text in execute:
         yield Text("", text)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})", hint="save it as UTF-8") from None
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}") from None

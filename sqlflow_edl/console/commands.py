@@ -12,10 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from edl.data import redacted
-from edl.errors import SemanticError, SourceError, SQLFlowError, did_you_mean
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.version import VERSION
+from sqlflow_edl import sql_files
 from sqlflow_edl.console.help import help_
-from sqlflow_edl.console.screen import default_pager
+from sqlflow_edl.console.screen import arguments, default_pager
 from sqlflow_edl.display.output import FORMATS
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ class Command:
 
 
 def _help(shell: Shell, topic: str) -> None:
+    if found := COMMANDS.get(topic.lstrip("/\\")):
+        shell.screen.say(f"{found.usage}: {found.doc}".removeprefix(": "))
+        return
     if topic:
         with shell.screen.page() as page:
             page.write(help_(topic))
@@ -47,8 +51,8 @@ def _help(shell: Shell, topic: str) -> None:
 
 def _tables(shell: Shell, _: str) -> None:
     with shell.connection.session() as session:
-        shell.connection.catalog.look(session)
-    shell.screen.table(("table",), [(name,) for name in shell.connection.catalog.tables])
+        names = session.source.tables()
+    shell.screen.table(("table",), [(name,) for name in names])
 
 
 def _columns(shell: Shell, table: str) -> None:
@@ -103,28 +107,21 @@ def _estimators(shell: Shell, name: str) -> None:
 
 
 def _source(shell: Shell, name: str) -> None:
-    path = Path(name).expanduser()
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})", hint="save it as UTF-8") from None
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}") from None
-    shell.execute(text, name)
+    shell.execute(sql_files.read(Path(name).expanduser()), name)
 
 
 def _edit(shell: Shell, name: str) -> None:
-    """A file that is named is written by the editor alone; else the text comes back to the prompt."""
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    editor = arguments(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         path = Path(name).expanduser() if name else Path(folder) / "statement.sql"
         if not name:
             path.write_text(shell.last, encoding="utf-8")
         try:
             subprocess.run([*editor, str(path)], check=False)  # noqa: S603
-            shell.write(path.read_text(encoding="utf-8").rstrip("\n"))
         except OSError as error:
-            raise SQLFlowError(f"cannot edit: {error}", hint="set EDITOR") from None
+            hint = "set EDITOR to one that is there"
+            raise SQLFlowError(f"{editor[0]} does not start: {error.strerror}", hint=hint) from None
+        shell.write(sql_files.read(path).rstrip("\n"))
 
 
 def _use(shell: Shell, url: str) -> None:
@@ -142,7 +139,7 @@ def _format(shell: Shell, name: str) -> None:
 
 
 def _pager(shell: Shell, text: str) -> None:
-    shell.screen.pager = shlex.split(text) or default_pager()
+    shell.screen.pager = arguments(text) or default_pager()
     shell.screen.say(f"pager {shlex.join(shell.screen.pager)}" if shell.screen.pager else "no pager")
 
 

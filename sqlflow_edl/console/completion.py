@@ -51,15 +51,15 @@ class Completing(Completer):
 
 
 def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
-    known: dict[str, Iterable[str]] = {
-        "d": connection.catalog.tables,
-        "model": connection.catalog.models,
-        "models": connection.catalog.models,
-        "format": FORMATS,
-        "estimators": MODELS.entries,
-        "help": TOPICS,
+    known: dict[str, Callable[[], Iterable[str]]] = {
+        "d": lambda: connection.known().tables,
+        "model": lambda: connection.known().models,
+        "models": lambda: connection.known().models,
+        "format": lambda: FORMATS,
+        "estimators": lambda: MODELS.entries,
+        "help": lambda: TOPICS,
     }
-    return (Offer(name, "argument") for name in known.get(command, ()))
+    return (Offer(name, "argument") for name in known.get(command, tuple)())
 
 
 def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.console.catalog import Catalog
 from sqlflow_edl.observer import Observer, Silent
+from sqlflow_edl.syntax.dialects import dialect_named
 
 if TYPE_CHECKING:
     from sqlflow_edl.session import Session
@@ -19,6 +20,8 @@ Opener = Callable[[str, Observer], "Session"]  # of a data source's URL
 
 # Loads both parsers, while the user types: whether it is ordinary SQL is asked of the one for SQL.
 _WARM = "SELECT 1 AS x LABEL x INTO m"
+
+PATIENCE = 5.0  # seconds: the prompt cannot be left while somebody waits to complete a word
 
 BEFORE = "duckdb"  # the dialect in which statements are read until the session is open
 
@@ -86,22 +89,28 @@ class Connection:
         self._refreshes = [each for each in self._refreshes if each.is_alive()] + [thread]
         thread.start()
 
+    def known(self, patience: float | None = PATIENCE) -> Catalog:
+        """What there is to complete, once nobody looks any more.
+
+        patience: seconds after which what is known has to do; None: as long as it takes.
+        """
+        self.open()
+        wait([self.opened], patience)
+        for thread in self._refreshes:
+            thread.join(patience)
+        return self.catalog
+
     def columns(self, table: str) -> tuple[str, ...]:
         """Those of a known table; asks the database the first time."""
-        if table not in self.catalog.columns:
+        if table not in self.known().columns:
             with self.session() as session:
                 self.catalog.look_into(table, session)
         return self.catalog.columns.get(table, ())
 
-    def settle(self) -> None:
-        """Wait until nobody looks any more."""
-        for thread in self._refreshes:
-            thread.join()
-
     def close(self) -> None:
         if not self._is_begun:
             return
-        self.settle()
+        self.known(None)
         try:
             with self.session() as session:
                 session.close()
@@ -111,7 +120,7 @@ class Connection:
     def _open(self) -> None:
         try:
             session = self._opener(self.source, self._noted)
-            self._dialect = session.dialect
+            self._dialect = dialect_named(session.dialect).name
             self.catalog.look(session)
         except SQLFlowError as error:
             self.opened.set_exception(UnopenedError(error))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from sqlflow_edl.analysis.outline import Thing, effects, title
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
-from sqlflow_edl.syntax.lexer import sql_tokens
+from sqlflow_edl.syntax.lexer import name_value, sql_tokens
 
 _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "MERGE", "VALUES", "FROM")
 
@@ -54,8 +54,6 @@ def _is_there(thing: Thing, tables: Collection[str], dialect: str) -> bool:
 
 
 def _parts(table: str, dialect: str) -> tuple[str, ...]:
-    from sqlflow_edl.syntax.lexer import name_value
-
     return tuple(
         name_value(token.text)
         for token in sql_tokens(table, 0, dialect_named(dialect))

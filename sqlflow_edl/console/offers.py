@@ -131,7 +131,7 @@ def _keywords(words: tuple[str, ...]) -> Offers:
 def _columns(where: Context, connection: Connection) -> Offers:
     """Those of the query's tables, as the dialect writes their names."""
     quote = dialect_named(connection.dialect).name_quotes[0]
-    known = {table.casefold(): table for table in connection.catalog.tables}
+    known = {table.casefold(): table for table in connection.known().tables}
     for table in dict.fromkeys(where.tables.values()):
         if named := known.get(table.casefold()):
             for column in connection.columns(named):
@@ -150,11 +150,11 @@ def _estimators(where: Context, connection: Connection) -> Offers:
 
 
 def _models(where: Context, connection: Connection) -> Offers:
-    return (Offer(name, "model") for name in connection.catalog.models)
+    return (Offer(name, "model") for name in connection.known().models)
 
 
 def _tables(where: Context, connection: Connection) -> Offers:
-    return (Offer(name, "table") for name in connection.catalog.tables)
+    return (Offer(name, "table") for name in connection.known().tables)
 
 
 def _second(where: Context, connection: Connection) -> Offers:

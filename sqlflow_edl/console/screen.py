@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from edl.errors import SemanticError
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.display.output import (
     FORMATS,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LESS = ("less", "-SRX")
+FOR_PEOPLE = ("table", "vertical")  # formats that show the first rows
 
 
 class Page(io.StringIO):
@@ -50,12 +52,12 @@ class Screen:
         self.pager: Sequence[str] = default_pager()
         self._out = out
 
-    def rows(self, reader: pa.RecordBatchReader, *, vertical: bool = False) -> str:
-        """Show a result set; returns its footer. vertical: one value a line, whatever the format is."""
-        with self.page() as page:
-            if self.format == "table" or vertical:
-                return self._for_people(first_rows(reader), page, vertical)
-            return FORMATS[self.format](reader, page)
+    def rows(self, reader: pa.RecordBatchReader, *, vertical: bool = False) -> tuple[Page, str]:
+        """A result set as it is to be shown, and its footer. vertical: one value a line, whatever the format is."""
+        page = Page(self._out)
+        if self.format in FOR_PEOPLE or vertical:
+            return page, self._for_people(first_rows(reader), page, vertical or self.format == "vertical")
+        return page, FORMATS[self.format](reader, page)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """Show texts under their headings."""
@@ -64,31 +66,33 @@ class Screen:
 
     @contextmanager
     def page(self) -> Iterator[Page]:
-        """What is written to it is shown at its end, by the pager if it is taller than the terminal."""
+        """What is written to it is shown at its end."""
         page = Page(self._out)
         yield page
-        self._show(page.getvalue())
+        self.show(page)
+
+    def show(self, page: Page) -> None:
+        """By the pager, if it is taller than the terminal."""
+        self.narrator.clear()
+        text = page.getvalue()
+        tall = text.count("\n") >= shutil.get_terminal_size().lines
+        if not (self.pager and tall and page.isatty() and self._paged(text)):
+            self._out.write(text)
+            self._out.flush()
 
     def say(self, text: str) -> None:
         """Words beside the data."""
         self.narrator.say(text)
 
     def _for_people(self, found: FirstRows, page: Page, vertical: bool) -> str:
-        too_wide = (
-            page.isatty() and width(as_table(found.columns, found.rows)) > shutil.get_terminal_size().columns
-        )
-        if vertical or too_wide:
+        if vertical or (page.isatty() and self._is_too_wide(found)):
             write_records(found.columns, found.rows, page)
         else:
             write_rows(found.columns, found.rows, page)
         return found.footer("/format csv shows all")
 
-    def _show(self, text: str) -> None:
-        self.narrator.clear()
-        tall = text.count("\n") >= shutil.get_terminal_size().lines
-        if not (self.pager and tall and self._out.isatty() and self._paged(text)):
-            self._out.write(text)
-            self._out.flush()
+    def _is_too_wide(self, found: FirstRows) -> bool:
+        return width(as_table(found.columns, found.rows)) > shutil.get_terminal_size().columns
 
     def _paged(self, text: str) -> bool:
         """Whether the pager could be started."""
@@ -104,8 +108,16 @@ class Screen:
 
 def default_pager() -> Sequence[str]:
     """What the variable PAGER names, else less; empty when neither is there."""
-    written = shlex.split(os.environ.get("PAGER", ""))
+    written = arguments(os.environ.get("PAGER", ""))
     return written or (LESS if shutil.which(LESS[0]) else ())
+
+
+def arguments(command: str) -> list[str]:
+    """The program and its arguments that the text names. SemanticError: a quote is not closed."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        raise SemanticError(f"a quote is not closed in {command}") from None
 
 
 @contextmanager

@@ -43,14 +43,6 @@ class Shell:
         finally:
             self.connection.close()
 
-    def take(self, text: str) -> None:
-        """Do what the text says."""
-        if called := command(text):
-            self._call(called)
-        elif text.strip():
-            self.last = text
-            self.execute(text)
-
     def execute(self, text: str, name: str = "") -> None:
         """Run statements. name: of the file that they are from."""
         with self.connection.session():
@@ -76,7 +68,15 @@ class Shell:
     def _one(self) -> None:
         written, self._written = self._written, ""
         with contextlib.suppress(KeyboardInterrupt):  # at the prompt, or while a command worked
-            self.take(self._prompt.text(self.connection, self._tell_notes, written))
+            self._take(self._prompt.text(self.connection, self._tell_notes, written))
+
+    def _take(self, text: str) -> None:
+        """Do what the text says."""
+        if called := command(text):
+            self._call(called)
+        elif text.strip():
+            self.last = text
+            self.execute(text)
 
     def _call(self, called: Called) -> None:
         found = COMMANDS.get(called.name)

@@ -70,14 +70,17 @@ class Statements:
         return True
 
     def _tell(self, result: Result, began: float, vertical: bool) -> None:
-        footer = self._screen.rows(result.reader, vertical=vertical) if result.reader is not None else ""
-        message = "" if result.model else result.message
-        did = "; ".join(part for part in (message, footer) if part)
-        time_ = f" ({time.monotonic() - began:.2f} s)" if self._screen.timing else ""
+        page, footer = None, ""
+        if result.reader is not None:
+            page, footer = self._screen.rows(result.reader, vertical=vertical)
+        seconds = time.monotonic() - began  # until the last row came, not until the pager was left
+        if page is not None:
+            self._screen.show(page)
         for line in final_report(result):
             self._screen.say(line)
-        if did or time_:
-            self._screen.say(f"{did or 'done'}{time_}")
+        message = "" if result.model else result.message  # of a training the final report has it
+        did = "; ".join(part for part in (message, footer) if part) or "done"
+        self._screen.say(f"{did} ({seconds:.2f} s)" if self._screen.timing else did)
 
 
 def _makes(statement: Statement, dialect: str) -> bool:

@@ -17,6 +17,10 @@ def test_every_command_is_listed(typed: Typed) -> None:
     assert all(f"/{name}" in shown for name in LISTED)
 
 
+def test_a_command_is_a_topic_too(typed: Typed) -> None:
+    assert "TABLE: the columns of a table" in typed("/help /d\r").words
+
+
 def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
     words = typed("/modles\r").words
     assert "there is no command /modles" in words
@@ -69,6 +73,22 @@ def test_the_editor_begins_with_the_last_statement_and_its_text_comes_back(
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "sed -i s/old/new/")
     assert typed("SELECT 1 AS old;\r", "/edit\r", "\r").data.split() == ["old", "1", "new", "1"]
+
+
+def test_what_the_editor_cannot_do_is_told(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "no-such-editor --wait")
+    assert "no-such-editor does not start: No such file" in typed("/edit\r").words
+    monkeypatch.setenv("VISUAL", "true")
+    file = tmp_path / "latin.sql"
+    file.write_bytes(b"SELECT '\xe9'")
+    assert "is not UTF-8 text (byte 8)" in typed(f"/edit {file}\r").words
+
+
+def test_a_pager_is_a_program_with_arguments(typed: Typed) -> None:
+    assert "pager more -d" in typed("/pager more -d\r").words
+    assert "a quote is not closed" in typed("/pager 'more\r").words
 
 
 def test_another_data_source_is_used_and_one_that_fails_is_not(typed: Typed, tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_tables_that_are_made_meanwhile_are_offered_when_they_are_looked_for_aga
     with connection.session() as session:
         list(session.run("CREATE TABLE IF NOT EXISTS gardens AS SELECT 1 AS x"))
     connection.refresh()
-    connection.settle()
     try:
+        connection.known(None)
         assert offered("SELECT * FROM gar|", connection) == ["gardens"]
     finally:
         with connection.session() as session:

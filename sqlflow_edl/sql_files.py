@@ -1,0 +1,17 @@
+"""Files of SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edl.errors import SourceError
+
+
+def read(path: Path) -> str:
+    """Its text. SourceError: it cannot be read, or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})", hint="save it as UTF-8") from None
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
