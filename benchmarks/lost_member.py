@@ -33,7 +33,7 @@ from edl.cluster.client import SupervisedJob
 from edl.cluster.environment import RESOLVER
 from edl.cluster.folder import ClusterFolder
 from edl.spec import Cluster, Rows, Training
-from edl.testing import read_moments
+from edl.testing import Moment, read_moments
 from tests.edl.jobs import timed
 from tests.edl.jobs.distributed import kill
 
@@ -74,10 +74,16 @@ def _ours(made: Path, count: int, number: signal.Signals) -> float:
     with tempfile.TemporaryDirectory() as moments:
         with SupervisedJob.start(job, kill(moments=Path(moments))) as running:
             running.follow(partial(lost, ClusterFolder(job.path)))
-        survivors = [path for path in Path(moments).glob("worker-*") if not path.name.startswith("worker-0.")]
-        steps = [one.second for path in survivors for one in read_moments(path) if one.what == "batch"]
+        others = [path for path in Path(moments).glob("worker-*") if not path.name.startswith("worker-0.")]
+        after = [[one for one in read_moments(path) if one.second > lost.second] for path in others]
     job.remove()
-    return min(second for second in steps if second > lost.second) - lost.second
+    return min(map(_trained_on, after)) - lost.second
+
+
+def _trained_on(moments: list[Moment]) -> float:
+    """The second of the first steps in the next ring; steps that were under way may still end in the last one."""
+    formed = next((one.second for one in moments if one.what == "ring"), math.inf)
+    return next((one.second for one in moments if one.what == "batch" and one.second > formed), math.inf)
 
 
 def _theirs(job: Path, number: signal.Signals, environment: dict[str, str]) -> float:

@@ -55,6 +55,12 @@ def _remote() -> Any:
     return RemoteTasks
 
 
+def _rings() -> Any:
+    from edl.worker.ring_tasks import RingTasks
+
+    return RingTasks
+
+
 def _loop() -> Any:
     from edl.worker import loop
 
@@ -133,11 +139,11 @@ class Moment(msgspec.Struct, frozen=True):
 
     second: of the monotonic clock, which all processes of a machine share. batch: `rows` of the open task are done.
     report: a task is done. acknowledged: the master of `epoch` counts one more report than was known to be counted.
-    killed: this process kills itself.
+    ring: it has formed, and all members have the parameters. killed: this process kills itself.
     """
 
     second: float
-    what: Literal["batch", "report", "acknowledged", "killed"]
+    what: Literal["batch", "report", "acknowledged", "ring", "killed"]
     rows: int = 0
     epoch: int = 0
 
@@ -267,8 +273,8 @@ def _watch(note: Note) -> None:
     from edl.tasks.task import Report
     from edl.worker.mailbox import Mailbox
 
-    tasks = _remote()
-    progress, report, answered = tasks.progress, tasks.report, Mailbox.answered
+    tasks, rings = _remote(), _rings()
+    progress, report, answered, follow = tasks.progress, tasks.report, Mailbox.answered, rings.follow
 
     def noted_progress(self: Any, done: Report) -> None:
         note(Moment(time.monotonic(), "batch", done.rows))
@@ -284,7 +290,11 @@ def _watch(note: Note) -> None:
         if self.seen_upto > before:
             note(Moment(time.monotonic(), "acknowledged", epoch=answer.master_epoch))
 
-    tasks.progress, tasks.report = noted_progress, noted_report
+    def noted_ring(self: Any, *formed: Any) -> None:
+        follow(self, *formed)
+        note(Moment(time.monotonic(), "ring"))
+
+    tasks.progress, tasks.report, rings.follow = noted_progress, noted_report, noted_ring
     setattr(Mailbox, "answered", noted_answer)  # noqa: B010
 
 
