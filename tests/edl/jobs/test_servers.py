@@ -37,14 +37,20 @@ MODES = pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pyt
 
 
 def job(
-    mode: str, *orders: str, workers: int = 1, servers: int = 2, when: Checkpoints = OFTEN, **more: Any
+    mode: str,
+    *orders: str,
+    workers: int = 1,
+    servers: int = 2,
+    when: Checkpoints = OFTEN,
+    epochs: int = EPOCHS,
+    **more: Any,
 ) -> Job:
     """more: of its `Cluster`."""
     waits = {"grads_to_wait": workers} if mode == "sync" else {}
     cluster = Cluster(workers, servers, mode, **{**waits, **more})  # type: ignore[arg-type]
     how = kill(*orders, master_arguments=("--lease-secs", "2"))
     spec: dict[str, Any] = {"cluster": cluster, "checkpoints": when}
-    return Job(table(ROWS), epochs=EPOCHS, batch_size=BATCH[mode], how=how, spec=spec)
+    return Job(table(ROWS), epochs=epochs, batch_size=BATCH[mode], how=how, spec=spec)
 
 
 def tally(of: Job) -> Tally:
@@ -195,9 +201,9 @@ def test_a10_local_steps_train_every_row_once() -> None:
 @MODES
 def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
     orders = ("master/1 after durable 6", "master/2 before the manifest 1", "master/3 after the manifest 2")
-    subject = job(mode, *orders)
+    subject = job(mode, *orders, epochs=2 * EPOCHS)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS[mode]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (2 * EPOCHS * ROWS, 2 * STEPS[mode]), subject.logs()
     assert tally(subject).relaunches == 3
     assert "ps-" not in notes(subject)
 
@@ -213,7 +219,7 @@ def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> N
 
 @pytest.mark.parametrize("keep", [pytest.param(0, marks=pytest.mark.soak), 3])
 def test_a13_so_many_cuts_are_kept(keep: int) -> None:
-    subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep))
+    subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep), epochs=2 * EPOCHS)
     kept: list[int] = []
 
     def look(event: object) -> None:
