@@ -37,7 +37,8 @@ class Command:
 
 
 def _help(shell: Shell, topic: str) -> None:
-    if found := COMMANDS.get(topic.lstrip("/\\")):
+    if topic.startswith(("/", "\\")):
+        found = named(topic[1:])
         shell.screen.say(f"{found.usage}: {found.doc}".removeprefix(": "))
         return
     if topic:
@@ -201,3 +202,11 @@ LISTED = {
     "quit": Command("", "leave; so do exit and Ctrl-D", _quit),
 }
 COMMANDS = LISTED | {"q": LISTED["quit"], "exit": LISTED["quit"], "?": LISTED["help"], "h": LISTED["help"]}
+
+
+def named(name: str) -> Command:
+    """The command of that name. SQLFlowError: there is none."""
+    if found := COMMANDS.get(name):
+        return found
+    hint = did_you_mean(name, COMMANDS, list_up_to=0) or "/help lists them"
+    raise SQLFlowError(f"there is no command /{name}", hint=hint)

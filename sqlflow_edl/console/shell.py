@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from edl.data import redacted
-from edl.errors import SQLFlowError, did_you_mean
-from sqlflow_edl.console.commands import COMMANDS, Leave
+from edl.errors import SQLFlowError
+from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
 from sqlflow_edl.console.prompt import Prompt
@@ -79,12 +79,8 @@ class Shell:
             self.execute(text)
 
     def _call(self, called: Called) -> None:
-        found = COMMANDS.get(called.name)
         try:
-            if found is None:
-                hint = did_you_mean(called.name, COMMANDS, list_up_to=0)
-                raise SQLFlowError(f"there is no command /{called.name}", hint=hint or "/help lists them")
-            found.run(self, called.argument)
+            named(called.name).run(self, called.argument)
         except SQLFlowError as error:
             self.screen.say(render(error))
 

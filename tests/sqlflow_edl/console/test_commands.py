@@ -19,6 +19,7 @@ def test_every_command_is_listed(typed: Typed) -> None:
 
 def test_a_command_is_a_topic_too(typed: Typed) -> None:
     assert "TABLE: the columns of a table" in typed("/help /d\r").words
+    assert "there is no command /dd" in typed("/help \\dd\r").words
 
 
 def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
@@ -51,10 +52,10 @@ def test_an_estimator_tells_its_attributes(typed: Typed) -> None:
     assert "did you mean DNNRegressor?" in typed("/estimators DNNRegresor\r").words
 
 
-@pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "MODEL", "validate"])
+@pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "model", "validate"])
 def test_there_is_help_on_the_language(typed: Typed, topic: str) -> None:
     console = typed(f"/help {topic}\r")
-    assert console.data
+    assert len(console.data.splitlines()) > 1
     assert "error" not in console.words
 
 
