@@ -25,12 +25,12 @@ from edl.testing import NO_ROOM
 from tests.edl.jobs.distributed import Job, kill, table
 
 ROWS = 40_000
-EPOCHS = 2
+EPOCHS = {"async": 2, "sync": 4}  # so that several cuts are written meanwhile
 BATCH = {"async": 64, "sync": 256}  # a step in sync takes several calls one after another
-TASKS = EPOCHS * -(-ROWS // LEAST_ROWS)
+TASKS = EPOCHS["async"] * -(-ROWS // LEAST_ROWS)
 STEPS = {
-    "async": EPOCHS * ROWS // 64,
-    "sync": EPOCHS * sum(-(-rows // 256) for rows in (8192,) * 4 + (7232,)),
+    "async": EPOCHS["async"] * ROWS // 64,
+    "sync": EPOCHS["sync"] * sum(-(-rows // 256) for rows in (8192,) * 4 + (7232,)),
 }
 OFTEN = Checkpoints(steps=20, secs=0)
 MODES = pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pytest.mark.soak)])
@@ -42,7 +42,7 @@ def job(
     workers: int = 1,
     servers: int = 2,
     when: Checkpoints = OFTEN,
-    epochs: int = EPOCHS,
+    longer: int = 1,  # times as many epochs
     **more: Any,
 ) -> Job:
     """more: of its `Cluster`."""
@@ -50,7 +50,7 @@ def job(
     cluster = Cluster(workers, servers, mode, **{**waits, **more})  # type: ignore[arg-type]
     how = kill(*orders, master_arguments=("--lease-secs", "2"))
     spec: dict[str, Any] = {"cluster": cluster, "checkpoints": when}
-    return Job(table(ROWS), epochs=epochs, batch_size=BATCH[mode], how=how, spec=spec)
+    return Job(table(ROWS), epochs=longer * EPOCHS[mode], batch_size=BATCH[mode], how=how, spec=spec)
 
 
 def tally(of: Job) -> Tally:
@@ -111,7 +111,7 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
     watch = Watch(subject)
     with watch.running():
         outcome = subject.run()
-    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 1), subject.logs()
+    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS[mode] * ROWS, 1), subject.logs()
     assert outcome.loss is not None
     assert outcome.loss < 1.0
     assert "ps-1 killed" in notes(subject)
@@ -130,7 +130,7 @@ def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode:
     when = Checkpoints(steps=20, secs=0, copies="neighbours")
     subject = job(mode, "ps-1/0 while keeping a copy 3", "master/1 after durable 8", servers=3, when=when)
     outcome = subject.run()
-    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 2), subject.logs()
+    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS[mode] * ROWS, 2), subject.logs()
     assert outcome.loss is not None
     assert outcome.loss < 1.0
     assert ("; it goes on from the checkpoint" if mode == "async" else "goes on from step") in notes(subject)
@@ -141,7 +141,7 @@ def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode:
 def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     subject = job("async", "ps-0/0 while writing a shard 3")
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
     assert "goes on from the checkpoint" in notes(subject)
     assert "given back" not in notes(subject)
     assert tally(subject).relaunches == 1
@@ -155,7 +155,7 @@ def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> 
     more = {**subject.spec.environment, NO_ROOM: "ps-1/1"}
     subject.spec = msgspec.structs.replace(subject.spec, environment=more)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
     assert "there is no room for ps-1: worker-1 takes its place" in notes(subject)
     snapshot = read_snapshot(subject.cluster.snapshot)
     assert snapshot is not None
@@ -167,7 +167,7 @@ def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> 
 def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
     subject = job("async", "ps-0/0 after a push 100", servers=1)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
     assert "ps-0 killed" in notes(subject)
     assert "training " in notes(subject)  # begins anew, or goes on from a checkpoint
 
@@ -176,14 +176,14 @@ def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
 def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str) -> None:
     subject = job(mode, "worker-0/0 in a task 3", "worker-1/0 before report 2", workers=2)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS[mode]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS[mode] * ROWS, STEPS[mode]), subject.logs()
     assert tally(subject).relaunches == 2
 
 
 def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_gradient() -> None:
     subject = job("sync", "worker-1/0 between two pushes 12", workers=3, grads_to_wait=2)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["sync"]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS["sync"] * ROWS, STEPS["sync"]), subject.logs()
     assert tally(subject).relaunches == 1
     assert outcome.loss is not None
     assert outcome.loss < 1.0
@@ -192,7 +192,7 @@ def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_g
 def test_a10_local_steps_train_every_row_once() -> None:
     subject = job("async", "worker-0/0 before report 3", workers=2, local_steps=4)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["async"]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
     assert tally(subject).relaunches == 1
     assert outcome.loss is not None
     assert outcome.loss < 1.0
@@ -201,9 +201,9 @@ def test_a10_local_steps_train_every_row_once() -> None:
 @MODES
 def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
     orders = ("master/1 after durable 6", "master/2 before the manifest 1", "master/3 after the manifest 2")
-    subject = job(mode, *orders, epochs=2 * EPOCHS)
+    subject = job(mode, *orders, longer=2)
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (2 * EPOCHS * ROWS, 2 * STEPS[mode]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (2 * EPOCHS[mode] * ROWS, 2 * STEPS[mode]), subject.logs()
     assert tally(subject).relaunches == 3
     assert "ps-" not in notes(subject)
 
@@ -212,14 +212,14 @@ def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
 def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> None:
     subject = job("sync", "ps-1/0 while writing a shard 2")
     outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS["sync"]), subject.logs()
+    assert (outcome.rows, outcome.steps) == (EPOCHS["sync"] * ROWS, STEPS["sync"]), subject.logs()
     assert "training goes on from step" in notes(subject)
     assert "000001-000002" not in cuts.complete(subject.folder.checkpoints)
 
 
 @pytest.mark.parametrize("keep", [pytest.param(0, marks=pytest.mark.soak), 3])
 def test_a13_so_many_cuts_are_kept(keep: int) -> None:
-    subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep), epochs=2 * EPOCHS)
+    subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep))
     kept: list[int] = []
 
     def look(event: object) -> None:
