@@ -20,16 +20,17 @@ TABLES = """
 
 
 @pytest.fixture(scope="module")
-def connection() -> Iterator[Connection]:
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     def opener(source: str, observer: Observer) -> Session:
         session = Session(source)
         list(session.run(TABLES))
         return session
 
     connection = Connection(opener, "duckdb:")
-    connection.open()
-    with connection.session():
-        connection.catalog.models = ("shop.sales", "colours")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        connection.known(None)
+    connection.catalog.models = ("shop.sales", "colours")
     yield connection
     connection.close()
 
