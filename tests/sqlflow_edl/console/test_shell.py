@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SourceError
+from sqlflow_edl.session import Session
+from tests.databases import Databases
 from tests.sqlflow_edl.console.conftest import Typed
 
 CTRL_C = "\x03"
@@ -129,6 +131,18 @@ def test_what_cannot_be_taken_back_is_asked_about(typed: Typed, statement: str, 
 def test_what_is_agreed_to_runs(typed: Typed) -> None:
     console = typed("DELETE FROM flowers;\r", "y\r", "SELECT count(*) AS n FROM flowers;\r")
     assert console.data.split() == ["n", "0"]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "maxcompute"])
+def test_other_databases_are_opened_in_a_thread_and_used_in_another(
+    typed: Typed, databases: Databases, dialect: str
+) -> None:
+    source = databases.url(dialect)
+    with Session(source, create=True) as session:
+        list(session.run("CREATE TABLE trees (size BIGINT)"))
+    console = typed("/d trees\r", "SELECT 7 AS x;\r", "SELECT height FROM trees;\r", source=source)
+    assert console.data.split() == ["column", "type", "size", "int64", "x", "7"]
+    assert "--> <statement>:1:8" in console.words
 
 
 def test_a_data_source_that_cannot_be_opened_ends_the_console(typed: Typed, tmp_path: Path) -> None:
