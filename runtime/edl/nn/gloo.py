@@ -76,8 +76,11 @@ class Group:
         others = [rank for rank in range(self.size) if rank != self.rank]
         calls = [self._gloo.recv([parts[rank]], rank, _TAG) for rank in others]
         calls += [self._gloo.send([own], rank, _TAG) for rank in others]
-        for call in calls:
-            call.wait(self._limit)
+        try:
+            while calls:
+                calls.pop().wait(self._limit)
+        finally:  # they keep the connections open, and an error would keep them
+            calls.clear()
         own.copy_(functools.reduce(torch.add, parts))
 
     def gather(self, array: Array) -> Array:

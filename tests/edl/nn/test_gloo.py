@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from edl.nn.collective import RingError
 from edl.nn.gloo import Group, Host
@@ -29,9 +32,9 @@ class Threads:
 
 
 @contextmanager
-def met(threads: Threads, size: int, number: int = 1) -> Iterator[list[Group]]:
+def met(threads: Threads, size: int, number: int = 1, timeout: float = 5.0) -> Iterator[list[Group]]:
     address = threads.hosts[0].address
-    groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, 5.0), size)
+    groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, timeout), size)
     try:
         yield groups
     finally:
@@ -113,3 +116,49 @@ def test_a_later_ring_has_nothing_of_the_store_of_an_earlier_one(threads: Thread
 def test_members_that_do_not_come_are_waited_for_until_the_timeout(threads: Threads) -> None:
     with pytest.raises(RingError):
         threads.hosts[0].meet(threads.hosts[0].address, 6, 0, 2, 0.05)
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+def test_who_fails_in_a_sum_and_leaves_lets_nobody_wait_who_is_a_sum_ahead(
+    threads: Threads, dead: int
+) -> None:
+    """One dies when its numbers have come to member 0 only, which then waits for the third in the next sum."""
+    with met(threads, 3, number=8 + dead, timeout=60.0) as groups:
+
+        def dies() -> None:
+            gloo, number = groups[dead]._gloo, torch.ones(1)
+            calls = [gloo.recv([torch.empty(1)], 0, 0), gloo.send([number], 0, 0)]
+            while calls:
+                calls.pop().wait()
+
+        def add_up(rank: int) -> None:
+            if rank == dead:
+                dies()
+                groups[dead].close()
+                return
+            try:
+                for _ in range(2):
+                    groups[rank].sum(np.ones(1, np.float32))
+            except RingError:
+                groups[rank].close()  # while the error is there, as in a worker that seeks the next ring
+                left.wait(30)
+                raise
+
+        left = threading.Event()
+        calls = threads.begin(add_up, 3)
+        calls[dead].result(20)
+        others = {0, 1, 2} - {dead}
+        closed = wait_for(lambda: all(groups[rank].store.closed for rank in others))
+        left.set()
+        assert closed
+        for rank in others:
+            with pytest.raises(RingError):
+                calls[rank].result(20)
+
+
+def wait_for(found: Callable[[], bool]) -> bool:
+    """Within less time than members have for each other."""
+    end = time.monotonic() + 20
+    while not found() and time.monotonic() < end:
+        time.sleep(0.01)
+    return found()
