@@ -17,7 +17,7 @@ from edl.nn.collective import Group
 from edl.nn.structure import Array
 
 PIECE = 8 << 20  # bytes
-PIECE_SECS = 10.0  # in which each is to come, once the first does
+PIECE_SECS = 4.0  # in which each is to come: members wait no longer for one that freezes meanwhile
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
