@@ -8,7 +8,6 @@ the others' calls; a frozen one lets them wait for the group's timeout.
 from __future__ import annotations
 
 import contextlib
-import functools
 import socket
 import threading
 from collections.abc import Iterator
@@ -22,9 +21,7 @@ from torch import distributed
 from edl.nn.collective import RingError
 from edl.nn.structure import Array
 
-DIRECT = 1 << 20  # bytes that a member sends for a sum, up to which all send all they have to all others
 _GONE = b""  # the value of a key that will have none
-_TAG = 0  # of messages between two members, which keep their order
 _FOR_EVER = timedelta(days=1)
 
 
@@ -60,28 +57,8 @@ class Group:
             self._gloo = distributed.ProcessGroupGloo(self.store.writing, rank, size, options)
 
     def sum(self, array: Array) -> None:
-        """Over all members, in place, with the same bits everywhere."""
-        own = torch.from_numpy(array)
         with _ring_errors():
-            if (self.size - 1) * array.nbytes <= DIRECT:
-                self._exchange(own)
-            else:
-                self._gloo.allreduce([own], timeout=self._limit).wait()
-
-    def _exchange(self, own: torch.Tensor) -> None:
-        """Add up what all have. Each message goes one way, and the caller itself waits for it: a step's sum is small,
-        and passing it on from member to member, and from thread to thread, takes longer than the sum.
-        """
-        parts = [own if rank == self.rank else torch.empty_like(own) for rank in range(self.size)]
-        others = [rank for rank in range(self.size) if rank != self.rank]
-        calls = [self._gloo.recv([parts[rank]], rank, _TAG) for rank in others]
-        calls += [self._gloo.send([own], rank, _TAG) for rank in others]
-        try:
-            while calls:
-                calls.pop().wait(self._limit)
-        finally:  # they keep the connections open, and an error would keep them
-            calls.clear()
-        own.copy_(functools.reduce(torch.add, parts))
+            self._gloo.allreduce([torch.from_numpy(array)], timeout=self._limit).wait()
 
     def gather(self, array: Array) -> Array:
         own = torch.from_numpy(array)
