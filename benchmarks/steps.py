@@ -8,6 +8,7 @@ servers' own work: they are processes of this machine, which the worker shares i
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import statistics
 import subprocess
@@ -52,7 +53,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
             statement = embeddings.in_framework(embeddings.STATEMENTS["clicks"], framework)
             job = job_of(session, folder / f"steps-{framework}", statement)
             command = [sys.executable, "-m", "benchmarks.steps", str(job), str(rounds), str(steps)]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
             local = found.pop("local")
             table.append(Row(f"steps: {framework}, in one process", f"{_ms(local)} ms"))
             for name, seconds in found.items():
@@ -110,7 +111,7 @@ def created(program: Program, rows: Minibatches) -> nn.Adapter:
 def served(
     program: Program, rows: Minibatches, addresses: list[str], cluster: Cluster, folder: Path
 ) -> Callable[[], None]:
-    """All steps, as one task."""
+    """All steps, as one task, and as another one each time."""
     mode = say.Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait or 1)
     with connected(addresses) as channels:
         for index, channel in enumerate(channels):
@@ -120,8 +121,11 @@ def served(
         start=lambda: None, store=SharedFolder(folder), leaving=threading.Event(),
     )  # fmt: skip
 
+    numbers = itertools.count(1)
+
     def train() -> None:
-        strategy.train(rows, Report(Task(0, "train", 0, len(rows.labels), 1)), None)
+        lease = next(numbers)
+        strategy.train(rows, Report(Task(lease, "train", 0, len(rows.labels), 1, attempt=lease)), None)
         strategy.flush()
 
     return train
