@@ -5,7 +5,9 @@
     epoch/loss, validation/NAME             at the ends of epochs and rounds
 
 They are told by the step; those of a job that does not train by its rows. When the job goes back to a checkpoint, or a
-master to its ledger, what comes after that is void. A disk that is full costs the curves, never the job.
+master to its ledger, what comes after that is void, and what is told of that step itself stays true. (A new master
+cannot know whether the one before came to tell the epoch that ended there, and tells it again: the same point twice.)
+A disk that is full costs the curves, never the job.
 """
 
 from __future__ import annotations
@@ -38,9 +40,10 @@ class Curves:
         self._generation = leases.kept.generation
         self._trained = figures.trained(leases)  # at the last point
         self._step = self._trained.steps or figures.rows(leases)
+        self._told: dict[str, int] = {}  # the last step of each curve
         with self._given_up():
             name = f"{leases.kept.epoch:010d}.{os.getpid()}"
-            self._file = EventFile(folder, name, self._step)
+            self._file = EventFile(folder, name, self._step + 1)
         self._tell_again()
 
     def point(self, snapshot: Snapshot) -> None:
@@ -79,22 +82,25 @@ class Curves:
         self._generation = generation
         self._trained = Summary(state.rows, state.step, state.loss, state.weight)
         self._step = state.step
+        self._told = {name: min(step, self._step) for name, step in self._told.items()}
         with self._given_up():
             if self._file is not None:
-                self._file.restart(self._step)
+                self._file.restart(self._step + 1)
         self._tell_again()
 
     def _tell_again(self) -> None:
-        """What became void with the step that we go on from, and is still true."""
+        """What became void, or may never have been told, and is true."""
         for row in self._leases.job.state.curve:
             if row.step >= self._step:
                 self.epoch_end(row)
 
     def _write(self, step: int, values: Mapping[str, float | None]) -> None:
-        known = {name: value for name, value in values.items() if value is not None}
+        new = {name: value for name, value in values.items() if step > self._told.get(name, -1)}
+        known = {name: value for name, value in new.items() if value is not None}
         with self._given_up():
             if self._file is not None and known:
                 self._file.write(step, known)
+                self._told |= dict.fromkeys(known, step)
 
     @contextlib.contextmanager
     def _given_up(self) -> Iterator[None]:

@@ -101,7 +101,7 @@ def test_a_job_that_goes_back_takes_its_curves_along(tmp_path: Path) -> None:
     job.train(25, 0.5)
     job.curves.close()
     found = read(tmp_path)
-    assert (found["train/loss"], found["epoch/loss"]) == ([(15, 1.0), (25, 0.5)], [(10, 0.5)])
+    assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (15, 1.0), (25, 0.5)], [(10, 0.5)])
 
 
 def test_the_next_master_goes_on_from_its_ledger(tmp_path: Path) -> None:
@@ -118,7 +118,22 @@ def test_the_next_master_goes_on_from_its_ledger(tmp_path: Path) -> None:
     later.train(35, 0.5)
     later.curves.close()
     found = read(tmp_path)
-    assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (35, 0.5)], [(20, 0.5)])
+    assert found["train/loss"] == [(10, 3.0), (20, 2.0), (35, 0.5)]
+    assert set(found["epoch/loss"]) == {(20, 0.5)}
+
+
+def test_a_job_that_goes_back_to_where_it_is_keeps_what_it_told(tmp_path: Path) -> None:
+    job = Running(tmp_path)
+    job.train(10, 3.0)
+    job.leases.kept.cut = Cut("10", job.kept().job or JobState())
+    job.look()
+    job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
+    job.leases.go_back()
+    job.look()
+    job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
+    job.curves.close()
+    found = read(tmp_path)
+    assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0)], [(10, 0.5)])
 
 
 def test_a_full_disk_is_noted_once_and_harms_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
