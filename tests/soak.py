@@ -1,8 +1,9 @@
 """The fault matrix again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
 
 Every second round runs beside a process that keeps one core busy. The last two have besides the rows of the matrix all
-that lies beside them. The first failure ends it, with exit code 1. Times are asserted here and in `make bench` only:
-they depend on the machine, which the tests of `make test` must not.
+that lies beside them, and the random schedules, which are the same ones each time. The first failure ends it, with exit
+code 1. Times are asserted here and in `make bench` only: they depend on the machine, which the tests of `make test`
+must not.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from pathlib import Path
 from tests.edl.jobs import storm, timed
 from tests.edl.jobs.distributed import table
 
-PLACES = (
-    "tests/edl/master",
+PLACES = (  # what takes longest comes first: all processes work to the end
+    "tests/sqlflow_edl/kubernetes/test_faults.py",
+    "tests/sqlflow_edl/kubernetes/test_jobs.py",
     "tests/edl/jobs",
-    "tests/edl/cluster",
     "tests/edl/ps",
+    "tests/edl/master",
+    "tests/edl/cluster",
     "tests/edl/instance/test_neighbours.py",
     "tests/edl/instance/test_remote.py",
     "tests/edl/worker/test_allreduce.py",
     "tests/edl/worker/test_ring_tasks.py",
     "tests/edl/kubernetes/test_cluster.py",
     "tests/edl/kubernetes/test_master.py",
-    "tests/sqlflow_edl/kubernetes/test_faults.py",
-    "tests/sqlflow_edl/kubernetes/test_jobs.py",
 )
 ROOT = Path(__file__).parent.parent
 MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task
@@ -62,7 +63,7 @@ def main() -> int:
         prog="tests.soak", description="Repeats the fault tests, then times deaths"
     )
     parser.add_argument("--times", type=int, default=20, help="rounds of the fault tests")
-    parser.add_argument("--processes", type=int, default=2, help="that run tests at the same time")
+    parser.add_argument("--processes", type=int, default=4, help="that run tests at the same time")
     parser.add_argument("--quick", action="store_true", help="one round, and fewer rows: does it run at all?")
     options = parser.parse_args()
     times = 1 if options.quick else options.times

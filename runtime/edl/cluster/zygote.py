@@ -56,6 +56,7 @@ def warm_up(spec: Spec, job: JobFolder) -> None:
     for load in (
         lambda: nn.prepare(spec.framework, spec.threads),
         lambda: import_module(spec.worker.partition(":")[0]),
+        _prepare_columns,
         lambda: _prepare_rings(job),
     ):
         try:
@@ -64,6 +65,13 @@ def warm_up(spec: Spec, job: JobFolder) -> None:
             traceback.print_exc()
     gc.collect()
     gc.freeze()  # pages that no collection touches stay shared
+
+
+def _prepare_columns() -> None:
+    """The first array that PyArrow makes imports pandas where that is installed, which takes a third of a second."""
+    import pyarrow as pa
+
+    pa.array([0.0]).to_numpy()
 
 
 def _prepare_rings(job: JobFolder) -> None:

@@ -190,10 +190,10 @@ def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_g
 
 
 def test_a10_local_steps_train_every_row_once() -> None:
-    subject = job("async", "worker-0/0 before report 3", workers=2, local_steps=4)
+    subject = job("async", "any/0 before report 3", workers=2, local_steps=4)
     outcome = subject.run()
     assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
-    assert tally(subject).relaunches == 1
+    assert tally(subject).relaunches in (1, 2)
     assert outcome.loss is not None
     assert outcome.loss < 1.0
 
