@@ -2,7 +2,8 @@
 
 A worker has one store for its life, which listens at its own address (`Host`). The members of a ring meet in the store
 of the first one, under the ring's number. Breaking down is quick: a killed member closes its connections, which ends
-the others' calls; a frozen one lets them wait for the group's timeout.
+the others' calls; a frozen one lets them wait for the group's timeout. On one machine, members add up in memory that
+they share.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 import torch
 from torch import distributed
 
+from edl.nn import shared_sums
 from edl.nn.collective import RingError
+from edl.nn.shared_sums import SharedSums
 from edl.nn.structure import Array
 
 _GONE = b""  # the value of a key that will have none
@@ -50,15 +53,27 @@ class Group:
         self.size = size
         self.timeout = timeout
         self.store = Store(address, number, timeout)
+        self._summing = distributed.AllreduceOptions()  # any other way to say a timeout takes longer
         options = distributed.ProcessGroupGloo._Options()
         options._timeout = timedelta(seconds=timeout)
         options._devices = [device]
         with _ring_errors():
             self._gloo = distributed.ProcessGroupGloo(self.store.writing, rank, size, options)
+        self._shared: SharedSums | None = None
+        if shared_sums.possible(address, size):
+            try:
+                self._shared = SharedSums(self.gather, rank, size, timeout)
+            except RingError:
+                self.close()
+                raise
 
     def sum(self, array: Array) -> None:
+        if self._shared is not None and array.nbytes <= shared_sums.MOST_BYTES:
+            self._shared.sum(array, self.timeout)
+            return
+        self._summing.timeout = self._limit
         with _ring_errors():
-            self._gloo.allreduce([torch.from_numpy(array)], timeout=self._limit).wait()
+            self._gloo.allreduce([torch.from_numpy(array)], self._summing).wait()
 
     def gather(self, array: Array) -> Array:
         own = torch.from_numpy(array)
@@ -82,6 +97,8 @@ class Group:
     def close(self) -> None:
         if self.store.closed:
             return
+        if self._shared is not None:
+            self._shared.close()
         self.store.close()
         threading.Thread(target=self._tear_down, name="edl-ring-close", daemon=True).start()
 

@@ -65,7 +65,8 @@ class Shares:
         for parameter, gradient, has in zip(
             self._parameters, self._gradients, self._used.tolist(), strict=True
         ):
-            parameter.grad = gradient.to(parameter.dtype) if has else None
+            same = parameter.dtype is gradient.dtype
+            parameter.grad = (gradient if same else gradient.to(parameter.dtype)) if has else None
         for row, gradient in zip(rows.values(), of_rows, strict=True):
             row.grad = gradient
         return float(self._loss)

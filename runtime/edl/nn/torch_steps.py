@@ -2,7 +2,8 @@
 
 `step` asks for hooks, opens a profiler's record, looks up the state of each parameter and sorts tensors by device,
 every time: for a small model that takes as long as a layer. The fused kernel of Adam and AdamW is called with lists
-that are made once, and gives the same bits. Whatever is not as plain as that is left to `step`.
+that are made once, and gives the same bits; the optimizer's counts of steps are made parts of one tensor, so that they
+are one addition. Whatever is not as plain as that is left to `step`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ _KERNELS = {torch.optim.Adam: torch._fused_adam_, torch.optim.AdamW: torch._fuse
 
 
 class _Group(NamedTuple):
-    """Parameters with their slots. settings: the optimizer's own dict, where a rate may change between two steps."""
+    """Parameters with their slots. settings: the optimizer's own dict, where a rate may change between two steps.
+
+    counts: of the steps taken, float32 (parameters,). steps: the same, as the kernel takes them.
+    """
 
     settings: dict[str, Any]
     parameters: list[torch.Tensor]
     first_moments: list[torch.Tensor]
     second_moments: list[torch.Tensor]
     largest: list[torch.Tensor]  # second moments, of AMSGrad
+    counts: torch.Tensor
     steps: list[torch.Tensor]
 
 
@@ -65,7 +70,7 @@ class Steps:
         with torch.no_grad():
             for group, given in zip(self._groups, gradients, strict=True):
                 settings = group.settings
-                torch._foreach_add_(group.steps, 1)
+                group.counts.add_(1)
                 kernel(
                     group.parameters,
                     given,
@@ -92,6 +97,10 @@ def _groups(optimizer: torch.optim.Optimizer) -> Iterator[_Group]:
         parameters = settings["params"]
         states = [optimizer.state.get(parameter) for parameter in parameters]
         if all(states) and len({parameter.dtype for parameter in parameters}) == 1:
-            slots = [[state[name] for state in states] for name in ("exp_avg", "exp_avg_sq", "step")]
+            first, second = [[state[name] for state in states] for name in ("exp_avg", "exp_avg_sq")]
             largest = [state["max_exp_avg_sq"] for state in states] if settings["amsgrad"] else []
-            yield _Group(settings, parameters, slots[0], slots[1], largest, slots[2])
+            counts = torch.stack([state["step"] for state in states])
+            steps = list(counts.unbind())
+            for state, step in zip(states, steps, strict=True):
+                state["step"] = step
+            yield _Group(settings, parameters, first, second, largest, counts, steps)

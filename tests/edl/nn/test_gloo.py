@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 
+from edl.nn import shared_sums
 from edl.nn.collective import RingError
 from edl.nn.gloo import Group, Host
+
+_NUMBERS = count(1)
 
 
 class Threads:
@@ -29,8 +33,9 @@ class Threads:
 
 
 @contextmanager
-def met(threads: Threads, size: int, number: int = 1) -> Iterator[list[Group]]:
-    address = threads.hosts[0].address
+def met(threads: Threads, size: int) -> Iterator[list[Group]]:
+    """A ring of a number of its own."""
+    address, number = threads.hosts[0].address, next(_NUMBERS)
     groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, 5.0), size)
     try:
         yield groups
@@ -44,6 +49,14 @@ def threads() -> Threads:
     return Threads(3)
 
 
+@pytest.fixture(params=["in shared memory", "by gloo"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members on one machine, and members on several."""
+    if request.param == "by gloo":
+        monkeypatch.setattr(shared_sums, "possible", lambda address, size: False)
+
+
+@pytest.mark.usefixtures("either_way")
 def test_members_add_up_gather_and_hear_the_same(threads: Threads) -> None:
     with met(threads, 3) as groups:
         numbers = [np.arange(5, dtype=np.float32) * rank for rank in range(3)]
@@ -62,15 +75,16 @@ def test_members_add_up_gather_and_hear_the_same(threads: Threads) -> None:
 
 
 def test_one_member_is_a_group(threads: Threads) -> None:
-    with met(threads, 1, number=2) as [group]:
+    with met(threads, 1) as [group]:
         number = np.ones(1, np.float32)
         group.sum(number)
         assert number == 1
         assert group.broadcast(b"course", 0) == b"course"
 
 
+@pytest.mark.usefixtures("either_way")
 def test_who_leaves_ends_the_calls_of_the_others_and_what_they_wait_for(threads: Threads) -> None:
-    with met(threads, 3, number=3) as groups:
+    with met(threads, 3) as groups:
 
         def call(rank: int) -> None:
             try:
@@ -86,15 +100,26 @@ def test_who_leaves_ends_the_calls_of_the_others_and_what_they_wait_for(threads:
                 future.result(30)
 
 
+def test_what_is_too_large_for_shared_memory_is_added_up_by_gloo(
+    threads: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_sums, "MOST_BYTES", 64)
+    with met(threads, 2) as groups:
+        for size in (8, 9, 16, 17, 2):
+            numbers = [np.full(size, rank + 0.5) for rank in range(2)]
+            threads.do(lambda rank, numbers=numbers: groups[rank].sum(numbers[rank]), 2)
+            assert all((found == 2).all() for found in numbers)
+
+
 def test_a_later_ring_has_nothing_of_the_store_of_an_earlier_one(threads: Threads) -> None:
-    with met(threads, 2, number=4) as groups:
+    with met(threads, 2) as groups:
         groups[0].store.set("log/0", b"old")
         assert groups[1].store.get("log/0") == b"old"
-    with met(threads, 2, number=5) as groups:
+    with met(threads, 2) as groups:
         groups[0].store.set("log/0", b"new")
         assert groups[1].store.get("log/0") == b"new"
 
 
 def test_members_that_do_not_come_are_waited_for_until_the_timeout(threads: Threads) -> None:
     with pytest.raises(RingError):
-        threads.hosts[0].meet(threads.hosts[0].address, 6, 0, 2, 0.05)
+        threads.hosts[0].meet(threads.hosts[0].address, next(_NUMBERS), 0, 2, 0.05)

@@ -1,0 +1,168 @@
+"""Sums of members on one machine, in memory that they share; a byte over a socket says that a part is there.
+
+    copy the own array ─▶ a byte to each ─▶ a byte from each ─▶ add up all parts, in the order of ranks
+
+For small models that is several times as fast as a sum over the loopback device, with its copies by the system and its
+changes of threads. The memory of each member has two places, used in turns: who has heard of all in a sum knows that
+they are done with the one before, so nobody reads what is written over. Nothing has a name that could stay behind. A
+member that is killed closes its sockets, which ends the others' sums; a frozen one lets them wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import mmap
+import os
+import secrets
+import socket
+import struct
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from edl.nn.collective import RingError
+from edl.nn.structure import Array
+
+MOST_MEMBERS = 8  # each of them reads what all wrote
+MOST_BYTES = 32 << 20  # of an array: every member has it twice more
+_THERE, _GROWN = b"t", b"g"
+_GONE = "it is gone"
+_NAME = 16  # random bytes, by which a member is found
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+def possible(address: str, size: int) -> bool:
+    """Whether the members of a ring at this address, host:port, are on one machine, and few."""
+    if not hasattr(os, "memfd_create") or not 1 < size <= MOST_MEMBERS:
+        return False
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
+    return False
+
+
+class SharedSums:
+    """Connects to the other members. gather: see `edl.nn.collective.Group`. RingError: they do not come in time."""
+
+    def __init__(self, gather: Callable[[Array], Array], rank: int, size: int, timeout: float) -> None:
+        self._rank = rank
+        self._others: dict[int, socket.socket] = {}
+        self._memory: list[mmap.mmap] = []
+        self._room = 0  # bytes of a place
+        self._turn = 0
+        self._timeout = timeout
+        with self._ring_errors(), _socket(timeout) as listening:
+            name = secrets.token_bytes(_NAME)
+            listening.bind(_place(name))
+            listening.listen(size)
+            names = gather(np.frombuffer(name, np.uint8).copy())
+            for other in range(rank):
+                self._connect(other, names[other].tobytes())
+            for _ in range(rank + 1, size):
+                self._accept(listening)
+
+    def sum(self, array: Array, timeout: float) -> None:
+        """Make a contiguous array the sum of all members' arrays, in place; the same bits for all.
+
+        timeout: seconds that each of the others is waited for. RingError: one is gone, or does not come.
+        """
+        with self._ring_errors():
+            self._wait_for(timeout)
+            if not self._memory or array.nbytes > self._room:
+                self._grow(array.nbytes)
+            self._turn ^= 1
+            flat = array.reshape(-1)
+            parts = [
+                np.frombuffer(memory, array.dtype, array.size, self._turn * self._room)
+                for memory in self._memory
+            ]
+            parts[self._rank][:] = flat
+            for other in self._others.values():
+                other.send(_THERE)
+            for other in self._others.values():
+                _expect(_THERE, other.recv(1))
+        np.add(parts[0], parts[1], out=flat)
+        for part in parts[2:]:
+            np.add(flat, part, out=flat)
+
+    def close(self) -> None:
+        """The others' sums fail at once."""
+        for other in self._others.values():
+            with contextlib.suppress(OSError):
+                other.shutdown(socket.SHUT_RDWR)
+            other.close()
+        self._memory = []
+
+    def _connect(self, rank: int, name: bytes) -> None:
+        other = self._others[rank] = _socket(self._timeout)
+        other.connect(_place(name))
+        _check_owner(other)
+        other.send(bytes([self._rank]))
+
+    def _accept(self, listening: socket.socket) -> None:
+        other, _ = listening.accept()
+        try:
+            other.settimeout(self._timeout)
+            _check_owner(other)
+            rank = other.recv(1)
+            if not rank:
+                raise ConnectionError(_GONE)
+        except BaseException:
+            other.close()
+            raise
+        self._others[rank[0]] = other
+
+    def _grow(self, least: int) -> None:
+        """All make room in this sum, whose arrays are of one size."""
+        self._room = max(1, -(-least // mmap.PAGESIZE)) * mmap.PAGESIZE
+        own = os.memfd_create("edl-sums", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(own, 0, 2 * self._room)
+            for other in self._others.values():
+                socket.send_fds(other, [_GROWN], [own])
+            memory = {self._rank: mmap.mmap(own, 2 * self._room)}
+        finally:
+            os.close(own)
+        for rank, other in self._others.items():
+            said, found, *_ = socket.recv_fds(other, 1, 1, socket.MSG_CMSG_CLOEXEC)
+            _expect(_GROWN, said)
+            memory[rank] = mmap.mmap(found[0], 2 * self._room)
+            os.close(found[0])
+        self._memory = [memory[rank] for rank in sorted(memory)]
+
+    def _wait_for(self, timeout: float) -> None:
+        if timeout != self._timeout:
+            self._timeout = timeout
+            for other in self._others.values():
+                other.settimeout(timeout)
+
+    @contextlib.contextmanager
+    def _ring_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            raise RingError(f"a member of the ring does not answer: {error}") from None
+
+
+def _socket(timeout: float) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.settimeout(timeout)
+    return made
+
+
+def _place(name: bytes) -> bytes:
+    """Where a member is found, in the system's own space of names: no file."""
+    return b"\0edl-sums-" + name.hex().encode()
+
+
+def _check_owner(other: socket.socket) -> None:
+    """ConnectionError: it is another user's."""
+    found = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    if _CREDENTIALS.unpack(found)[1] != os.getuid():
+        raise ConnectionError("another user's process")
+
+
+def _expect(wanted: bytes, found: bytes) -> None:
+    if found != wanted:
+        raise ConnectionError(_GONE if not found else "it is in another call")
