@@ -1,9 +1,9 @@
 """The fault matrix again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
 
 Every second round runs beside a process that keeps one core busy. The last two have besides the rows of the matrix all
-that lies beside them, and the random schedules, which are the same ones each time. The first failure ends it, with exit
-code 1. Times are asserted here and in `make bench` only: they depend on the machine, which the tests of `make test`
-must not.
+that lies beside them, and the random schedules, which are the same ones each time; the last is followed by the variants
+of other tests that are left to us. The first failure ends it, with exit code 1. Times are asserted here and in
+`make bench` only: they depend on the machine, which the tests of `make test` must not.
 """
 
 from __future__ import annotations
@@ -80,26 +80,34 @@ def main() -> int:
 
 
 def _round(number: int, times: int, processes: int) -> bool:
-    """Run the fault tests once; whether they pass. What they print of a failure is printed."""
+    """Run the fault tests once; whether they pass."""
     loaded, whole = number % 2 == 0, number > times - 2
-    began = time.monotonic()
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        str(processes),
-        "--dist",
-        "worksteal",
-        "--soak",
-        *([] if whole else ["--faults"]),
-        *PLACES,
-    ]
-    with _busy() if loaded else contextlib.nullcontext():
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     where = f"round {number} of {times}{', beside a busy process' if loaded else ''}"
+    with _busy() if loaded else contextlib.nullcontext():
+        passed = _passes(where, processes, *([] if whole else ["--faults"]), *PLACES)
+    if passed and number == times:
+        passed = _passes("the variants of other tests", processes, "-m", "soak", *_elsewhere())
+    return passed
+
+
+def _elsewhere() -> list[str]:
+    """The files beside our PLACES with variants that only we run."""
+    found = (path for path in (ROOT / "tests").rglob("test_*.py") if "mark.soak" in path.read_text("utf-8"))
+    names = sorted(path.relative_to(ROOT).as_posix() for path in found)
+    return [name for name in names if not name.startswith(PLACES)]
+
+
+def _passes(where: str, processes: int, *arguments: str) -> bool:
+    """Run tests, with all their variants; what they print of a failure is printed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(processes), "--dist", "worksteal"]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, "--soak", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if done.returncode:
         print(f"{done.stdout}\nFAILED in {where}", flush=True)
         return False

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.cells import Cells, Items
 from sqlflow_edl.analysis.drafts import Bound, Draft, Fitted, Statistics, known
 from sqlflow_edl.analysis.schema import ColumnType
@@ -43,7 +44,8 @@ def vocabulary(
             raise SemanticError(
                 f"{column} has more than {found.distinct:,} different values, too many for a vocabulary",
                 span=span,
-                hint=f"write CATEGORY_HASH({column}, 100000), or keep the frequent ones with max_size=",
+                hint=f"write CATEGORY_HASH({expressions.argument(column)}, 100000), "
+                "or keep the frequent ones with max_size=",
             )
         values = found.counts.vocabulary(max_size=max_size, min_count=min_count)
         if not values:
@@ -85,13 +87,14 @@ def category_ids(cells: Cells, size: int, span: Span | None = None, function: st
     def fit(found: ColumnStatistics) -> spec.CategoryId:
         fitting = size or max(1, int(found.max) + 1)
         if not found.integers or found.min < 0 or found.max >= fitting:
+            written = expressions.argument(column)
             holds = f"{found.min:g} to {found.max:g}" + ("" if found.integers else ", not all whole")
             raise SemanticError(
                 f"{function}({column}, {fitting}) needs whole numbers from 0 to {fitting - 1}; the data holds {holds}",
                 span=span,
-                hint=f"write {function}({column}, {int(found.max) + 1})"
+                hint=f"write {function}({written}, {int(found.max) + 1})"
                 if found.integers and found.min >= 0
-                else f"write VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)",
+                else f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, size)",
             )
         return spec.CategoryId(column, fitting)
 

@@ -125,12 +125,12 @@ class Bound:
         kind = self.schema.type(column)
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.temporal):
             return column
-        hint = None
+        hint, name = None, expressions.argument(column)
         if kind is ColumnType.TEXT:
-            hint = f"a text becomes a feature by VOCABULARIZE({column}) or CATEGORY_HASH({column}, size)"
-            hint += f", numbers in a text by DENSE({column})"
+            hint = f"a text becomes a feature by VOCABULARIZE({name}) or CATEGORY_HASH({name}, size)"
+            hint += f", numbers in a text by DENSE({name})"
         elif kind.temporal:
-            hint = f"a time becomes a feature by STANDARDIZE({column}), BUCKETIZE({column}, 10) or its parts"
+            hint = f"a time becomes a feature by STANDARDIZE({name}), BUCKETIZE({name}, 10) or its parts"
         raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)
 
     def temporal_column(self, part: str) -> str:

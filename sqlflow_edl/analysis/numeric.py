@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from edl import spec
 from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.categories import category_ids, one_hot
 from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.drafts import Bound, Draft, Statistics, known
@@ -98,7 +99,7 @@ def log(bound: Bound) -> Draft:
             raise SemanticError(
                 f"{column} goes down to {statistics[column].min:g}; log(1 + x) needs x above -1",
                 span=bound.span,
-                hint=f"write STANDARDIZE({column}), or shift it in the SELECT",
+                hint=f"write STANDARDIZE({expressions.argument(column)}), or shift it in the SELECT",
             )
         return spec.Log(column, statistics[column].mean)
 

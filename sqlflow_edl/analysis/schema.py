@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError, Span, did_you_mean
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Schema:
             raise SemanticError(
                 f"{column} holds fractional numbers, which are no categories",
                 span=span,
-                hint=f"write BUCKETIZE({column}, 10)",
+                hint=f"write BUCKETIZE({expressions.argument(column)}, 10)",
             )
 
     def is_integer(self, column: str) -> bool:

@@ -199,15 +199,12 @@ def _column(batch: pa.RecordBatch, column: str) -> pa.Array:
 
 
 def _refuse_unknown(column: str, array: pa.Array) -> None:
-    for count, what, condition in (
-        (array.null_count, "NULL", "IS NOT NULL"),
-        (_not_finite(array), "not a finite number", "is finite"),
+    for count, what, hint in (
+        (array.null_count, "NULL", "leave those rows out of the query: WHERE … IS NOT NULL"),
+        (_not_finite(array), "not a finite number", "leave those rows out of the query"),
     ):
         if count:
-            raise SemanticError(
-                f"label {column} is {what} in {count} of {len(array)} rows",
-                hint=f"leave those rows out of the query: WHERE {column} {condition}",
-            )
+            raise SemanticError(f"label {column} is {what} in {count} of {len(array)} rows", hint=hint)
 
 
 def _not_finite(array: pa.Array) -> int:

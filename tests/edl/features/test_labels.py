@@ -79,16 +79,16 @@ def test_prediction_does_not_read_the_label(target: fc.Target) -> None:
 @pytest.mark.parametrize(
     ("target", "values", "message", "hint"),
     [
-        (INCOME, [1.0, None, None], "label y is NULL in 2 of 3 rows", "WHERE y IS NOT NULL"),
+        (INCOME, [1.0, None, None], "label y is NULL in 2 of 3 rows", "WHERE … IS NOT NULL"),
         (
             INCOME,
             [1.0, math.nan, math.inf],
             "label y is not a finite number in 2 of 3 rows",
-            "WHERE y is finite",
+            "leave those rows out",
         ),
         (INCOME, ["1"], "column y is of type string where a number is needed", "convert it to a number"),
         (INCOME, [1e39], "label y holds 1e\\+39", "scale it"),
-        (ANSWER, ["yes", None], "label y is NULL in 1 of 2 rows", "WHERE y IS NOT NULL"),
+        (ANSWER, ["yes", None], "label y is NULL in 1 of 2 rows", "WHERE … IS NOT NULL"),
         (
             ANSWER,
             pa.array(["yes", None]).dictionary_encode(),
@@ -108,7 +108,12 @@ def test_prediction_does_not_read_the_label(target: fc.Target) -> None:
             "known: setosa, versicolor, virginica",
         ),
         (fc.class_label("y", [0, 1]), [0.5], "such as '0.5'", "known: 0, 1"),
-        (fc.class_label("y", [0, 1]), [1.0, math.nan], "label y is not a finite number in 1 of 2", "finite"),
+        (
+            fc.class_label("y", [0, 1]),
+            [1.0, math.nan],
+            "label y is not a finite number in 1 of 2",
+            "leave those rows out",
+        ),
         (fc.class_label("y", [0, 1]), [b"\xff"], "label y is none of its 2 classes", "known: 0, 1"),
     ],
 )
