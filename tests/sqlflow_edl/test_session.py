@@ -1,7 +1,8 @@
-"""Statements all the way in both frameworks: from SQL to a trained model, its predictions and its figures."""
+"""Statements all the way, in both frameworks and on each database: from SQL to a model, its predictions and figures."""
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +11,45 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn import datasets, metrics
+from sklearn.utils import Bunch
 
 import sqlflow_edl
 from edl import spec
+from edl.data.names import fitting, free_name
 from edl.errors import SQLFlowError
 from edl.models.archive import Archive, read_archive
 from edl.program.own import PATH_VARIABLE, find
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
+from sqlflow_edl.syntax.lexer import quoted_name
+from tests.databases import Databases, fill
 
 MODELS = Path(__file__).parents[1] / "fixtures" / "models"
-FRAMEWORKS = ["keras", "torch"]
+PLACES = [
+    ("keras", "duckdb"),
+    pytest.param(("torch", "duckdb"), marks=pytest.mark.soak),
+    ("torch", "sqlite"),
+    ("torch", "mysql"),
+    ("torch", "maxcompute"),
+]
+
+
+def real(data: Bunch) -> pa.Table:
+    columns = {f"x{i}": data.data[:, i] for i in range(data.data.shape[1])}
+    return pa.table({"id": range(len(data.target)), **columns, "kind": data.target_names[data.target]})
+
+
+IRIS = real(datasets.load_iris())
+SHOPS = {
+    "shop": [f"s{i % 7}" for i in range(150)],
+    "day": [f"d{i % 5}" for i in range(150)],
+    "open": [i % 2 == 0 for i in range(150)],
+}
+REAL = {
+    "iris": IRIS,
+    "cancer": real(datasets.load_breast_cancer()),
+    "shops": pa.table(dict(zip(IRIS.column_names, IRIS.columns, strict=True)) | SHOPS),
+}
 
 
 def run(session: Session, text: str) -> list[Result]:
@@ -37,30 +66,27 @@ def archive(session: Session, name: str, tmp_path: Path) -> Archive:
     return read_archive(path)
 
 
-@pytest.fixture(scope="module", params=FRAMEWORKS)
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+@pytest.fixture(scope="module", params=PLACES, ids="-".join)
+def session(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
     """A database with real tables and a model of each kind, trained in one framework."""
+    framework, dialect = request.param
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv(PATH_VARIABLE, str(shutil.copytree(MODELS, tmp_path_factory.mktemp("path") / "models")))
-        with sqlflow_edl.connect("duckdb:") as opened:
-            for name, data in (("iris", datasets.load_iris()), ("cancer", datasets.load_breast_cancer())):
-                columns = {f"x{i}": data.data[:, i] for i in range(data.data.shape[1])}
-                names = [str(data.target_names[i]) for i in data.target]
-                loaded = pa.table({"id": range(len(names)), **columns, "kind": names})
-                with opened.source.visible("loaded", loaded):  # type: ignore[attr-defined]
-                    run(opened, f"CREATE TABLE {name} AS SELECT * FROM loaded")
-            framework = f"model.framework = {request.param}"
+        with sqlflow_edl.connect(databases.url(dialect), create=True) as opened:
+            for name, rows in REAL.items():
+                fill(opened, name, rows)
             run(
                 opened,
                 f"""
-                SELECT * EXCLUDE (id) FROM iris WHERE id % 3 > 0
-                TO TRAIN DNNClassifier WITH {framework} LABEL kind INTO flowers;
-                SELECT * EXCLUDE (id) FROM cancer WHERE id % 4 > 0
-                TO TRAIN LinearClassifier WITH {framework} LABEL kind INTO clinic.tumours;
-                SELECT x0, x1, x2, x3 FROM iris
-                TO TRAIN DNNRegressor WITH {framework}, hidden_units = [16], epochs = 100, batch_size = 16, lr = 0.003
-                LABEL x3 INTO widths;
+                SELECT x0, x1, x2, x3, kind FROM iris WHERE id % 3 > 0
+                TO TRAIN DNNClassifier WITH model.framework = {framework} LABEL kind INTO flowers;
+                SELECT {", ".join(REAL["cancer"].column_names[1:])} FROM cancer WHERE id % 4 > 0
+                TO TRAIN LinearClassifier WITH model.framework = {framework} LABEL kind INTO clinic.tumours;
+                SELECT x0, x1, x2, x3 FROM iris TO TRAIN DNNRegressor WITH model.framework = {framework},
+                hidden_units = [16], epochs = 100, batch_size = 16, lr = 0.003 LABEL x3 INTO widths;
                 """,
             )
             yield opened
@@ -137,10 +163,9 @@ def test_models_of_several_parts_train_and_predict(
     inputs: dict[str, int],
 ) -> None:
     framework = archive(session, "flowers", tmp_path).spec.framework
-    rows = f"SELECT x0, x1, x2, 's' || id % 7 AS shop, 'd' || id % 5 AS day, {label} FROM shops"
+    rows = f"SELECT x0, x1, x2, shop, day, {label} FROM shops"
     run(
         session,
-        "CREATE OR REPLACE VIEW shops AS SELECT *, id % 2 = 0 AS open FROM iris;"
         f"{rows} TO TRAIN {model} WITH epochs = 2, hidden_units = [8], model.framework = {framework} {columns} "
         f"LABEL {label} INTO parts",
     )
@@ -231,7 +256,7 @@ def test_an_older_version_predicts_by_its_number(session: Session, tmp_path: Pat
             "LABEL x3 INTO aged",
         )
         assert result.model == f"aged@{epochs}"
-    query = "SELECT x0 FROM iris LIMIT 3 TO PREDICT USING aged"
+    query = "SELECT x0 FROM iris WHERE id < 3 ORDER BY id TO PREDICT USING aged"
     first, second, current = (
         table(session, query + version)["x3"].to_pylist() for version in ("@1", "@2", "")
     )
@@ -272,31 +297,39 @@ WIDE = [
 ]
 
 
-def test_tables_with_hostile_names_and_texts_train_and_predict(session: Session, tmp_path: Path) -> None:
-    import random
+CLASSES = (WIDE[0], "n" * 300, "N" * 300)
+LONGEST = {"mysql": 64, "maxcompute": 128}
 
-    framework = archive(session, "flowers", tmp_path).spec.framework
+
+def drawn(session: Session) -> list[str]:
+    """Names of columns that are as bad as the session's database takes them."""
     draw = random.Random(5)  # noqa: S311 - a fixed drawing, not a secret
     alphabet = "ab \"'\\{}%#();.,/`$äß漢😀\t"
-    names = WIDE + [f"{i}" + "".join(draw.choices(alphabet, k=8)) for i in range(50)]
+    names: list[str] = []
+    for name in WIDE + [f"{i}" + "".join(draw.choices(alphabet, k=8)) for i in range(50)]:
+        name = name[: LONGEST.get(session.dialect)].rstrip()  # nor a space at the end
+        names.append(free_name(fitting(name, session.dialect), names))
+    return names
+
+
+def test_tables_with_hostile_names_and_texts_train_and_predict(session: Session, tmp_path: Path) -> None:
+    draw = random.Random(6)  # noqa: S311 - a fixed drawing, not a secret
+    framework = archive(session, "flowers", tmp_path).spec.framework
     rows = 60
     columns = {
-        name: [draw.random() for _ in range(rows)] if i % 2 else [draw.choice(WIDE) for _ in range(rows)]
-        for i, name in enumerate(names)
+        name: [draw.random() if i % 2 else draw.choice(WIDE) for _ in range(rows)]
+        for i, name in enumerate(drawn(session))
     }
-    label = 'l"); exec(1) #'
-    wide = pa.table({**columns, label: [draw.choice(WIDE[:2]) for _ in range(rows)]})
-    with session.source.visible("loaded", wide):  # type: ignore[attr-defined]
-        run(session, "CREATE OR REPLACE TABLE wide AS SELECT * FROM loaded")
-    quoted = label.replace('"', '""')
+    label = fitting('l"); exec(1) #', session.dialect)
+    fill(session, "wide", pa.table({**columns, label: [draw.choice(CLASSES) for _ in range(rows)]}))
     run(
         session,
         f"SELECT * FROM wide TO TRAIN DNNClassifier WITH epochs = 2, model.framework = {framework} "
-        f'LABEL "{quoted}" INTO hostile',
+        f"LABEL {quoted_name(label)} INTO hostile",
     )
-    found = table(session, "SELECT * FROM wide TO PREDICT USING hostile")
+    found = table(session, "SELECT * FROM wide TO PREDICT guessed.guess USING hostile; SELECT * FROM guessed")
     assert found.num_rows == rows
-    assert set(found[label].unique().to_pylist()) <= set(WIDE[:2])
+    assert set(found["guess"].unique().to_pylist()) <= set(CLASSES)
 
 
 def test_a_prediction_spec_derives_nothing_again(session: Session, tmp_path: Path) -> None:
