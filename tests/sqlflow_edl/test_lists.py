@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+import numpy as np
+import pyarrow as pa
 import pytest
 
-import sqlflow_edl
 from edl.errors import SQLFlowError
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
+from tests.databases import WITHOUT_LISTS, fill
+from tests.workshops import Workshop
 
+TAGS = [[(4 * i + n) * 7919 // 13 % 40 for n in range(i % 4)] for i in range(900)]
+WORTH = [sum(1 - 2 * (tag % 2) for tag in tags) for tags in TAGS]
 # Even tags are worth one, odd ones minus one; `words` are the same tags as text, and `loads` have them with weights.
-TABLE = """CREATE TABLE items AS SELECT
-    tags, array_to_string(tags, '|') AS words, i % 7 AS shelf, (i % 10)::DOUBLE AS size,
-    array_to_string(list_transform(tags, lambda t: t || ':' || (1 + t % 3)), ' ') AS loads,
-    coalesce(list_sum(list_transform(tags, lambda t: (1 - 2 * (t % 2)) * (1 + t % 3))), 0)::DOUBLE AS heavy,
-    coalesce(list_sum(list_transform(tags, lambda t: 1 - 2 * (t % 2))), 0)::DOUBLE AS worth,
-    coalesce(list_sum(list_transform(tags, lambda t: 1 - 2 * (t % 2))), 0) > 0 AS good
-FROM (SELECT i, list_transform(range(i % 4), lambda n: (hash(4 * i + n) % 40)::INT) AS tags FROM range(900) AS n(i))"""
+ITEMS = pa.table(
+    {
+        "tags": pa.array(TAGS, pa.list_(pa.int32())),
+        "words": ["|".join(map(str, tags)) for tags in TAGS],
+        "shelf": [i % 7 for i in range(900)],
+        "size": [float(i % 10) for i in range(900)],
+        "loads": [" ".join(f"{tag}:{1 + tag % 3}" for tag in tags) for tags in TAGS],
+        "heavy": [float(sum((1 - 2 * (tag % 2)) * (1 + tag % 3) for tag in tags)) for tags in TAGS],
+        "worth": [float(worth) for worth in WORTH],
+        "good": [worth > 0 for worth in WORTH],
+    }
+)
 SETTINGS = "train.epoch = 15, train.batch_size = 32, optimizer.learning_rate = 0.01"
 BOTH = "EMBEDDING(CONCAT(CATEGORY_ID(shelf, 7), SEQ_CATEGORY_ID(tags, 40)) AS both, 4)"
 WIDE = "EMBEDDING(both, 1) FOR wide"
@@ -33,45 +39,45 @@ MODELS = {  # model -> the selected columns, the label last, and what they becom
 }
 
 
-def run(session: Session, text: str) -> list[Result]:
-    return list(session.run(text))
+def over(workshop: Workshop, text: str) -> str:
+    """The text, over the words where the database has no lists."""
+    if workshop.dialect not in WITHOUT_LISTS:
+        return text
+    return text.replace("(tags, 40", '(words, 40, delimiter="|"').replace("tags", "words")
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect("duckdb:") as opened:
-            run(opened, TABLE)
-            yield opened
+@pytest.fixture(scope="session")
+def workshop(workshop: Workshop) -> Workshop:
+    """With the items."""
+    lists = workshop.dialect not in WITHOUT_LISTS
+    fill(workshop.session, "items", ITEMS if lists else ITEMS.drop_columns("tags"))
+    return workshop
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("framework", ["keras", "torch"])  # the slower one: a framework's process stays
-def test_what_lists_of_ids_are_worth_is_learned(session: Session, framework: str, model: str) -> None:
-    selected, columns = MODELS[model]
+def test_what_lists_of_ids_are_worth_is_learned(workshop: Workshop, model: str) -> None:
+    selected, columns = (over(workshop, text) for text in MODELS[model])
     label = selected.rpartition(" ")[2]
-    run(
-        session,
+    workshop.run(
         f"SELECT {selected} FROM items TO TRAIN {model} "
-        f"WITH model.framework = {framework}, {SETTINGS} COLUMN {columns} LABEL {label} INTO m",
+        f"WITH model.framework = {workshop.framework}, {SETTINGS} COLUMN {columns} LABEL {label} INTO m",
     )
-    run(session, "SELECT * FROM items TO PREDICT found.guess USING m")
-    close = f"abs({label} - guess) < 0.5" if label in ("worth", "heavy") else f"{label} = guess"
-    [told] = run(session, f"SELECT avg(({close})::INT) AS right FROM found")
-    assert told.to_arrow()["right"][0].as_py() > 0.9
+    found = workshop.rows("SELECT * FROM items TO PREDICT found.guess USING m; SELECT * FROM found")
+    wanted, guess = (found[name].to_numpy(zero_copy_only=False).astype(float) for name in (label, "guess"))
+    assert np.mean(abs(wanted - guess) < 0.5) > 0.9
 
 
-def test_lists_are_described_and_go_on_from_a_model(session: Session) -> None:
-    train = (
-        "SELECT tags, worth FROM items TO TRAIN DNNRegressor WITH model.framework = torch "
-        "COLUMN EMBEDDING(SEQ_CATEGORY_ID(tags, 40), 4, mean) LABEL worth {} INTO {}"
+def test_lists_are_described_and_go_on_from_a_model(workshop: Workshop) -> None:
+    train = over(
+        workshop,
+        f"SELECT tags, worth FROM items TO TRAIN DNNRegressor WITH epochs = 1, model.framework = {workshop.framework} "
+        "COLUMN EMBEDDING(SEQ_CATEGORY_ID(tags, 40), 4, mean) LABEL worth {} INTO {}",
     )
-    run(session, train.format("", "first"))
-    run(session, train.format("USING first", "second"))
+    workshop.run(train.format("", "first"))
+    workshop.run(train.format("USING first", "second"))
     with pytest.raises(SQLFlowError, match="first@1 has no feature"):
-        run(session, train.format("USING first", "third").replace("40", "50"))
-    [described] = run(session, "DESCRIBE MODEL second")
+        workshop.run(train.format("USING first", "third").replace("40", "50"))
+    [described] = workshop.run("DESCRIBE MODEL second")
     assert "embedding of list of category id, buckets 40" in str(described.to_arrow().to_pylist())
 
 
@@ -79,9 +85,11 @@ def test_lists_are_described_and_go_on_from_a_model(session: Session) -> None:
     ("columns", "message"),
     [
         ("SEQ_CATEGORY_ID(size, 40)", "SEQ_CATEGORY_ID needs lists of whole numbers"),
-        ("SEQ_CATEGORY_ID(tags)", "SEQ_CATEGORY_ID lacks its size"),
+        ("SEQ_CATEGORY_ID(words)", "SEQ_CATEGORY_ID lacks its size"),
     ],
 )
-def test_what_is_no_list_is_named(session: Session, columns: str, message: str) -> None:
+def test_what_is_no_list_is_named(workshop: Workshop, columns: str, message: str) -> None:
     with pytest.raises(SQLFlowError, match=message):
-        run(session, f"SELECT * FROM items TO TRAIN DNNRegressor COLUMN {columns} LABEL worth INTO bad")
+        workshop.session.compile(
+            f"SELECT * FROM items TO TRAIN DNNRegressor COLUMN {columns} LABEL worth INTO bad"
+        )

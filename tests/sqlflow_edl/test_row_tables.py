@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import sqlflow_edl
-from edl.models.archive import Archive, read_archive
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
-from tests.databases import Databases, fill
+from tests.databases import fill
+from tests.workshops import Workshop
 
 VISITS = pa.table(
     {
@@ -23,31 +19,16 @@ VISITS = pa.table(
         "bought": [i * 7919 % 211 % 2 for i in range(1500)],
     }
 )
-NEW = "SELECT CONCAT('new ', who) AS who, CONCAT('new ', page) AS page, seconds FROM visits WHERE seconds = 3"
+NEW = "SELECT REPLACE(who, 'u', 'U') AS who, REPLACE(page, 'p', 'P') AS page, seconds FROM visits WHERE seconds = 3"
 COLUMNS = "COLUMN seconds, hash(who, 100000), hash(page, 100000)"
 
 
-def run(session: Session, text: str) -> list[Result]:
-    return list(session.run(text))
-
-
-def archive(session: Session, name: str, tmp_path: Path) -> Archive:
-    session.registry.load(name, tmp_path / "model.zip")
-    return read_archive(tmp_path / "model.zip")
-
-
-@pytest.fixture(scope="module", params=[("keras", "duckdb"), ("torch", "mysql")], ids="-".join)
-def session(
-    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Session]:
+@pytest.fixture(scope="session")
+def workshop(workshop: Workshop) -> Workshop:
     """With a DeepFM over two large categories, of which it keeps the best epoch."""
-    framework, dialect = request.param
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect(databases.url(dialect), create=True) as opened:
-            fill(opened, "visits", VISITS)
-            run(opened, train(framework, "INTO shop"))
-            yield opened
+    fill(workshop.session, "visits", VISITS)
+    workshop.run(train(workshop.framework, "INTO shop"))
+    return workshop
 
 
 def train(framework: str, into: str, epochs: int = 8) -> str:
@@ -58,8 +39,8 @@ def train(framework: str, into: str, epochs: int = 8) -> str:
     )
 
 
-def test_only_rows_that_were_trained_are_in_the_archive(session: Session, tmp_path: Path) -> None:
-    found = archive(session, "shop", tmp_path)
+def test_only_rows_that_were_trained_are_in_the_archive(workshop: Workshop, tmp_path: Path) -> None:
+    found = workshop.archive("shop", tmp_path)
     weights = found.weights()
     tables = {name for name in weights if ":" in name}
     names = ("f1_embedding", "f1_weights")
@@ -69,48 +50,47 @@ def test_only_rows_that_were_trained_are_in_the_archive(session: Session, tmp_pa
     assert found.parameters() == numbers
 
 
-def test_the_same_statement_gives_the_same_rows_bit_for_bit(session: Session, tmp_path: Path) -> None:
-    framework = archive(session, "shop", tmp_path).spec.framework
-    run(session, train(framework, "INTO again"))
-    one, other = (archive(session, name, tmp_path).weights() for name in ("shop", "again"))
+def test_the_same_statement_gives_the_same_rows_bit_for_bit(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.run(train(workshop.framework, "INTO again"))
+    one, other = (workshop.archive(name, tmp_path).weights() for name in ("shop", "again"))
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_what_was_learned_is_there_when_it_is_used(session: Session) -> None:
-    [measured] = run(session, "SELECT * FROM visits TO EVALUATE shop LABEL bought")
+def test_what_was_learned_is_there_when_it_is_used(workshop: Workshop) -> None:
+    [measured] = workshop.run("SELECT * FROM visits TO EVALUATE shop LABEL bought")
     assert measured.figures is not None
     accuracy = measured.figures["accuracy"]
     assert accuracy is not None and accuracy > 0.9
-    [predicted] = run(session, "SELECT * FROM visits TO PREDICT USING shop")
+    [predicted] = workshop.run("SELECT * FROM visits TO PREDICT USING shop")
     table = predicted.to_arrow()
     assert len(table) == 1500
     assert accuracy == pytest.approx(
-        np.mean([a == b for a, b in zip(table["bought"].to_pylist(), labels(session), strict=True)]), abs=1e-6
+        np.mean([a == b for a, b in zip(table["bought"].to_pylist(), labels(workshop), strict=True)]),
+        abs=1e-6,
     )
 
 
-def labels(session: Session) -> list[int]:
-    [rows] = run(session, "SELECT bought FROM visits")
+def labels(workshop: Workshop) -> list[int]:
+    [rows] = workshop.run("SELECT bought FROM visits")
     found: list[int] = rows.to_arrow()["bought"].to_pylist()
     return found
 
 
-def test_ids_that_were_never_trained_are_predicted_alike_every_time(session: Session) -> None:
+def test_ids_that_were_never_trained_are_predicted_alike_every_time(workshop: Workshop) -> None:
     columns = []
     for _ in range(2):
-        [result] = run(session, f"{NEW} TO PREDICT USING shop")
+        [result] = workshop.run(f"{NEW} TO PREDICT USING shop")
         columns.append(result.to_arrow()["bought_prob"].to_pylist())
     assert columns[0] == columns[1]
     assert len(set(columns[0])) > 30
 
 
-def test_training_goes_on_from_the_rows_of_a_model(session: Session, tmp_path: Path) -> None:
-    run(
-        session,
+def test_training_goes_on_from_the_rows_of_a_model(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.run(
         "SELECT * FROM visits WHERE seconds < 5 TO TRAIN DeepFMClassifier WITH epochs = 1, lr = 0 "
-        "LABEL bought USING shop INTO still",
+        "LABEL bought USING shop INTO same_rows",
     )
-    parent, child = (archive(session, name, tmp_path).weights() for name in ("shop", "still"))
+    parent, child = (workshop.archive(name, tmp_path).weights() for name in ("shop", "same_rows"))
     assert set(parent["f1_embedding:ids"]) == set(child["f1_embedding:ids"])
     assert np.array_equal(parent["f1_embedding:rows"], child["f1_embedding:rows"])

@@ -1,0 +1,68 @@
+"""Workshops: a framework and a database each, for statements that train models and use them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from edl.models.archive import Archive, read_archive
+from edl.program.own import PATH_VARIABLE
+from sqlflow_edl.results import Result
+from sqlflow_edl.session import Session
+from tests.databases import Databases
+
+MODULES = Path(__file__).parent / "fixtures" / "models"
+WORKSHOPS = [  # each database and each framework; the fast one where it is the database that differs
+    ("keras", "duckdb"),
+    pytest.param(("torch", "duckdb"), marks=pytest.mark.soak),
+    ("torch", "sqlite"),
+    ("torch", "mysql"),
+    ("torch", "maxcompute"),
+]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """modules: a folder of models of the user's own, which the training process has on its path."""
+
+    framework: str
+    session: Session
+    modules: Path
+
+    @property
+    def dialect(self) -> str:
+        return self.session.dialect
+
+    def run(self, text: str) -> list[Result]:
+        return list(self.session.run(text))
+
+    def rows(self, text: str) -> pa.Table:
+        """Of the last statement."""
+        return self.run(text)[-1].to_arrow()
+
+    def archive(self, model: str, folder: Path) -> Archive:
+        self.session.registry.load(model, folder / "model.zip")
+        return read_archive(folder / "model.zip")
+
+
+@contextlib.contextmanager
+def opened(databases: Databases, framework: str, dialect: str, folder: Path) -> Iterator[Workshop]:
+    """A workshop whose training process has started, and stays."""
+    modules = shutil.copytree(MODULES, folder / "modules")
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_STATE_HOME", str(folder))
+            patch.setenv(PATH_VARIABLE, str(modules))
+            session = stack.enter_context(Session(databases.url(dialect), create=True))
+            workshop = Workshop(framework, session, modules)
+            workshop.run(
+                f"SELECT 1 AS a, 2 AS b UNION ALL SELECT 2, 4 UNION ALL SELECT 3, 6 "
+                f"TO TRAIN LinearRegressor WITH model.framework = {framework}, epochs = 1 LABEL b INTO first_model"
+            )
+        yield workshop
