@@ -92,14 +92,6 @@ class Job:
         return "\n".join(f"== {path.name}\n{path.read_text()}" for path in sorted(self.folder.logs.glob("*")))
 
 
-def slow(job: Job, seconds: str = "0.15") -> Job:
-    """Let its workers wait before every task, so that something else happens meanwhile; an expression over `mode`."""
-    model = job.folder.program / "model.py"
-    feed = "def feed(batch, mode):\n"
-    model.write_text(model.read_text().replace(feed, f"{feed}    __import__('time').sleep({seconds})\n"))
-    return job
-
-
 ENTRIES = "edl.testing,edl.testing:worker,edl.testing:server"  # that jobs of tests may name besides
 
 

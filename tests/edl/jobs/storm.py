@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import threading
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from edl.spec import Checkpoints
+from edl.tasks.events import Progress
+from edl.tasks.outcome import Outcome
+from edl.worker.allreduce import LEAST_TIMEOUT
 from tests.edl.jobs import test_rings as rings
-from tests.edl.jobs.distributed import Job
+from tests.edl.jobs.distributed import Event, table
+from tests.edl.jobs.slow import SlowJob
 
-HAPPENS = (
-    ("a worker is killed", rings.member(1, signal.SIGKILL)),
-    ("one is frozen", rings.frozen),
-    ("scale up", partial(rings.scale, workers=4)),
-    ("the first is killed", rings.member(0, signal.SIGKILL)),
-    ("the master is killed", rings.master_dies),
-    ("scale down", partial(rings.scale, workers=2)),
-    ("one has to go", rings.member(0, signal.SIGTERM)),
+ROWS, EPOCHS = 58_000, 3
+TRAINED = EPOCHS * ROWS
+
+Act = Callable[[SlowJob], object]
+
+
+def _tell(subject: SlowJob, rank: int, number: signal.Signals) -> None:
+    rings.tell(subject, rank, number)
+
+
+def _freeze(subject: SlowJob) -> None:
+    """The last member stands still for longer than the others wait, then goes on."""
+    found = rings.tell(subject, -1, signal.SIGSTOP)
+
+    def thaw() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(found, signal.SIGCONT)
+
+    threading.Timer(2 * LEAST_TIMEOUT, thaw).start()
+
+
+HAPPENS: tuple[tuple[str, Act], ...] = (
+    ("a worker is killed", partial(_tell, rank=1, number=signal.SIGKILL)),
+    ("one is frozen", _freeze),
+    ("scale up", partial(SlowJob.scale, workers=4)),
+    ("the first is killed", partial(_tell, rank=0, number=signal.SIGKILL)),
+    ("the master is killed", rings.kill_master),
+    ("scale down", partial(SlowJob.scale, workers=2)),
+    ("one has to go", partial(_tell, rank=0, number=signal.SIGTERM)),
 )
 
 
@@ -30,14 +59,32 @@ class Storm(NamedTuple):
 
 
 def weathered() -> Storm:
-    calm, disturbed = (rings.job(3, checkpoints=Checkpoints(steps=200, secs=0)) for _ in range(2))
-    undisturbed = rings.run(calm)
-    part = rings.TRAINED // (len(HAPPENS) + 1)
-    outcome = rings.run(disturbed, *((number * part, act) for number, (_, act) in enumerate(HAPPENS, 1)))
+    calm, disturbed = _job(), _job()
+    undisturbed = _run(calm, [])
+    part = TRAINED // (len(HAPPENS) + 1)
+    outcome = _run(disturbed, [(number * part, act) for number, (_, act) in enumerate(HAPPENS, 1)])
     return Storm(undisturbed.seconds, outcome.seconds, _same(calm, disturbed))
 
 
-def _same(one: Job, other: Job) -> bool:
+def _job() -> SlowJob:
+    """At full speed."""
+    data, when = table(ROWS + rings.VALIDATION), Checkpoints(steps=200, secs=0)
+    return rings.job(3, when=when, data=data, epochs=EPOCHS, minibatches_per_task=50, seconds=0)
+
+
+def _run(subject: SlowJob, happens: list[tuple[int, Act]]) -> Outcome:
+    """Run it; each of these happens when so many rows are done."""
+
+    def heard(event: Event) -> None:
+        while happens and isinstance(event, Progress) and event.rows >= happens[0][0]:
+            happens.pop(0)[1](subject)
+
+    outcome = subject.run(heard)
+    assert not happens
+    return outcome
+
+
+def _same(one: SlowJob, other: SlowJob) -> bool:
     found, expected = rings.weights(one), rings.weights(other)
     return found.keys() == expected.keys() and all(
         abs(found[name] - expected[name]).max() <= 1e-5 for name in found

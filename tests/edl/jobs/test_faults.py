@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pytest
 from edl import exit_codes
 from edl.cluster.events import read_end
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.snapshot import Snapshot, read_snapshot
+from edl.cluster.snapshot import read_snapshot
 from edl.data.results import ResultFolder
 from edl.errors import ClusterError, JobError, SpecError
 from edl.master import main as master
@@ -25,9 +25,9 @@ from edl.spec import Output
 from edl.tasks.events import Tally
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.jobs.distributed import Event, Job, kill, table
+from tests.edl.jobs.slow import BLOCKS, SlowJob
 
 ROWS = 4 * STREAMED_ROWS
-SECONDS = 60.0  # until a wait of these tests has failed
 PREDICT = {"output": Output(column="y", keep=("x",))}
 SHORT = ("--lease-secs", "0.5")
 
@@ -55,19 +55,14 @@ def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
 
 
 def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for() -> None:
-    job = Job(table(200_000), epochs=4, batch_size=64, how=kill(master_arguments=SHORT))
-    frozen = threading.Event()
-
-    def freeze(event: Event) -> None:
-        if isinstance(event, Tally) and event.done and not frozen.is_set():
-            frozen.set()
-            master = job.cluster.process("master")
-            assert master is not None
-            signal_for(master.pid, signal.SIGSTOP, seconds=20 * 0.5)
-
-    outcome = job.run(freeze)
-    assert frozen.is_set()
-    assert outcome.rows == 4 * 200_000
+    job = SlowJob(table(ROWS), epochs=2, batch_size=256, how=kill(master_arguments=SHORT))
+    with job.running():
+        job.until(job.trains(1))
+        master = job.cluster.process("master")
+        assert master is not None
+        signal_for(master.pid, signal.SIGSTOP, seconds=20 * 0.5)
+        outcome = job.result()  # which needs more tasks than the worker has in hands
+    assert outcome.rows == 2 * ROWS
     tally = [event for event in job.events if isinstance(event, Tally)][-1]
     assert tally.relaunches == 0, job.logs()
 
@@ -106,25 +101,14 @@ class Failing:
 
 def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
     data = table(ROWS, seed=1)
-    job = Job(data, kind="predict", workers=2, weights=model, spec=PREDICT)
-    steps = iter((0, 3))
-    wanted = [2]
-
-    def scale(event: Event) -> None:
-        if (
-            isinstance(event, Tally)
-            and event.instances == wanted[0]
-            and (number := next(steps, None)) is not None
-        ):
-            wanted[0] = number
-            with MasterChannel(job.cluster.address(), job.cluster.token()) as channel:
-                channel.call(channel.stub.Scale, pb.ScaleRequest(workers=number), 10.0)
-
-    outcome = job.run(scale)
+    job = SlowJob(data, of=BLOCKS, seconds=1, kind="predict", workers=2, weights=model, spec=PREDICT)
+    with job.running():
+        job.until(job.trains(2))
+        job.scale(0)
+        job.until(lambda now: all(row.state == "ended" for row in now.instances))
+        job.scale(3)
+        outcome = job.result()
     assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
-    instances = [event.instances for event in job.events if isinstance(event, Tally)]
-    assert 0 in instances[instances.index(2) :]
-    assert next(steps, None) is None
 
 
 def test_a26_a_second_master_leaves(tmp_path: Path) -> None:
@@ -170,18 +154,13 @@ def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
 
 
 def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
-    job = Job(table(200_000), epochs=3, batch_size=64)
-    told = threading.Event()
-
-    def drain(event: Event) -> None:
-        if isinstance(event, Tally) and event.done and not told.is_set():
-            told.set()
-            worker = pid_of(job, lambda snapshot: snapshot.instances[0].place)
-            signal_for(worker, signal.SIGTERM)
-
-    outcome = job.run(drain)
-    assert told.is_set()
-    assert outcome.rows == 3 * 200_000
+    job = SlowJob(table(20_000), epochs=2, batch_size=64)
+    with job.running():
+        job.until(job.trains(1))
+        os.kill(worker_of(job), signal.SIGTERM)
+        job.until(lambda now: now.relaunches)
+        outcome = job.result()
+    assert outcome.rows == 2 * 20_000
     assert "training goes on from step" in (job.folder.logs / "master.log").read_text()
     snapshot = read_snapshot(job.cluster.snapshot)
     assert snapshot is not None
@@ -215,18 +194,12 @@ def test_the_figures_of_a_job_are_written_while_it_runs_and_at_its_end(model: Pa
     assert read_end(job.cluster.events) is not None
 
 
-def pid_of(job: Job, place: Callable[[Snapshot], str]) -> int:
-    """The process of what stands at that place of the job's figures, which may be written a moment later."""
-    found: list[int] = []
-    ended = threading.Event()
-    for _ in range(int(SECONDS / 0.02)):
-        snapshot = read_snapshot(job.cluster.snapshot)
-        text = place(snapshot) if snapshot is not None and snapshot.instances else ""
-        if text.startswith("pid "):
-            found.append(int(text.removeprefix("pid ")))
-            break
-        ended.wait(0.02)
-    return found[0]
+def worker_of(job: Job) -> int:
+    """The process of its only worker."""
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    [row] = snapshot.instances
+    return int(row.place.removeprefix("pid "))
 
 
 def signal_for(pid: int, number: signal.Signals, *, seconds: float = 0.0) -> None:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from edl.cluster.snapshot import read_snapshot
+from edl.cluster.snapshot import Snapshot, read_snapshot
 from edl.models.archive import read_archive
-from edl.rpc import control_pb2 as pb
-from edl.rpc.channel import MasterChannel
 from edl.spec import Checkpoints, Cluster
-from edl.tasks.events import Progress, Tally
+from edl.tasks.events import Tally
 from edl.tasks.outcome import Outcome
-from edl.worker.allreduce import LEAST_TIMEOUT
-from tests.edl.jobs.distributed import Event, Job, slow, table
+from tests.edl.jobs.distributed import Job, table
+from tests.edl.jobs.slow import BLOCKS, STEPS, SlowJob
 from tests.edl.worker.test_training import overfitting
 
-ROWS, VALIDATION, EPOCHS = 60_000, 2000, 3
-TRAINED = EPOCHS * (ROWS - VALIDATION)
+TRAINED, VALIDATION, EPOCHS, BATCH = 1920, 800, 16, 64
+AN_EPOCH = TRAINED // BATCH  # steps
 SGD = {
     "torch": {"torch.optim.Adam(parameters, lr, fused=True)": "torch.optim.SGD(parameters, lr)"},
     "keras": {"optimizers.Adam": "optimizers.SGD"},
@@ -35,20 +30,22 @@ SGD = {
 
 NO_CUTS = Checkpoints(steps=0, secs=0)  # but when all workers leave
 
-Act = Callable[[Job], object]
 
-
-def job(workers: int, framework: str = "torch", **more: Any) -> Job:
-    return Job(
-        table(ROWS),
+def job(workers: int, framework: str = "torch", when: Checkpoints | None = None, **more: Any) -> SlowJob:
+    """Slow by steps, or, as those of Keras are compiled, by tasks. more: of the job."""
+    slow: dict[str, Any] = (
+        {"seconds": 0.2, "of": STEPS} if framework == "torch" else {"seconds": 1, "of": BLOCKS}
+    )
+    spec: dict[str, Any] = {"cluster": Cluster(workers=workers, strategy="allreduce")}
+    usual = {"epochs": EPOCHS, "minibatches_per_task": 10}
+    return SlowJob(
+        **{"data": table(TRAINED + VALIDATION), **usual, **slow, **more},
         framework=framework,
         validation=VALIDATION,
-        epochs=EPOCHS,
-        batch_size=64,
-        minibatches_per_task=50,
+        batch_size=BATCH,
         keep="best",
         replace=SGD[framework],
-        spec={"cluster": Cluster(workers=workers, strategy="allreduce"), **more},
+        spec=spec if when is None else {**spec, "checkpoints": when},
     )
 
 
@@ -66,29 +63,13 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
 
     def trained(framework: str) -> tuple[Outcome, dict[str, np.ndarray]]:
         if framework not in found:
-            subject = job(1, framework)
+            subject = job(1, framework, seconds=0)
             found[framework] = subject.run_here(), weights(subject)
         return found[framework]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield trained
-
-
-def run(
-    subject: Job, *happens: tuple[int, Act], also: Callable[[Event], None] = lambda event: None
-) -> Outcome:
-    """Run it; each of these happens when so many rows are done. also: hears everything."""
-    left = list(happens)
-
-    def heard(event: Event) -> None:
-        also(event)
-        while left and isinstance(event, Progress) and event.rows >= left[0][0]:
-            left.pop(0)[1](subject)
-
-    outcome = subject.run(heard)
-    assert not left
-    return outcome
 
 
 def is_as_alone(subject: Job, outcome: Outcome, expected: tuple[Outcome, dict[str, np.ndarray]]) -> None:
@@ -110,39 +91,25 @@ def ring(subject: Job) -> list[str]:
     return max(found, key=lambda line: int(line[0]))[1].split(", ")
 
 
-def process(subject: Job, name: str) -> int:
+def processes(subject: Job) -> dict[str, int]:
+    """Of the instances that run, by their names."""
     snapshot = read_snapshot(subject.cluster.snapshot)
     assert snapshot is not None
-    [place] = [row.place for row in snapshot.instances if row.name == name]
-    return int(place.removeprefix("pid "))
+    running = (row for row in snapshot.instances if row.state == "running")
+    return {row.name: int(row.place.removeprefix("pid ")) for row in running}
 
 
-def member(rank: int, number: signal.Signals) -> Act:
-    """The member of that rank gets the signal."""
-    return lambda subject: os.kill(process(subject, ring(subject)[rank]), number)
+def tell(subject: Job, rank: int, number: signal.Signals) -> int:
+    """The member of that rank gets the signal; its process."""
+    found = processes(subject)[ring(subject)[rank]]
+    os.kill(found, number)
+    return found
 
 
-def frozen(subject: Job) -> None:
-    """The last member stands still for longer than the others wait, then goes on."""
-    found = process(subject, ring(subject)[-1])
-
-    def thaw() -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(found, signal.SIGCONT)
-
-    os.kill(found, signal.SIGSTOP)
-    threading.Timer(2 * LEAST_TIMEOUT, thaw).start()
-
-
-def master_dies(subject: Job) -> None:
+def kill_master(subject: Job) -> None:
     found = subject.cluster.process("master")
     assert found is not None
     os.kill(found.pid, signal.SIGKILL)
-
-
-def scale(subject: Job, workers: int) -> None:
-    with MasterChannel(subject.cluster.address(), subject.cluster.token()) as channel:
-        channel.call(channel.stub.Scale, pb.ScaleRequest(workers=workers), 10.0)
 
 
 def tally(subject: Job) -> Tally:
@@ -153,42 +120,40 @@ def notes(subject: Job) -> str:
     return subject.cluster.log("master").read_text()
 
 
+def have_left(now: Snapshot) -> bool:
+    """Whether all workers have."""
+    return all(row.state == "ended" for row in now.instances)
+
+
 @pytest.mark.soak
 def test_a24_three_workers_of_which_one_is_killed_train_what_one_process_trains_with_keras(
     alone: Alone,
 ) -> None:
     subject = job(3, "keras")
-    outcome = run(subject, (TRAINED // 4, member(1, signal.SIGKILL)))
+    with subject.running():
+        subject.until(subject.trains(3))
+        tell(subject, 1, signal.SIGKILL)
+        subject.until(subject.trains(3))
+        outcome = subject.result()
     is_as_alone(subject, outcome, alone("keras"))
     assert tally(subject).relaunches == 1
 
 
 def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(alone: Alone) -> None:
     subject = job(3)
-    outcome = run(
-        subject,
-        (TRAINED // 8, member(0, signal.SIGKILL)),
-        (TRAINED // 3, frozen),
-        (TRAINED // 2, master_dies),
-    )
+    with subject.running():
+        subject.until(subject.trains(3))
+        tell(subject, 0, signal.SIGKILL)
+        subject.until(subject.trains(3))
+        frozen = tell(subject, -1, signal.SIGSTOP)
+        subject.until(lambda now: len(now.members) == 2)
+        os.kill(frozen, signal.SIGCONT)
+        subject.until(subject.trains(3))
+        kill_master(subject)
+        subject.until(lambda now: now.master_relaunches and subject.trains(3)(now))
+        outcome = subject.result()
     is_as_alone(subject, outcome, alone("torch"))
     assert "goes on from" not in notes(subject)
-
-
-class Tide:
-    """Leaves a job without a worker, and gives it two again once all have gone."""
-
-    def __init__(self, subject: Job) -> None:
-        self._subject = subject
-        self._wanted: list[int] = []
-
-    def ebb(self, subject: Job) -> None:
-        scale(subject, 0)
-        self._wanted.append(2)
-
-    def flow(self, event: Event) -> None:
-        if isinstance(event, Tally) and not event.instances and self._wanted:
-            scale(self._subject, self._wanted.pop())
 
 
 def resumed_at(subject: Job) -> int:
@@ -198,22 +163,54 @@ def resumed_at(subject: Job) -> int:
 
 
 def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
-    subject = slow(job(2, checkpoints=NO_CUTS))  # an epoch is to last longer than it takes to scale
-    tide = Tide(subject)
-    late = TRAINED * 3 // 8  # in the second epoch
-    happens = (TRAINED // 12, partial(scale, workers=1)), (TRAINED // 6, partial(scale, workers=2))
-    outcome = run(subject, *happens, (late, tide.ebb), also=tide.flow)
+    subject = job(2, when=NO_CUTS)
+    with subject.running():
+        subject.until(subject.trains(2))
+        subject.scale(1)
+        subject.until(subject.trains(1))
+        subject.scale(2)
+        subject.until(lambda now: now.step > AN_EPOCH and subject.trains(2)(now))
+        subject.scale(0)
+        subject.until(have_left)
+        subject.scale(2)
+        outcome = subject.result()
     is_as_alone(subject, outcome, alone("torch"))
-    assert resumed_at(subject) * 64 >= late
+    assert AN_EPOCH < resumed_at(subject) < outcome.steps
+
+
+MEASURING = """
+
+import time
+from pathlib import Path
+
+_feed = feed
+
+
+def feed(batch, mode):
+    if mode == "evaluate":
+        (Path(FOLDER) / "measuring").touch()
+        while not (Path(FOLDER) / "told").exists():
+            time.sleep(0.02)
+    return _feed(batch, mode)
+"""
 
 
 @pytest.mark.soak
-def test_a18_a_ring_that_leaves_while_an_epoch_is_measured_does_not_train_it_again(alone: Alone) -> None:
-    subject = slow(job(2, checkpoints=NO_CUTS), "3.0 if mode == 'evaluate' else 0.0")
-    tide = Tide(subject)
-    outcome = run(subject, (TRAINED // EPOCHS, tide.ebb), also=tide.flow)
+def test_a18_a_ring_that_leaves_while_an_epoch_is_measured_does_not_train_it_again(
+    alone: Alone, tmp_path: Path
+) -> None:
+    subject = job(2, when=NO_CUTS, seconds=0, append=MEASURING.replace("FOLDER", repr(str(tmp_path))))
+    with subject.running():
+        subject.until(lambda now: (tmp_path / "measuring").exists())
+        subject.scale(0)
+        for found in processes(subject).values():
+            os.kill(found, signal.SIGTERM)  # nobody may go on before it has heard that it is to leave
+        (tmp_path / "told").touch()
+        subject.until(have_left)
+        subject.scale(2)
+        outcome = subject.result()
     is_as_alone(subject, outcome, alone("torch"))
-    assert resumed_at(subject) == outcome.steps // EPOCHS
+    assert resumed_at(subject) == AN_EPOCH
 
 
 DYING = """
