@@ -18,9 +18,9 @@ from edl.cluster.snapshot import read_snapshot
 from edl.models.archive import read_archive
 from edl.ps import cuts
 from edl.spec import Checkpoints, Cluster
-from edl.tasks.events import Progress
 from edl.tasks.outcome import Outcome
-from tests.edl.jobs.distributed import Event, Job, kill, slow, table
+from tests.edl.jobs.distributed import Job, kill, table
+from tests.edl.jobs.slow import SlowJob, started_again
 from tests.edl.jobs.test_training import same
 from tests.edl.worker.test_training import overfitting
 
@@ -55,77 +55,73 @@ def test_a_trainer_that_is_killed_is_followed_by_one_that_has_its_checkpoint_fro
     options: dict[str, Any] = {"validation": 2000, "epochs": 2, "batch_size": 256, "minibatches_per_task": 10}
     alone = Job(table(30_000), **options)
     expected = alone.run_here()
-    job = Job(
+    job = SlowJob(
         table(30_000),
         how=kill("worker-0/0 while writing a cut 2", environment=APART),
-        spec={"checkpoints": Checkpoints(steps=20, secs=0)},
+        spec={"checkpoints": Checkpoints(steps=10, secs=0)},
         **options,
     )
-    slow(job)  # a cut takes longer than many steps do
-    outcome = job.run()
+    outcome = job.run_until(lambda event: list(job.folder.checkpoints.glob("*-worker-0-1")))
     is_as_alone(job, outcome, alone, expected, 0)
     [step] = steps_gone_back_to(job)
-    assert step >= 20
+    assert step >= 10
     assert list(job.folder.checkpoints.glob("*-worker-0-1"))
     [fetched] = (job.folder.own / "worker-0-1").iterdir()
     assert fetched.name.endswith("-worker-0-0")
 
 
+def end_workers(job: Job) -> None:
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    for row in snapshot.instances:
+        with suppress(ProcessLookupError):
+            os.kill(int(row.place.removeprefix("pid ")), signal.SIGKILL)
+
+
+def end_master_with_its_disk(job: Job) -> None:
+    found = job.cluster.process("master")
+    assert found is not None
+    os.kill(found.pid, signal.SIGKILL)
+    shutil.rmtree(job.folder.checkpoints)
+
+
 def test_a_ring_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_with_it() -> None:
-    rows, epochs = 60_000, 2
     options: dict[str, Any] = {
         "validation": 2000,
-        "epochs": epochs,
+        "epochs": 2,
         "batch_size": 64,
-        "minibatches_per_task": 50,
         "keep": "best",
         "replace": {"torch.optim.Adam(parameters, lr, fused=True)": "torch.optim.SGD(parameters, lr)"},
     }
-    alone = Job(table(rows), **options)
+    alone = Job(table(20_000), **options)
     expected = alone.run_here()
-    job = Job(
-        table(rows),
+    job = SlowJob(
+        table(20_000),
         how=kill(environment=APART),
         spec={
             "cluster": Cluster(workers=2, strategy="allreduce"),
-            "checkpoints": Checkpoints(steps=100, secs=0),
+            "checkpoints": Checkpoints(steps=5, secs=0),
         },
         **options,
     )
-
-    def end_all_members() -> None:
-        snapshot = read_snapshot(job.cluster.snapshot)
-        assert snapshot is not None
-        for row in snapshot.instances:
-            with suppress(ProcessLookupError):
-                os.kill(int(row.place.removeprefix("pid ")), signal.SIGKILL)
-
-    def end_the_master_with_its_disk() -> None:
-        end_all_members()
-        found = job.cluster.process("master")
-        assert found is not None
-        os.kill(found.pid, signal.SIGKILL)
-        shutil.rmtree(job.folder.checkpoints)
-
-    happens = [(rows // 2, end_all_members), (rows, end_the_master_with_its_disk)]
-
-    def heard(event: Event) -> None:
-        if happens and isinstance(event, Progress) and event.rows >= happens[0][0]:
-            happens.pop(0)[1]()
-
-    outcome = job.run(heard)
-    assert not happens
-    assert "training begins anew" in notes(job)
-    assert min(steps_gone_back_to(job), default=0) >= 100
+    with job.running():
+        job.until(lambda now: now.cut and job.trains(2)(now))
+        end_workers(job)
+        job.until(lambda now: steps_gone_back_to(job) and job.trains(2)(now))
+        end_workers(job)
+        end_master_with_its_disk(job)
+        job.until(lambda now: now.master_relaunches and "training begins anew" in notes(job))
+        outcome = job.result()
+    assert min(steps_gone_back_to(job)) >= 5
     is_as_alone(job, outcome, alone, expected, 1e-5)
 
 
 @pytest.mark.soak
 def test_a_lone_server_has_its_checkpoints_and_the_best_weights_with_the_master() -> None:
     epochs = 30
-    job = Job(
+    job = SlowJob(
         overfitting(),
-        how=kill("ps-0/0 in a push 60", environment=APART),
+        how=kill("ps-0/0 in a push 30", environment=APART),
         spec={
             "cluster": Cluster(1, 1, "sync", grads_to_wait=1),
             "checkpoints": Checkpoints(steps=10, secs=0),
@@ -135,7 +131,7 @@ def test_a_lone_server_has_its_checkpoints_and_the_best_weights_with_the_master(
         batch_size=8,
         keep="best",
     )
-    outcome = job.run()
+    outcome = job.run_until(started_again(1))
     assert (outcome.rows, outcome.steps) == (40 * epochs, 5 * epochs), job.logs()
     assert steps_gone_back_to(job)
     assert 0 < outcome.kept_epoch < epochs
@@ -147,9 +143,9 @@ def test_a_lone_server_has_its_checkpoints_and_the_best_weights_with_the_master(
 def test_servers_go_on_from_an_object_store_and_leave_nothing_there(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     bucket = tmp_path / "bucket"
-    job = Job(
+    job = SlowJob(
         overfitting(),
-        how=kill("ps-1/0 in a push 60", environment={VARIABLE: f"file://{bucket}"}),
+        how=kill("ps-1/0 in a push 30", environment={VARIABLE: f"file://{bucket}"}),
         spec={
             "cluster": Cluster(1, 2, "sync", grads_to_wait=1),
             "checkpoints": Checkpoints(steps=10, secs=0),
@@ -159,7 +155,7 @@ def test_servers_go_on_from_an_object_store_and_leave_nothing_there(tmp_path: Pa
         batch_size=8,
         keep="best",
     )
-    outcome = job.run()
+    outcome = job.run_until(started_again(1))
     assert (outcome.rows, outcome.lost_epoch) == (40 * 30, 0), job.logs()
     assert outcome.kept_epoch
     assert steps_gone_back_to(job)
