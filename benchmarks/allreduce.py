@@ -1,7 +1,7 @@
 """All-reduce: steps against PyTorch's DistributedDataParallel.
 
-They are those of the dense network of `training`, minibatches of 512, on rows in memory; a thread for each process, and
-the same gloo on both sides.
+They are those of the dense network of `training`, minibatches of 512, on rows in memory; a thread for each process.
+Theirs adds up by gloo, ours in memory that the members share, as they do on one machine.
 """
 
 from __future__ import annotations
