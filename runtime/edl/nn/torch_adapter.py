@@ -277,8 +277,7 @@ class TorchAdapter:
         mine = not self._program.edited and spec.own is None and not self.tables
         if not mine or len(rows.labels) < rows.size or not self._threads.may_vary(rows.size):
             return None
-        features, labels, weights = next(_minibatches(rows))
-        return self._threads.turns(rows.size, lambda: self._tried(features, labels, weights))
+        return self._threads.turns(rows.size, lambda: self._tried(*next(_minibatches(rows))))
 
     def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
         """The gradients of a minibatch; afterwards all is as before."""
