@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,12 @@ has_lists = pytest.mark.parametrize(
     "session", [dialect for dialect in DIALECTS if dialect not in WITHOUT_LISTS], indirect=True
 )
 TABLES = Path(__file__).parent / "sqlflow_edl" / "tables.sql"
+
+
+def on_each(fixture: str, *, always: Collection[str]) -> pytest.MarkDecorator:
+    """On each database, by a fixture that takes the dialect; `make test` tries `always` alone of a whole job."""
+    dialects = [name if name in always else pytest.param(name, marks=pytest.mark.soak) for name in DIALECTS]
+    return pytest.mark.parametrize(fixture, dialects, indirect=True)
 
 
 class Server(Protocol):

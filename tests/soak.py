@@ -86,15 +86,9 @@ def _round(number: int, times: int, processes: int) -> bool:
     with _busy() if loaded else contextlib.nullcontext():
         passed = _passes(where, processes, *([] if whole else ["--faults"]), *PLACES)
     if passed and number == times:
-        passed = _passes("the variants of other tests", processes, "-m", "soak", *_elsewhere())
+        elsewhere = (f"--ignore={place}" for place in PLACES)
+        passed = _passes("the variants of other tests", processes, "-m", "soak", *elsewhere, "tests")
     return passed
-
-
-def _elsewhere() -> list[str]:
-    """The files beside our PLACES with variants that only we run."""
-    found = (path for path in (ROOT / "tests").rglob("test_*.py") if "mark.soak" in path.read_text("utf-8"))
-    names = sorted(path.relative_to(ROOT).as_posix() for path in found)
-    return [name for name in names if not name.startswith(PLACES)]
 
 
 def _passes(where: str, processes: int, *arguments: str) -> bool:

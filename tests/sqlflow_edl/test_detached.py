@@ -1,4 +1,4 @@
-"""What jobs made when nobody was there is stored once, whatever dies, and no job stops a session."""
+"""What jobs made when nobody was there is stored once, whatever dies, and no job stops a session; on each database."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 
 from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
-from edl.data import jobs
+from edl.data import connect, jobs
 from edl.models.intent import Intent, write_intent
 from edl.models.records import ModelRecord
 from edl.tasks.outcome import Outcome
 from sqlflow_edl.observer import Silent
 from sqlflow_edl.session import Session
+from tests.databases import DIALECTS, Databases
 
 RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
 
@@ -28,15 +29,22 @@ class Heard(Silent):
         self.notes.append(text)
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"duckdb:///{tmp_path}/db.duckdb"
+@pytest.fixture(params=DIALECTS)
+def url(request: pytest.FixtureRequest, databases: Databases) -> str:
+    """Of a database of the test's own."""
+    return databases.url(request.param)
+
+
+def stored(url: str) -> str:
+    """The URL as jobs keep it, without a password."""
+    with connect(url, create=True) as source:
+        return source.url
 
 
 def left(url: str, *, archive: bool = True, store: str = "") -> jobs.JobFolder:
     """A job that has trained a model, and whose client and supervisor are gone."""
     job = jobs.create("train")
-    write_intent(job.path, Intent("train", url, "m", RECORD, store))
+    write_intent(job.path, Intent("train", stored(url), "m", RECORD, store))
     with EventLog(ClusterFolder(job.path).events) as events:
         events.write(Outcome("train", 100, 1.0, archive=job.archive.name))
     if archive:
@@ -82,6 +90,13 @@ def test_a_model_is_stored_where_its_own_session_kept_models(url: str, tmp_path:
         assert [found.reference for found in session.registry.list()] == ["m@1"]
 
 
+def test_a_job_of_another_source_is_left_where_it_is(url: str, databases: Databases) -> None:
+    job = left(url)
+    for dialect in DIALECTS:
+        assert notes(databases.url(dialect)) == []
+    assert job.status().unclaimed
+
+
 def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
     unreadable, without, good = left(url), left(url, archive=False), left(url)
     (unreadable.path / "intent.json").write_text("{}", encoding="utf-8")
@@ -103,7 +118,7 @@ def test_a_job_whose_client_died_before_it_stored_anything_has_died(url: str) ->
 
 def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_reason(url: str) -> None:
     job = jobs.create("train")
-    write_intent(job.path, Intent("train", url, "m", RECORD))
+    write_intent(job.path, Intent("train", stored(url), "m", RECORD))
     job.end("failed", "the loss became nan")
     assert notes(url) == [f"job {job.id} had failed: the loss became nan"]
     assert notes(url) == []

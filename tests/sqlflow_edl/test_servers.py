@@ -1,4 +1,4 @@
-"""TRAIN with parameter servers, from SQL to a model that predicts, in both frameworks."""
+"""TRAIN with parameter servers, from SQL to a model that predicts, in both frameworks and on each database."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sqlflow_edl
 from edl.models.archive import Archive, read_archive
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
+from tests.databases import Databases, fill, on_each
 
-TABLE = """CREATE TABLE visits AS SELECT (i * 7919) % 211 AS who, i % 53 AS page,
-(i % 10)::DOUBLE AS seconds, (i * 7919) % 211 % 2 AS bought FROM range(3000) AS n(i)"""
+VISITS = pa.table(
+    {
+        "who": [i * 7919 % 211 for i in range(3000)],
+        "page": [i % 53 for i in range(3000)],
+        "seconds": [float(i % 10) for i in range(3000)],
+        "bought": [i * 7919 % 211 % 2 for i in range(3000)],
+    }
+)
 SYNC = "train.strategy = sync, num_ps = 2"
 
 
@@ -38,15 +46,18 @@ def archive(session: Session, name: str, tmp_path: Path) -> Archive:
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def session(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect("duckdb:") as opened:
-            run(opened, TABLE)
+        with sqlflow_edl.connect(databases.url(request.param), create=True) as opened:
+            fill(opened, "visits", VISITS)
             yield opened
 
 
 @pytest.mark.parametrize("framework", ["keras", pytest.param("torch", marks=pytest.mark.soak)])
+@on_each("session", always=("duckdb",))
 def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
     session: Session, framework: str, tmp_path: Path
 ) -> None:
@@ -70,6 +81,7 @@ def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
         pytest.param("train.strategy = sync,", id="sync", marks=pytest.mark.soak),
     ],
 )
+@on_each("session", always=("mysql",))
 def test_two_workers_learn_what_is_to_learn_and_their_model_predicts(session: Session, how: str) -> None:
     [trained] = run(session, train("torch", f"num_workers = 2, {how}", "ours"))
     assert trained.figures is not None
