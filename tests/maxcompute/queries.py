@@ -140,9 +140,11 @@ def _show_tables(
                 _show(connection, project, table, zone)
         else:
             raise RefusedError(
-                400, "ODPS-0130131", f"{_place(text, written)} Table not found - table {project.name}.{name}"
-                " cannot be resolved",
-            )  # fmt: skip
+                400,
+                "ODPS-0130131",
+                f"{_place(text, written, table=True)} Table not found"
+                f" - table {project.name}.{name} cannot be resolved",
+            )
     return declared
 
 
@@ -242,11 +244,13 @@ def _syntax(error: sqlglot.errors.SqlglotError, text: str) -> RefusedError:
     )
 
 
-def _place(text: str, word: str) -> str:
-    """[line,column] of a word, as MaxCompute writes it."""
+def _place(text: str, word: str, *, table: bool = False) -> str:
+    """[line,column] of a word, as MaxCompute writes it. table: of one, whose name a column may have too."""
     masked = re.sub(r"'(?:[^'\\]|\\.)*'", lambda found: " " * len(found[0]), text)
-    found = re.search(rf"(?<![\w]){re.escape(word)}(?!\w)", masked, re.IGNORECASE)
-    at = found.start() if found else 0
+    name = rf"(?<!\w)({re.escape(word)})(?!\w)"
+    behind = rf"\b(?:FROM|JOIN|INTO|TABLE)\s+{name}"
+    found = (table and re.search(behind, masked, re.IGNORECASE)) or re.search(name, masked, re.IGNORECASE)
+    at = found.start(1) if found else 0
     line = text.count("\n", 0, at) + 1
     return f"[{line},{at - (text.rfind(chr(10), 0, at) + 1) + 1}]"
 

@@ -1,4 +1,4 @@
-"""Where statements train: in both frameworks, and on each kind of database."""
+"""Where statements run: on each kind of database, and where they train, in both frameworks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.databases import Databases
+from edl.data import connect
+from tests.databases import DIALECTS, Databases
 from tests.workshops import WORKSHOPS, Workshop, opened
+
+
+@pytest.fixture(params=DIALECTS)
+def url(request: pytest.FixtureRequest, databases: Databases) -> str:
+    """Of an empty database, of each kind in turn."""
+    url = databases.url(request.param)
+    connect(url, create=True).close()
+    return url
 
 
 @pytest.fixture(scope="session", params=WORKSHOPS, ids="-".join)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from edl.data import mysql_queries as queries
 from edl.data.mysql_connection import Connection, code, is_lost
-from edl.data.names import reserved_hint
+from edl.data.names import place_of, reserved_hint
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 
@@ -130,19 +130,9 @@ def _named(number: int, message: str, sql: str, connection: Callable[[], Connect
             else queries.columns_of(asked, _names(sql))
         )
         hint = did_you_mean(last, known)
-    return SourceError(message, span=_place(sql, name), hint=hint)
-
-
-def _place(sql: str, name: str) -> Span | None:
-    """The first place of a dotted name: its parts, one after another with dots between them, or its last part."""
-    tokens = list(words(sql))
-    for parts in (name.split("."), name.split(".")[-1:]):
-        wanted = [part for each in parts for part in (".", each.casefold())][1:]
-        for at in range(len(tokens) - len(wanted) + 1):
-            window = tokens[at : at + len(wanted)]
-            if [_bare(token).casefold() for token in window] == wanted:
-                return Span(window[0].start(), window[-1].end())
-    return None
+    parts = name.split(".")
+    span = place_of((parts, parts[-1:]), list(words(sql)), _bare, table=number == _TABLE)
+    return SourceError(message, span=span, hint=hint)
 
 
 def _names(sql: str) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from edl.errors import SourceError, Span
 
@@ -11,6 +11,7 @@ _QUOTED_PART = re.compile(r'"((?:[^"]|"")*)"')
 
 _WORD = re.compile(r"\w+")
 _UNFIT = {"mysql": re.compile("[\U00010000-\U0010ffff]"), "maxcompute": re.compile(r"\W")}
+_BEFORE_TABLES = ("from", "join", "into", "update", "table")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -78,6 +79,28 @@ def fitting(name: str, scheme: str) -> str:
     """The name with _ for every character that no column of this scheme's databases has in its name."""
     unfit = _UNFIT.get(scheme)
     return unfit.sub("_", name) if unfit else name
+
+
+def place_of(
+    names: Iterable[Sequence[str]],
+    words: Sequence[re.Match[str]],
+    bare: Callable[[re.Match[str]], str],
+    *,
+    table: bool,
+) -> Span | None:
+    """Where the first of some names is among the words of a query: its parts, with dots between them.
+
+    bare: a word as a name. table: of one, whose place is rather behind FROM than where a column has its name.
+    """
+    found = [bare(word).casefold() for word in words]
+    for parts in names:
+        wanted = [part for each in parts for part in (".", each.casefold())][1:]
+        places = [at for at in range(len(found)) if found[at : at + len(wanted)] == wanted]
+        if places:
+            behind = (at for at in places if table and at and found[at - 1] in _BEFORE_TABLES)
+            at = next(behind, places[0])
+            return Span(words[at].start(), words[at + len(wanted) - 1].end())
+    return None
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from edl.data import sqlite_queries as queries
-from edl.data.names import reserved_hint
+from edl.data.names import place_of, reserved_hint
 from edl.errors import SourceError, Span, did_you_mean
 
 _TOKEN = re.compile(
@@ -83,7 +83,9 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
     what = match.groupdict().get("what")
     last = match["name"].rpartition(".")[2]
     hint = did_you_mean(last, _known(connection, sql, what)) if what else None
-    return SourceError(message, span=_named(sql, match["name"]), hint=hint)
+    parts = match["name"].split(".")
+    span = place_of((parts, [match["name"]], parts[-1:]), list(words(sql)), _bare, table=what == "table")
+    return SourceError(message, span=span, hint=hint)
 
 
 def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
@@ -131,18 +133,6 @@ def _has_syntax_error(connection: sqlite3.Connection, beginning: str, token: str
     except (sqlite3.Error, sqlite3.Warning) as error:
         return f'near "{token}"' in str(error)
     return False
-
-
-def _named(sql: str, name: str) -> Span | None:
-    """The first place of a dotted name: its parts, one after another with dots between them."""
-    tokens = list(words(sql))
-    for parts in (name.split("."), [name], name.split(".")[-1:]):
-        wanted = [part for each in parts for part in (".", each.casefold())][1:]
-        for at in range(len(tokens) - len(wanted) + 1):
-            window = tokens[at : at + len(wanted)]
-            if [_bare(token) for token in window] == wanted:
-                return Span(window[0].start(), window[-1].end())
-    return None
 
 
 def _names(sql: str) -> set[str]:
