@@ -20,7 +20,7 @@ from edl.testing import OUTAGE, SEVER
 from tests.edl.jobs.distributed import Job, kill, table
 
 DEADLINE = 30.0
-ROWS, EPOCHS, BATCH = 16_384, 2, 64
+ROWS, EPOCHS, BATCH = 8192, 2, 64
 OFTEN = Checkpoints(steps=10, secs=0)
 IDS = 200_000  # so that their vectors are rows on the servers, and not in the graph
 FEATURES = (Numeric("x"), Embedding(CategoryId("id", IDS), 2))
@@ -144,7 +144,7 @@ def optimizer(parameters):
 def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
     """Every parameter falls by the rate with each step, whatever the others are: so it counts steps."""
     cluster = Cluster(1, 2, mode, grads_to_wait=int(mode == "sync"))  # type: ignore[arg-type]
-    lost = "ps-0/0 after a push 50;ps-1/0 after a push 90;ps-1/0 in a push 140;ps-0/0 after a push 200"
+    lost = "ps-0/0 after a push 20;ps-1/0 after a push 50;ps-1/0 in a push 80;ps-0/0 after a push 120"
     job = Job(
         with_ids(ROWS),
         epochs=EPOCHS,

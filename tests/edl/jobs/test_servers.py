@@ -6,7 +6,7 @@ import contextlib
 import threading
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,37 +20,32 @@ from edl.ps.channel import ServerChannel
 from edl.ps.messages import Figures, Status, Version
 from edl.spec import Checkpoints, Cluster
 from edl.tasks.events import Tally
-from edl.tasks.ranges import LEAST_ROWS
 from edl.testing import NO_ROOM
-from tests.edl.jobs.distributed import Job, kill, table
+from tests.edl.jobs.distributed import Event, Job, kill, table
+from tests.edl.jobs.slow import SlowJob, started_again
 
-ROWS = 40_000
-EPOCHS = {"async": 2, "sync": 4}  # so that several cuts are written meanwhile
-BATCH = {"async": 64, "sync": 256}  # a step in sync takes several calls one after another
-TASKS = EPOCHS["async"] * -(-ROWS // LEAST_ROWS)
-STEPS = {
-    "async": EPOCHS["async"] * ROWS // 64,
-    "sync": EPOCHS["sync"] * sum(-(-rows // 256) for rows in (8192,) * 4 + (7232,)),
-}
-OFTEN = Checkpoints(steps=20, secs=0)
+ROWS, EPOCHS, BATCH, MINIBATCHES = 16_384, 2, 64, 8
+STEPS = EPOCHS * ROWS // BATCH
+TASKS = STEPS // MINIBATCHES
+OFTEN = Checkpoints(steps=5, secs=0)
 MODES = pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pytest.mark.soak)])
 
 
 def job(
-    mode: str,
-    *orders: str,
-    workers: int = 1,
-    servers: int = 2,
-    when: Checkpoints = OFTEN,
-    longer: int = 1,  # times as many epochs
-    **more: Any,
-) -> Job:
+    mode: str, *orders: str, workers: int = 1, servers: int = 2, when: Checkpoints = OFTEN, **more: Any
+) -> SlowJob:
     """more: of its `Cluster`."""
     waits = {"grads_to_wait": workers} if mode == "sync" else {}
     cluster = Cluster(workers, servers, mode, **{**waits, **more})  # type: ignore[arg-type]
-    how = kill(*orders, master_arguments=("--lease-secs", "2"))
-    spec: dict[str, Any] = {"cluster": cluster, "checkpoints": when}
-    return Job(table(ROWS), epochs=longer * EPOCHS[mode], batch_size=BATCH[mode], how=how, spec=spec)
+    return SlowJob(
+        table(ROWS),
+        seconds=0.2,
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        minibatches_per_task=MINIBATCHES,
+        how=kill(*orders, master_arguments=("--lease-secs", "2")),
+        spec={"cluster": cluster, "checkpoints": when},
+    )
 
 
 def tally(of: Job) -> Tally:
@@ -71,8 +66,17 @@ class Watch:
         self.versions: defaultdict[str, list[Version]] = defaultdict(list)
         self.figures: set[str] = set()  # lines that the master has told
 
+    @property
+    def generations(self) -> set[int]:
+        return {version.generation for versions in self.versions.values() for version in versions}
+
+    def has_told(self, beginnings: Iterable[str]) -> bool:
+        """Whether lines that begin so were among the figures."""
+        figures = [*self.figures]
+        return all(any(line.startswith(wanted) for line in figures) for wanted in beginnings)
+
     def run(self) -> None:
-        while not self._over.wait(0.02):
+        while not self._over.wait(0.05):
             self._scrape()
             snapshot = read_snapshot(self._job.cluster.snapshot)
             for row in snapshot.instances if snapshot else ():
@@ -105,32 +109,37 @@ class Watch:
             thread.join()
 
 
+TOLD = (
+    'edl_instances{role="worker",state="running"} 1.0',
+    'edl_relaunches_total{role="ps"} 1.0',
+    'edl_server_pushes_total{server="ps-1"} ',
+    "edl_checkpoint_bytes ",
+)
+
+
 @MODES
 def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: str) -> None:
     subject = job(mode, "ps-1/0 while writing a shard 3")  # two are complete then
     watch = Watch(subject)
+    wanted = {1} if mode == "async" else {1, 2}
     with watch.running():
-        outcome = subject.run()
-    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS[mode] * ROWS, 1), subject.logs()
+        outcome = subject.run_until(lambda event: watch.has_told(TOLD) and watch.generations == wanted)
+    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 1), subject.logs()
     assert outcome.loss is not None
     assert outcome.loss < 1.0
     assert "ps-1 killed" in notes(subject)
     for versions in watch.versions.values():
         assert versions == sorted(versions)
-    assert 'edl_instances{role="worker",state="running"} 1.0' in watch.figures
-    assert 'edl_relaunches_total{role="ps"} 1.0' in watch.figures
-    names = {line.rpartition(" ")[0] for line in watch.figures}
-    assert {'edl_server_pushes_total{server="ps-1"}', "edl_checkpoint_bytes"} <= names
-    generations = {version.generation for versions in watch.versions.values() for version in versions}
-    assert generations == ({1} if mode == "async" else {1, 2})
+    assert watch.has_told(TOLD)
+    assert watch.generations == wanted
 
 
 @MODES
 def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode: str) -> None:
-    when = Checkpoints(steps=20, secs=0, copies="neighbours")
+    when = msgspec.structs.replace(OFTEN, copies="neighbours")
     subject = job(mode, "ps-1/0 while keeping a copy 3", "master/1 after durable 8", servers=3, when=when)
-    outcome = subject.run()
-    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS[mode] * ROWS, 2), subject.logs()
+    outcome = subject.run_until(started_again(2))
+    assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 2), subject.logs()
     assert outcome.loss is not None
     assert outcome.loss < 1.0
     assert ("; it goes on from the checkpoint" if mode == "async" else "goes on from step") in notes(subject)
@@ -140,8 +149,8 @@ def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode:
 
 def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     subject = job("async", "ps-0/0 while writing a shard 3")
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
+    outcome = subject.run_until(started_again(1))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert "goes on from the checkpoint" in notes(subject)
     assert "given back" not in notes(subject)
     assert tally(subject).relaunches == 1
@@ -154,8 +163,16 @@ def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> 
     subject = job("async", "ps-1/0 while writing a shard 3", workers=2)
     more = {**subject.spec.environment, NO_ROOM: "ps-1/1"}
     subject.spec = msgspec.structs.replace(subject.spec, environment=more)
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
+
+    def is_seated(event: Event) -> bool:
+        now = read_snapshot(subject.cluster.snapshot)
+        servers = [row for row in now.instances if row.name == "ps-1"] if now is not None else []
+        return "takes its place" in notes(subject) and any(
+            row.state == "running" and row.address for row in servers
+        )
+
+    outcome = subject.run_until(is_seated)
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert "there is no room for ps-1: worker-1 takes its place" in notes(subject)
     snapshot = read_snapshot(subject.cluster.snapshot)
     assert snapshot is not None
@@ -165,9 +182,9 @@ def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> 
 
 @pytest.mark.soak
 def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
-    subject = job("async", "ps-0/0 after a push 100", servers=1)
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
+    subject = job("async", "ps-0/0 after a push 30", servers=1)
+    outcome = subject.run_until(started_again(1))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert "ps-0 killed" in notes(subject)
     assert "training " in notes(subject)  # begins anew, or goes on from a checkpoint
 
@@ -175,24 +192,24 @@ def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
 @MODES
 def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str) -> None:
     subject = job(mode, "worker-0/0 in a task 3", "worker-1/0 before report 2", workers=2)
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS[mode] * ROWS, STEPS[mode]), subject.logs()
+    outcome = subject.run_until(started_again(2))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert tally(subject).relaunches == 2
 
 
 def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_gradient() -> None:
     subject = job("sync", "worker-1/0 between two pushes 12", workers=3, grads_to_wait=2)
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS["sync"] * ROWS, STEPS["sync"]), subject.logs()
+    outcome = subject.run_until(started_again(1))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert tally(subject).relaunches == 1
     assert outcome.loss is not None
     assert outcome.loss < 1.0
 
 
 def test_a10_local_steps_train_every_row_once() -> None:
-    subject = job("async", "any/0 before report 3", workers=2, local_steps=4)
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS["async"] * ROWS, STEPS["async"]), subject.logs()
+    subject = job("async", "any/0 before report 2", workers=2, local_steps=4)
+    outcome = subject.run_until(started_again(1))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert tally(subject).relaunches in (1, 2)
     assert outcome.loss is not None
     assert outcome.loss < 1.0
@@ -201,9 +218,9 @@ def test_a10_local_steps_train_every_row_once() -> None:
 @MODES
 def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
     orders = ("master/1 after durable 6", "master/2 before the manifest 1", "master/3 after the manifest 2")
-    subject = job(mode, *orders, longer=2)
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (2 * EPOCHS[mode] * ROWS, 2 * STEPS[mode]), subject.logs()
+    subject = job(mode, *orders)
+    outcome = subject.run_until(started_again(3))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert tally(subject).relaunches == 3
     assert "ps-" not in notes(subject)
 
@@ -211,21 +228,23 @@ def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
 @pytest.mark.soak
 def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> None:
     subject = job("sync", "ps-1/0 while writing a shard 2")
-    outcome = subject.run()
-    assert (outcome.rows, outcome.steps) == (EPOCHS["sync"] * ROWS, STEPS["sync"]), subject.logs()
+    outcome = subject.run_until(started_again(1))
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert "training goes on from step" in notes(subject)
     assert "000001-000002" not in cuts.complete(subject.folder.checkpoints)
 
 
 @pytest.mark.parametrize("keep", [pytest.param(0, marks=pytest.mark.soak), 3])
 def test_a13_so_many_cuts_are_kept(keep: int) -> None:
-    subject = job("sync", when=Checkpoints(steps=40, secs=0, keep=keep))
+    subject = job("sync", when=msgspec.structs.replace(OFTEN, keep=keep))
     kept: list[int] = []
 
-    def look(event: object) -> None:
-        kept.append(len(cuts.complete(subject.folder.checkpoints)))
+    def enough(event: object) -> bool:
+        there = cuts.complete(subject.folder.checkpoints)
+        kept.append(len(there))
+        return max(there, default="") >= "000001-000006"
 
-    subject.run(look)
-    look(None)
+    subject.run_until(enough)
+    enough(None)
     assert max(kept) <= kept[-1] + 1  # the oldest goes when the newest is known
     assert kept[-1] == 3 if keep else kept[-1] > 3, subject.logs()

@@ -14,6 +14,7 @@ from edl.tasks.events import EpochEnd, Tally
 from edl.tasks.outcome import JobCancelledError
 from tests.edl import curves
 from tests.edl.jobs.distributed import Event, Job, kill, table
+from tests.edl.jobs.slow import SlowJob, started_again
 
 CUT_OFTEN = {"checkpoints": Checkpoints(steps=10, secs=0)}
 
@@ -67,8 +68,8 @@ def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
 def test_a1_a5_whoever_dies_the_model_is_the_same_bit_for_bit(
     orders: tuple[str, ...], alone: dict[str, np.ndarray]
 ) -> None:
-    job = Job(table(30_000), validation=2000, epochs=2, batch_size=256, how=kill(*orders), spec=CUT_OFTEN)
-    outcome = job.run()
+    job = SlowJob(table(30_000), validation=2000, epochs=2, batch_size=256, how=kill(*orders), spec=CUT_OFTEN)
+    outcome = job.run_until(started_again(1))
     tally = [event for event in job.events if isinstance(event, Tally)][-1]
     assert tally.relaunches >= 1, job.logs()
     assert (outcome.rows, outcome.steps) == (2 * 28_000, 2 * 110)
