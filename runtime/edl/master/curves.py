@@ -26,7 +26,6 @@ from edl.master import figures
 from edl.master.leases import Leases
 from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd
-from edl.tasks.job import JobState
 from edl.tasks.task import Summary
 
 
@@ -37,7 +36,6 @@ class Curves:
         self._spec = spec
         self._leases = leases
         self._file: EventFile | None = None
-        self._generation = leases.kept.generation
         self._trained = figures.trained(leases)  # at the last point
         self._step = self._trained.steps or figures.rows(leases)
         self._told: dict[str, int] = {}  # the last step of each curve
@@ -48,8 +46,8 @@ class Curves:
 
     def point(self, snapshot: Snapshot) -> None:
         """Write down where the job is, if it got on."""
-        if snapshot.generation != self._generation:
-            self._go_back(snapshot.generation)
+        if (before := self._leases.take_went_back()) is not None:
+            self._go_back(before)
         step = snapshot.step or snapshot.rows
         if step <= self._step:
             return
@@ -75,13 +73,9 @@ class Curves:
             self._file.close()
             self._file = None
 
-    def _go_back(self, generation: int) -> None:
-        """The job went back to its last checkpoint."""
-        cut = self._leases.kept.cut
-        state = cut.job if cut is not None else JobState()
-        self._generation = generation
-        self._trained = Summary(state.rows, state.step, state.loss, state.weight)
-        self._step = state.step
+    def _go_back(self, before: Summary) -> None:
+        """The job went back to a checkpoint, and may have written others since."""
+        self._trained, self._step = before, before.steps
         self._told = {name: min(step, self._step) for name, step in self._told.items()}
         with self._given_up():
             if self._file is not None:

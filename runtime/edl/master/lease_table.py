@@ -15,7 +15,7 @@ from edl.ps.messages import Progress
 from edl.tasks import encoding
 from edl.tasks.job import Job, JobState, Plan
 from edl.tasks.pool import States
-from edl.tasks.task import Report, Task, TaskType
+from edl.tasks.task import Report, Summary, Task, TaskType
 
 _COUNTER = 40  # lower bits of a lease's number
 
@@ -40,6 +40,7 @@ class LeaseTable:
         kept.epoch += 1
         kept.counter = 0
         self.job = Job(plan, kept.job, merge=self._merge)
+        self.went_back: Summary | None = None  # where to, at the earliest; who looks at that takes it away
         self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)  # in their order
         for number, lease in kept.leases.items():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
@@ -121,8 +122,10 @@ class LeaseTable:
         self.kept.revoking.clear()
         self._of.clear()
         self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
-        step = self.job.state.step
-        self.note(f"training goes on from step {step:,}" if cut else "training begins anew")
+        state = self.job.state
+        if self.went_back is None or state.step < self.went_back.steps:
+            self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
+        self.note(f"training goes on from step {state.step:,}" if cut else "training begins anew")
 
     def _add(self, task: Task, owner: str) -> None:
         self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)

@@ -27,7 +27,7 @@ from edl.tasks.events import EpochEnd
 from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, Told
 from edl.tasks.failed import Failed
 from edl.tasks.job import Job, Plan
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import ASIDE, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # of a task that raises
 
@@ -361,6 +361,11 @@ class Leases:
     def go_back(self) -> None:
         """The weights since the last cut are lost, and so is what was done since."""
         self.parameters.go_back()
+
+    def take_went_back(self) -> Summary | None:
+        """The earliest point that the job went back to since this was asked for; None: it did not."""
+        found, self._table.went_back = self._table.went_back, None
+        return found
 
     def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
         """No server takes gradients of these leases any more; what of them is in the parameters for good."""

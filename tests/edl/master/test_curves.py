@@ -41,11 +41,14 @@ class Running:
         self.curves = Curves(spec(), folder, self.leases)
 
     def train(self, step: int, loss: float, rate: float = 100.0) -> None:
-        """Up to a step, each of two rows with this loss."""
+        """Up to a step, each of two rows with this loss; then look."""
+        self.advance(step, loss)
+        self.look(rate)
+
+    def advance(self, step: int, loss: float) -> None:
         state = self.leases.job.state
         weight = 2.0 * (step - state.step)
         state.loss, state.weight, state.step = state.loss + loss * weight, state.weight + weight, step
-        self.look(rate)
 
     def look(self, rate: float = 100.0) -> None:
         workers = [Row(f"worker-{i}", "worker", 0, state) for i, state in enumerate(("running", "ended"))]
@@ -102,6 +105,24 @@ def test_a_job_that_goes_back_takes_its_curves_along(tmp_path: Path) -> None:
     job.curves.close()
     found = read(tmp_path)
     assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (15, 1.0), (25, 0.5)], [(10, 0.5)])
+
+
+def test_a_job_that_goes_back_and_writes_its_next_checkpoint_before_anybody_looks_loses_no_point(
+    tmp_path: Path,
+) -> None:
+    job = Running(tmp_path)
+    job.train(10, 3.0)
+    job.leases.kept.cut = Cut("10", job.kept().job or JobState())
+    job.train(20, 2.0)
+    for step in (15, 30):
+        job.leases.go_back()
+        job.advance(step, 1.0)
+        job.leases.kept.cut = Cut(str(step), job.kept().job or JobState())
+    job.conclude(EpochEnd(1, 30, 0.5, {}, 1.0))
+    job.look()
+    job.curves.close()
+    found = read(tmp_path)
+    assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (30, 1.0)], [(30, 0.5)])
 
 
 def test_the_next_master_goes_on_from_its_ledger(tmp_path: Path) -> None:
