@@ -5,6 +5,7 @@ from __future__ import annotations
 from edl.kubernetes import quantities
 from edl.nn.rows.sizes import FLOAT_BYTES, table_memory
 from edl.spec import JobSpec
+from edl.worker.kept import ROOM
 from sqlflow_edl.reports import size
 
 WORKER = 1536 << 20  # bytes of a framework that is imported, and of rows that are read ahead
@@ -21,7 +22,7 @@ def worker(spec: JobSpec) -> str:
         return _rounded(WORKER + held + _minibatch(spec, spec.batch_size))
     if spec.cluster.parameter_servers:
         held = max(0, held - table_memory(spec))
-    return _rounded(WORKER + COPIES * held + _minibatch(spec, spec.training.batch_size))
+    return _rounded(WORKER + COPIES * held + _minibatch(spec, spec.training.batch_size) + _kept(spec))
 
 
 def server(spec: JobSpec) -> str:
@@ -38,6 +39,12 @@ def _held(spec: JobSpec) -> int:
 
 def _minibatch(spec: JobSpec, rows: int) -> int:
     return rows * size.input_width(spec) * FLOAT_BYTES * ACTIVATIONS
+
+
+def _kept(spec: JobSpec) -> int:
+    """Bytes of rows that stay for the next epochs."""
+    again = spec.training.epochs > 1
+    return min(ROOM, spec.rows.training * size.input_width(spec) * FLOAT_BYTES) if again else 0
 
 
 def _rounded(size: int) -> str:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from edl import spec
 from edl.kubernetes import quantities
+from edl.worker.kept import ROOM
 from sqlflow_edl.kubernetes import sizing
 from sqlflow_edl.kubernetes.resources import resources
 from sqlflow_edl.kubernetes.settings import configured
@@ -17,6 +18,17 @@ LARGE = {"features": (spec.Embedding(spec.HashBucket("word", 10_000_000), 16),)}
 def test_a_small_model_takes_what_its_framework_takes() -> None:
     assert quantities.value(sizing.worker(jobs.job_spec())) < 2 << 30
     assert quantities.value(sizing.server(jobs.with_workers(2, servers=1))) < 1 << 30
+
+
+def test_rows_that_stay_for_the_next_epochs_have_room_up_to_a_limit() -> None:
+    def memory(rows: int, epochs: int) -> Decimal:
+        training = spec.Training(epochs, 64)
+        return quantities.value(
+            sizing.worker(jobs.job_spec(rows=spec.Rows(True, rows, rows, 0), training=training))
+        )
+
+    assert memory(10**8, epochs=1) == memory(1000, epochs=1)
+    assert memory(10**8, epochs=2) - memory(10**8, epochs=1) == ROOM
 
 
 def test_tables_are_where_they_are_held() -> None:
