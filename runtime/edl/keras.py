@@ -19,7 +19,7 @@ from edl.features import Entry, Features, Inputs
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
 from edl.nn.rows.combining import Combiner, check_combiner, divisor, needed
-from edl.nn.rows.placement import combiner_of, firsts, grouped, is_outside, is_table
+from edl.nn.rows.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
 from edl.nn.rows.reading import Listed, look_up
 from edl.spec import Embedding as EmbeddingFeature
 
@@ -174,7 +174,7 @@ def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "dense":
         return tensor
     if entry.kind == "list":
-        return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor)
+        return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor, initial_of(entry))
     if isinstance(entry.feature, EmbeddingFeature):
         return _vectors(entry, tensor)
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
@@ -184,17 +184,21 @@ def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
     """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
     name, width = f"{group[0].name}_embedding", group[0].width
     first, total = firsts(group)
-    layer = Embedding(name, width, num_ids=total, first=first, name=name)
+    layer = Embedding(name, width, initial=initial_of(group[0]), num_ids=total, first=first, name=name)
     return keras.layers.Reshape((len(group) * width,))(layer([inputs[entry.name] for entry in group]))
 
 
-def _list_rows(entry: Entry, width: int, name: str, ids: Any, initial: Initial = "uniform") -> Any:
+def _list_rows(entry: Entry, width: int, name: str, ids: Any, initial: Initial) -> Any:
     """The vectors of lists of ids, combined."""
     return Embedding(name, width, combiner_of(entry), initial=initial, num_ids=entry.num_ids, name=name)(ids)
 
 
 def _vectors(entry: Entry, ids: Any) -> Any:
-    initializer = keras.initializers.RandomUniform(-EMBEDDING_SCALE, EMBEDDING_SCALE)
+    initializer = {
+        "uniform": keras.initializers.RandomUniform(-EMBEDDING_SCALE, EMBEDDING_SCALE),
+        "normal": keras.initializers.RandomNormal(0.0, EMBEDDING_SCALE),
+        "zeros": keras.initializers.Zeros(),
+    }[initial_of(entry)]
     layer = keras.layers.Embedding(
         entry.num_ids, entry.width, embeddings_initializer=initializer, name=f"{entry.name}_embedding"
     )

@@ -17,7 +17,7 @@ from edl.features import Entry, Features
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
 from edl.nn.rows.combining import Combiner, check_combiner, divisor, needed
-from edl.nn.rows.placement import combiner_of, firsts, grouped, is_outside, is_table
+from edl.nn.rows.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
 from edl.nn.rows.reading import Listed, look_up
 from edl.spec import Embedding as EmbeddingFeature
 
@@ -198,7 +198,8 @@ class _Rows(nn.Module):
         self.entries = [entry.name for entry in entries]
         first, total = firsts(entries)
         name = f"{self.entries[0]}_embedding"
-        self.rows = Embedding(name, entries[0].width, num_ids=total, first=first)
+        start = initial_of(entries[0])
+        self.rows = Embedding(name, entries[0].width, initial=start, num_ids=total, first=first)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         vectors: torch.Tensor = self.rows(*[features[name] for name in self.entries])
@@ -223,11 +224,17 @@ class _ListRows(nn.Module):
 
 class _Vectors(nn.Embedding):
     def __init__(self, entry: Entry) -> None:
+        self._initial = initial_of(entry)
         super().__init__(entry.num_ids, entry.width)
         self.entry = entry.name
 
     def reset_parameters(self) -> None:
-        nn.init.uniform_(self.weight, -EMBEDDING_SCALE, EMBEDDING_SCALE)
+        if self._initial == "uniform":
+            nn.init.uniform_(self.weight, -EMBEDDING_SCALE, EMBEDDING_SCALE)
+        elif self._initial == "normal":
+            nn.init.normal_(self.weight, 0.0, EMBEDDING_SCALE)
+        else:
+            nn.init.zeros_(self.weight)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return super().forward(features[self.entry])

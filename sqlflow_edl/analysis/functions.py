@@ -11,26 +11,30 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import did_you_mean
+from edl.spec.features import COMBINERS, INITIALS
 from sqlflow_edl.analysis import categories, numeric
 from sqlflow_edl.analysis.drafts import Bound, Draft, Function, Parameter, Statistics
 
 
 def _embedding(bound: Bound) -> Draft:
     inner: Draft = bound["category"]
-    combiner = (bound["combiner"] or "sum").casefold()
-    if combiner not in ("sum", "mean", "sqrtn"):
-        raise bound.fail(
-            f"unknown combiner {combiner}", hint=did_you_mean(combiner, ("sum", "mean", "sqrtn"))
-        )
-    if bound["initializer"] is not None:
-        raise bound.fail("EMBEDDING's initializer cannot be chosen yet", hint="leave it out")
+    combiner = _word(bound, "combiner", COMBINERS)
+    initial = _word(bound, "initializer", INITIALS)
     dim: int | None = bound["dim"]
 
     def fit(statistics: Statistics) -> spec.Embedding:
         category = inner.fit(statistics)
-        return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner)  # type: ignore[arg-type]
+        return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner, initial)  # type: ignore[arg-type]
 
     return replace(inner, fit=fit, span=bound.span, is_category=False)
+
+
+def _word(bound: Bound, name: str, known: tuple[str, ...]) -> str:
+    """One of these words, however it is written; the first where none is."""
+    word: str = (bound[name] or known[0]).casefold()
+    if word not in known:
+        raise bound.fail(f"unknown {name} {word}", hint=did_you_mean(word, known))
+    return word
 
 
 def _indicator(bound: Bound) -> Draft:
@@ -89,7 +93,8 @@ FUNCTIONS = (
     Function("CONCAT", "CONCAT(a, b)", (Parameter("categories", "categories"),), categories.concat, variadic=True),
     Function("EMBEDDING", "EMBEDDING(x, dim) or EMBEDDING(VOCABULARIZE(x), dim)",
              (_CATEGORY, Parameter("dim", "whole", ("dimension", "size"), required=False),
-              Parameter("combiner", "text", required=False), Parameter("initializer", "scalar", required=False)),
+              Parameter("combiner", "text", required=False),
+              Parameter("initializer", "text", ("initial",), required=False)),
              _embedding, ("embedding_column",)),
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,
              ("ONE_HOT", "indicator_column")),

@@ -277,9 +277,10 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
     if isinstance(feature, OneHot):
         return Call("fc.one_hot", (_category(feature.category, name, stored),))
     if isinstance(feature, Embedding):
-        combiner = () if feature.combiner == "sum" else (("combiner", literal(feature.combiner)),)
+        chosen = [("combiner", feature.combiner, "sum"), ("initial", feature.initial, "uniform")]
+        more = [(key, literal(value)) for key, value, default in chosen if value != default]
         category = _category(feature.category, name, stored)
-        return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *combiner))
+        return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
     if isinstance(feature, Vector):
         return _vector(feature, name, stored)
     fields = {

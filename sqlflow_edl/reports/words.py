@@ -10,6 +10,7 @@ from edl import spec
 from edl.models.fitting import ColumnSummary
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
+STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
 LONGEST = 40  # characters of one entry
 
 
@@ -19,7 +20,8 @@ def feature(found: spec.Feature | spec.Category) -> str:
         return f"one-hot of {feature(found.category)}; {spec.width(found):,} wide"
     if isinstance(found, spec.Embedding):
         combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
-        return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}"
+        start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
+        return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}"
     if isinstance(found, spec.DatePart):
         return found.part
     if isinstance(found, spec.ListOf):

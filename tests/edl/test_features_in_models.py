@@ -12,6 +12,7 @@ import pytest
 from edl import features as fc
 from edl import nn
 from edl.nn.initial import EMBEDDING_SCALE
+from edl.nn.rows.placement import LARGEST_IN_GRAPH, grouped, initial_of
 
 FEATURES = fc.Features(
     fc.one_hot(fc.vocabulary("type", ["a", "b"])),
@@ -68,10 +69,14 @@ def test_keras_concatenates_entry_after_entry() -> None:
 
 
 @pytest.mark.parametrize("framework", ["keras", "torch"])
-def test_vectors_start_uniform_around_zero_in_both(framework: str) -> None:
+@pytest.mark.parametrize(
+    ("initial", "deviation"),
+    [("uniform", EMBEDDING_SCALE / np.sqrt(3)), ("normal", EMBEDDING_SCALE), ("zeros", 0.0)],
+)
+def test_vectors_start_alike_in_both(framework: str, initial: str, deviation: float) -> None:
     nn.prepare(framework, 1)
     nn.seed_everything(framework, 3)
-    features = fc.Features(fc.embedding(fc.hash_bucket("x", 9_999), dim=8))
+    features = fc.Features(fc.embedding(fc.hash_bucket("x", 9_999), dim=8, initial=initial))
     if framework == "keras":
         import keras
 
@@ -84,9 +89,18 @@ def test_vectors_start_uniform_around_zero_in_both(framework: str) -> None:
 
         vectors = Concatenated(features).f0.weight.detach().numpy()
     assert vectors.shape == (10_000, 8)
-    assert np.abs(vectors).max() <= EMBEDDING_SCALE
-    assert vectors.std() == pytest.approx(EMBEDDING_SCALE / np.sqrt(3), rel=0.02)
+    assert vectors.std() == pytest.approx(deviation, rel=0.02)
+    assert (np.abs(vectors).max() <= EMBEDDING_SCALE) == (initial != "normal")
     assert abs(vectors.mean()) < 0.001
+
+
+def test_neighbours_share_a_row_table_where_they_start_alike() -> None:
+    large = fc.hash_bucket("x", LARGEST_IN_GRAPH)
+    first = [
+        fc.embedding(large, 2, initial=initial) for initial in ("uniform", "uniform", "normal", "normal")
+    ]
+    groups = grouped(fc.Features(*first).entries)
+    assert [[initial_of(entry) for entry in group] for group in groups] == [["uniform"] * 2, ["normal"] * 2]
 
 
 def test_another_backend_of_keras_is_refused_by_name() -> None:

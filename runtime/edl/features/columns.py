@@ -38,9 +38,16 @@ from edl.spec import (
     Vocabulary,
     Year,
 )
-from edl.spec.features import CATEGORY_TYPES, ITEM_TYPES, PART_SIZES, SINGLE_TYPES, Single
+from edl.spec.features import (
+    CATEGORY_TYPES,
+    COMBINERS,
+    INITIALS,
+    ITEM_TYPES,
+    PART_SIZES,
+    SINGLE_TYPES,
+    Single,
+)
 
-COMBINERS = ("sum", "mean", "sqrtn")
 _C = TypeVar("_C", bound=Feature | Category)
 
 
@@ -145,9 +152,9 @@ def one_hot(category: Category) -> OneHot:
     return check(OneHot(category))
 
 
-def embedding(category: Category, dim: int, combiner: str = "sum") -> Embedding:
-    """A trained vector of `dim` values for each id."""
-    return check(Embedding(category, dim, combiner))
+def embedding(category: Category, dim: int, combiner: str = "sum", initial: str = "uniform") -> Embedding:
+    """A trained vector of `dim` values for each id. initial: uniform, normal or zeros, before it is trained."""
+    return check(Embedding(category, dim, combiner, initial))
 
 
 def stored(path: str | Path) -> tuple[Any, ...]:
@@ -335,6 +342,9 @@ def _embedding(column: Embedding) -> None:
     if column.combiner not in COMBINERS:
         hint = did_you_mean(str(column.combiner), COMBINERS)
         raise SemanticError(f"an embedding has no combiner {column.combiner!r}", hint=hint)
+    if column.initial not in INITIALS:
+        hint = did_you_mean(str(column.initial), INITIALS)
+        raise SemanticError(f"an embedding has no first values {column.initial!r}", hint=hint)
 
 
 def _category(category: object, what: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+Initial = Literal["zeros", "uniform", "normal"]  # of rows: in [-scale, scale), or of the deviation scale
+
 # An embedding's vectors start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE]: Keras' own start. PyTorch's, a normal
 # distribution of deviation 1, drowns the other features of a row until training has shrunk it.
 EMBEDDING_SCALE = 0.05

@@ -187,12 +187,17 @@ class OneHot(Column, frozen=True, tag="one_hot"):
     category: Category
 
 
+COMBINERS = ("sum", "mean", "sqrtn")
+INITIALS = ("uniform", "normal", "zeros")
+
+
 class Embedding(Column, frozen=True, tag="embedding"):
     """The trained vector of the row's id, `dim` values."""
 
     category: Category
     dim: int
-    combiner: str = "sum"  # of several ids in one row: sum, mean, sqrtn
+    combiner: str = "sum"  # of several ids in one row; one of COMBINERS
+    initial: str = "uniform"  # its first values; one of INITIALS
 
 
 Dense = Numeric | Standardize | Normalize | Log | Year | Vector

@@ -32,6 +32,7 @@ COLUMNS: list[Any] = [
     fc.one_hot(fc.vocabulary("x", [3, -1])),
     fc.embedding(fc.concat(fc.category_id("x", 3), fc.list_of(fc.category_id("y", 3))), dim=8),
     fc.embedding(fc.cross(["a", "b"], 100), dim=8, combiner="mean"),
+    fc.embedding(fc.hash_bucket("x", 3), 2, initial="zeros"),
 ]
 
 
@@ -86,6 +87,7 @@ def test_a_constructor_gives_the_spec_of_that_column(column: spec.Feature) -> No
             lambda: fc.embedding(fc.hash_bucket("x", 3), 2, combiner="avg"),
             "an embedding has no combiner 'avg'",
         ),
+        (lambda: fc.embedding(fc.hash_bucket("x", 3), 2, initial="ones"), "no first values 'ones'"),
         (lambda: fc.one_hot(spec.HashBucket("x", -1)), "size of column x must be a positive integer"),
     ],
 )

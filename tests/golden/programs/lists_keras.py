@@ -17,9 +17,10 @@ FEATURES = fc.Features(
         dim=8,
         combiner="mean",
     ),
+    fc.embedding(fc.hash_bucket("city", 9), dim=4, initial="normal"),
     fc.embedding(fc.list_of(fc.hash_bucket("words", 1000), delimiter=" ", weights=":"), dim=8),
     fc.embedding(
-        fc.concat(fc.hour("seen"), fc.vocabulary("city", fc.stored(STORED / "f3_1.json"))),
+        fc.concat(fc.hour("seen"), fc.vocabulary("city", fc.stored(STORED / "f4_1.json"))),
         dim=4,
     ),
 )

@@ -77,6 +77,10 @@ def test_a_bare_number_is_standardised_over_the_training_rows(session: Session) 
         ("EMBEDDING(city, 3)", spec.Embedding(spec.Vocabulary("city", ("bonn", "lima", "oslo", "rome")), 3)),
         ("EMBEDDING(HASH(city, 100))", spec.Embedding(spec.HashBucket("city", 100), 8)),
         ("EMBEDDING(HASH(city, 100), 4, mean)", spec.Embedding(spec.HashBucket("city", 100), 4, "mean")),
+        (
+            "EMBEDDING(HASH(city, 9), 4, initializer=NORMAL)",
+            spec.Embedding(spec.HashBucket("city", 9), 4, initial="normal"),
+        ),
         ("INDICATOR(CATEGORY_ID(age, 70))", spec.OneHot(spec.CategoryId("age", 70))),
         ("CROSS([city, team], 9)", spec.OneHot(spec.Cross(("city", "team"), 9))),
         ("EMBEDDING(CROSS([city, team], 90), 2)", spec.Embedding(spec.Cross(("city", "team"), 90), 2)),

@@ -5,7 +5,8 @@ the whole table. A `RowTable` keeps the rows in the process (or parameter server
 of its minibatch as an argument, and their gradient moves them.
 """
 
+from edl.nn.initial import Initial
 from edl.nn.rows.rules import Optimizer
-from edl.nn.rows.table import Copied, Initial, RowTable, Stored, TableSpec, added, distinct_ids
+from edl.nn.rows.table import Copied, RowTable, Stored, TableSpec, added, distinct_ids
 
 __all__ = ["Copied", "Initial", "Optimizer", "RowTable", "Stored", "TableSpec", "added", "distinct_ids"]

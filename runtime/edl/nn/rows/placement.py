@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
+from edl.nn.initial import Initial
 from edl.nn.rows.combining import Combiner
 from edl.spec import Embedding
 
@@ -24,9 +25,11 @@ def is_outside(num_ids: int, dim: int) -> bool:
 
 
 def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries in order; neighbouring embeddings of one width that stand outside share a table, but for lists."""
+    """The entries in order; neighbouring embeddings of one width that stand outside and start alike share a table, but
+    for lists.
+    """
     groups: list[list[Entry]] = []
-    for width, neighbours in groupby(entries, key=_shared):
+    for (width, _), neighbours in groupby(entries, key=lambda entry: (_shared(entry), initial_of(entry))):
         run = list(neighbours)
         groups += [run] if width else [[entry] for entry in run]
     return groups
@@ -48,6 +51,12 @@ def combiner_of(entry: Entry) -> Combiner:
     """How the vectors of a row's ids become one."""
     feature = entry.feature
     return cast(Combiner, feature.combiner) if isinstance(feature, Embedding) else "sum"
+
+
+def initial_of(entry: Entry) -> Initial:
+    """How its vectors start."""
+    feature = entry.feature
+    return cast(Initial, feature.initial) if isinstance(feature, Embedding) else "uniform"
 
 
 def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from edl.errors import JobError
-from edl.nn.initial import EMBEDDING_SCALE
+from edl.nn.initial import EMBEDDING_SCALE, Initial
 from edl.nn.rows.moving import Mover
 from edl.nn.rows.rules import Optimizer
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
-Initial = Literal["zeros", "uniform", "normal"]
 
 _KINDS: dict[Initial, int] = {"zeros": 0, "uniform": 1, "normal": 2}
 _LEAST_ROWS = 1024
