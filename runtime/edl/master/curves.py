@@ -75,11 +75,12 @@ class Curves:
 
     def _go_back(self, before: Summary) -> None:
         """The job went back to a checkpoint, and may have written others since."""
-        self._trained, self._step = before, before.steps
-        self._told = {name: min(step, self._step) for name, step in self._told.items()}
+        if before.steps < self._step:
+            self._trained, self._step = before, before.steps
+        self._told = {name: min(step, before.steps) for name, step in self._told.items()}
         with self._given_up():
             if self._file is not None:
-                self._file.restart(self._step + 1)
+                self._file.restart(before.steps + 1)
         self._tell_again()
 
     def _tell_again(self) -> None:

@@ -68,7 +68,15 @@ def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
 def test_a1_a5_whoever_dies_the_model_is_the_same_bit_for_bit(
     orders: tuple[str, ...], alone: dict[str, np.ndarray]
 ) -> None:
-    job = SlowJob(table(30_000), validation=2000, epochs=2, batch_size=256, how=kill(*orders), spec=CUT_OFTEN)
+    job = SlowJob(
+        table(30_000),
+        seconds=0.02,
+        validation=2000,
+        epochs=2,
+        batch_size=256,
+        how=kill(*orders),
+        spec=CUT_OFTEN,
+    )
     outcome = job.run_until(started_again(1))
     tally = [event for event in job.events if isinstance(event, Tally)][-1]
     assert tally.relaunches >= 1, job.logs()

@@ -107,6 +107,20 @@ def test_a_job_that_goes_back_takes_its_curves_along(tmp_path: Path) -> None:
     assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (15, 1.0), (25, 0.5)], [(10, 0.5)])
 
 
+def test_a_job_that_goes_back_to_where_nobody_looked_yet_tells_of_it(tmp_path: Path) -> None:
+    job = Running(tmp_path)
+    job.train(10, 3.0)
+    job.advance(20, 1.0)
+    job.leases.kept.cut = Cut("20", job.kept().job or JobState())
+    job.conclude(EpochEnd(1, 25, 0.5, {}, 1.0))
+    job.leases.go_back()
+    job.look()
+    job.conclude(EpochEnd(1, 25, 0.25, {}, 1.0))
+    job.curves.close()
+    found = read(tmp_path)
+    assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (20, 1.0)], [(25, 0.25)])
+
+
 def test_a_job_that_goes_back_and_writes_its_next_checkpoint_before_anybody_looks_loses_no_point(
     tmp_path: Path,
 ) -> None:
