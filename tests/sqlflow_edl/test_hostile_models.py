@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import io
 import json
 import zipfile
@@ -18,17 +18,21 @@ from edl.errors import SourceError, SQLFlowError
 from edl.models.tables import CHUNKS, MODELS
 from edl.program.own import find
 from sqlflow_edl.session import Session
+from tests.databases import Databases
 
 ROWS = 60
+TABLES = ("duckdb", "sqlite", "mysql")  # where a registry is two tables
 PREDICT = "SELECT x, k FROM t ORDER BY x TO PREDICT USING {}"
 
 
-@pytest.fixture(scope="module", params=["duckdb", "sqlite"])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+@pytest.fixture(scope="module", params=[*TABLES, pytest.param("maxcompute", marks=pytest.mark.soak)])
+def session(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
     """A database with a table and a model of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        with sqlflow_edl.connect(f"{request.param}:") as opened:
+        with sqlflow_edl.connect(databases.url(request.param), create=True) as opened:
             rows = pa.table(
                 {
                     "x": [i / ROWS for i in range(ROWS)],
@@ -74,12 +78,6 @@ def plant(session: Session, name: str, files: dict[str, bytes], tmp_path: Path) 
     path.write_bytes(made.getvalue())
     record = session.registry.find("clean").record
     session.registry.save(name, path, record)
-    execute = session.source.execute
-    digest = hashlib.sha256(made.getvalue()).hexdigest()
-    execute(f"UPDATE {MODELS} SET sha256 = ? WHERE name = ?", (digest, name))
-    stored = execute(f"SELECT count(*) AS n FROM {CHUNKS}")
-    assert stored is not None
-    assert stored.read_all()["n"][0].as_py() >= 2
 
 
 def test_a25_the_program_in_an_archive_is_not_the_one_that_runs(session: Session, tmp_path: Path) -> None:
@@ -223,13 +221,15 @@ def test_a25_the_module_of_a_stored_model_is_the_one_that_was_looked_at(
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("target", ["data", "DATA", '"data"', "sqlflow_edl_models", "sqlflow_edl_chunks"])
+@pytest.mark.parametrize("target", ["data", "DATA", "`data`", MODELS, CHUNKS])
 def test_a25_a_result_never_replaces_a_table_that_no_job_made(session: Session, target: str) -> None:
-    rows = {name: count(session, name) for name in ("data", MODELS, CHUNKS)}
-    with pytest.raises(SourceError, match="was not made by sqlflow-edl") as caught:
+    tables = ("data", MODELS, CHUNKS) if session.dialect in TABLES else ("data", MODELS)
+    rows = {name: count(session, name) for name in tables}
+    is_another = target == "DATA" if session.dialect == "mysql" else target not in (*tables, "DATA", "`data`")
+    refused = pytest.raises(SourceError, match="was not made by sqlflow-edl")
+    with contextlib.nullcontext() if is_another else refused:
         list(session.run(f"SELECT x, k FROM t TO PREDICT {target}.y USING clean"))
-    assert caught.value.span is not None
-    with pytest.raises(SourceError, match="was not made by sqlflow-edl"):
+    with contextlib.nullcontext() if is_another else refused:
         list(session.run(f"SELECT x, k, y FROM t TO EVALUATE clean INTO {target}"))
     assert {name: count(session, name) for name in rows} == rows
 

@@ -10,11 +10,11 @@ import pytest
 import sqlflow_edl
 from edl.errors import SQLFlowError
 
-ROWS = "SELECT 1 AS a, 'x' AS k, DATE '2024-01-02' AS d UNION ALL SELECT NULL, NULL, NULL ORDER BY a"
+ROWS = "SELECT 1 AS a, 'x' AS k, CAST('2024-01-02' AS DATE) AS d UNION ALL SELECT 2, NULL, NULL ORDER BY a"
 
 
-def test_rows_become_a_data_frame() -> None:
-    with sqlflow_edl.connect("duckdb:") as session:
+def test_rows_become_a_data_frame(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
         [result] = session.run(ROWS)
         found = result.to_pandas()
     assert isinstance(found, pd.DataFrame)
@@ -23,15 +23,15 @@ def test_rows_become_a_data_frame() -> None:
     assert len(found) == 2
 
 
-def test_a_statement_without_rows_is_an_empty_data_frame() -> None:
-    with sqlflow_edl.connect("duckdb:") as session:
-        [result] = session.run("CREATE TABLE t (a INTEGER)")
+def test_a_statement_without_rows_is_an_empty_data_frame(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
+        [result] = session.run("CREATE TABLE t (a INT)")
         assert result.to_pandas().empty
 
 
-def test_without_pandas_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pandas_the_way_out_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with sqlflow_edl.connect("duckdb:") as session:
+    with sqlflow_edl.connect(url) as session:
         [result] = session.run(ROWS)
         with pytest.raises(SQLFlowError, match="pandas is not installed") as raised:
             result.to_pandas()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sqlflow_edl
@@ -21,11 +22,19 @@ from edl.nn.structure import padded
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.session import Session
+from tests.databases import fill, on_each
 from tests.edl.models.conftest import SPEC, write
 
-TABLE = """CREATE TABLE t AS SELECT i * 0.5::DOUBLE AS a, 'c' || i % 5 AS b, 'd' || i % 40 AS c, i * 2.0::DOUBLE AS y,
-CASE WHEN i % 4 > 0 THEN concat_ws(' ', i % 30, i % 4) ELSE '' END AS tags,
-concat_ws(',', i % 30 || ':0.5', i % 7 || ':2') AS loads FROM range(60) AS n(i)"""
+TABLE = pa.table(
+    {
+        "a": [i * 0.5 for i in range(60)],
+        "b": [f"c{i % 5}" for i in range(60)],
+        "c": [f"d{i % 40}" for i in range(60)],
+        "y": [i * 2.0 for i in range(60)],
+        "tags": [f"{i % 30} {i % 4}" if i % 4 else "" for i in range(60)],
+        "loads": [f"{i % 30}:0.5,{i % 7}:2" for i in range(60)],
+    }
+)
 TRAIN = """SELECT a, b, c, y FROM t TO TRAIN DNNRegressor
 WITH hidden_units = [4], epochs = 2, model.framework = {framework} LABEL y INTO m.{framework}"""
 WITH_TABLES = """SELECT a, b, c, tags, loads, y FROM t TO TRAIN DeepFM
@@ -43,11 +52,6 @@ OUTSIDE = {
 BY_COMMAND = ("", ".onnx")
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"duckdb:///{tmp_path / 'e.duckdb'}"
-
-
 class Trained(NamedTuple):
     """A model's archive, what the model is given for the first rows, and what it predicts."""
 
@@ -59,9 +63,9 @@ class Trained(NamedTuple):
 def trained(session: Session, model: str, archive: Path) -> Trained:
     session.registry.load(model, archive)
     described: spec.JobSpec = read_archive(archive).spec
-    [rows] = session.run("SELECT * FROM t LIMIT 7")
+    [rows] = session.run("SELECT * FROM t ORDER BY a LIMIT 7")
     [batch] = rows.to_arrow().to_batches()
-    [result] = session.run(f"SELECT * FROM t LIMIT 7 TO PREDICT USING {model}")
+    [result] = session.run(f"SELECT * FROM t ORDER BY a LIMIT 7 TO PREDICT USING {model}")
     given = padded(fc.Features(*described.features).transform(batch))
     return Trained(archive, given, result.to_arrow()["y"].to_numpy())
 
@@ -80,6 +84,7 @@ def export_here(archive: Path, program: Path, output: Path) -> int:
         ("torch", [("m.torch", ".pt2"), ("m.torch_tables", ".pt2"), ("m.torch_tables", ".onnx")]),
     ],
 )
+@on_each("url", always=("duckdb",))
 def test_exported_models_give_the_same_outputs_without_our_code(
     framework: str, files: list[tuple[str, str]], url: str, tmp_path: Path
 ) -> None:
@@ -87,8 +92,9 @@ def test_exported_models_give_the_same_outputs_without_our_code(
     if framework == "torch":
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")
-    with sqlflow_edl.connect(url, create=True) as session:
-        for text in (TABLE, TRAIN, WITH_TABLES):
+    with sqlflow_edl.connect(url) as session:
+        fill(session, "t", TABLE)
+        for text in (TRAIN, WITH_TABLES):
             list(session.run(text.format(framework=framework)))
         models = {name: trained(session, name, tmp_path / f"{name}.zip") for name, _ in files}
     code = "import sys; sys.modules['edl'] = sys.modules['sqlflow_edl'] = None\nimport numpy as np\n"
@@ -111,7 +117,7 @@ def test_exported_models_give_the_same_outputs_without_our_code(
 def stored(url: str, tmp_path: Path) -> str:
     """A database with a model in each framework, which nobody trained."""
     adam = spec.Component("adam", {"learning_rate": 0.01})
-    with sqlflow_edl.connect(url, create=True) as session:
+    with sqlflow_edl.connect(url) as session:
         for framework in ("keras", "torch"):
             described = msgspec.structs.replace(SPEC, framework=framework, optimizer=adam)
             archive = write(tmp_path / f"{framework}.zip", spec=described)

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.session import Session
+from tests.databases import fill
 
 ROWS = "SELECT 1 AS a, 'x,y' AS b, NULL AS c UNION ALL SELECT 2, 'ü', 0.1 + 0.2 ORDER BY a"
-TRAIN = "SELECT i AS a, 2.0 * i AS b FROM range(9) AS t(i) TO TRAIN DNNRegressor LABEL b INTO m"
+TRAIN = "SELECT 1 AS a, 2.0 AS b UNION ALL SELECT 2, 4.0 UNION ALL SELECT 3, 5.5 TO TRAIN DNNRegressor LABEL b INTO m"
 
 
 def sqlflow(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -36,21 +39,21 @@ def test_data_goes_to_stdout_and_words_to_stderr() -> None:
     assert "2 rows" in done.stderr
 
 
-def test_json_is_an_array_of_objects(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_an_array_of_objects(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        main(["run", "--source", "duckdb:", "--format", "json", "--quiet", "-e", "SELECT 1 AS a, NULL AS b"])
-        == 0
+        main(["run", "--source", url, "--format", "json", "--quiet", "-e", "SELECT 1 AS a, NULL AS b"]) == 0
     )
     captured = capsys.readouterr()
     assert json.loads(captured.out) == [{"a": 1, "b": None}]
     assert captured.err == ""
 
 
-def test_a_table_shows_nulls_and_its_first_rows_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["run", "--source", "duckdb:", "-e", "SELECT i AS n, NULL AS none FROM range(1000) AS t(i)"])
-        == 0
-    )
+def test_a_table_shows_nulls_and_its_first_rows_and_says_so(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Session(url) as session:
+        fill(session, "numbers", pa.table({"a": range(1000)}))
+    assert main(["run", "--source", url, "-e", "SELECT a, NULL AS none FROM numbers"]) == 0
     captured = capsys.readouterr()
     assert "NULL" in captured.out
     assert len(captured.out.splitlines()) == 101
@@ -74,10 +77,8 @@ def test_files_run_in_order_and_an_error_names_its_file(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_syntax_error_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["run", "--source", "duckdb:", "-e", "SELECT 1; SELECT * FROM t TO TRIAN x LABEL y INTO z"]) == 1
-    )
+def test_a_syntax_error_is_told_before_anything_runs(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--source", url, "-e", "SELECT 1; SELECT * FROM t TO TRIAN x LABEL y INTO z"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "did you mean TRAIN?" in captured.err
@@ -116,13 +117,11 @@ def test_a_password_in_a_url_is_never_shown(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_compile_writes_a_program_for_each_train_and_runs_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "two.sql").write_text(f"{TRAIN};\n{TRAIN};", encoding="utf-8")
     for _ in range(2):
-        code = main(
-            ["compile", str(tmp_path / "two.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]
-        )
+        code = main(["compile", str(tmp_path / "two.sql"), "-o", str(tmp_path / "out"), "--source", url])
         assert code == 0
     folders = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert folders == ["m", "m-2", "m-3", "m-4"]
@@ -135,17 +134,17 @@ def test_compile_writes_a_program_for_each_train_and_runs_nothing(
     assert capsys.readouterr().out.splitlines()[0] == str(tmp_path / "out" / "m")
 
 
-def test_compile_fills_variables_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compile_fills_variables_in(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.sql").write_text(TRAIN.replace("INTO m", "INTO {{ name }}"), encoding="utf-8")
-    arguments = ["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]
+    arguments = ["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", url]
     assert main([*arguments, "--var", "name=filled"]) == 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["filled"]
     assert main([*arguments, "--var", "nme=filled"]) == 1
     assert "did you mean nme?" in capsys.readouterr().err
 
 
-def test_a_model_name_cannot_leave_the_output_folder(tmp_path: Path) -> None:
-    (tmp_path / "x.sql").write_text(TRAIN.replace("INTO m", 'INTO "../../x/..";'), encoding="utf-8")
-    assert main(["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", "duckdb:"]) == 0
+def test_a_model_name_cannot_leave_the_output_folder(url: str, tmp_path: Path) -> None:
+    (tmp_path / "x.sql").write_text(TRAIN.replace("INTO m", "INTO `../../x/..`;"), encoding="utf-8")
+    assert main(["compile", str(tmp_path / "x.sql"), "-o", str(tmp_path / "out"), "--source", url]) == 0
     [folder] = (tmp_path / "out").iterdir()
     assert folder.name == "x"

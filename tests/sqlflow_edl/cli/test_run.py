@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from edl.data import jobs
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session import Session
+from tests.databases import fill, on_each
 
 DEADLINE = 90.0  # seconds, of what takes one on an idle machine
 CHAIN = """\
@@ -30,9 +32,9 @@ SELECT 7 AS seven;
 CREATE TABLE p AS SELECT 8 AS eight;
 SELECT eight FROM p;
 """
-SLOW_QUERY = "SELECT sum(sqrt(a.i * b.i)) AS s FROM range(900000) a(i), range(900000) b(i)"
+SLOW_QUERY = "SELECT COUNT(*) AS n FROM numbers a, numbers b, numbers c WHERE a.a * b.a + c.a < 0"
 SLOW_TRAINING = (
-    "SELECT i AS a, 2.0 * i AS b FROM range(4000) AS t(i) TO TRAIN DNNRegressor "
+    "SELECT a, b FROM numbers TO TRAIN DNNRegressor "
     "WITH epochs = 1000000, model.framework = torch LABEL b INTO never"
 )
 
@@ -211,14 +213,18 @@ def until(process: subprocess.Popen[str], words: str) -> str:
     raise AssertionError(f"{words!r} was not said: {seen}")
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(tmp_path: Path, signals: int) -> None:
-    file = tmp_path / "x.duckdb"
-    assert (
-        main(["run", "--source", f"duckdb:///{file}", "--create", "--quiet", "-e", "CREATE TABLE t (x INT)"])
-        == 0
-    )
-    with running(f"duckdb:///{file}", f"{SLOW_TRAINING}; SELECT 1") as process:
+@pytest.fixture
+def numbers(url: str) -> str:
+    """The URL of a database with a table to count in and to train on, for a long time."""
+    with Session(url) as session:
+        fill(session, "numbers", pa.table({"a": range(4000), "b": [2.0 * i for i in range(4000)]}))
+    return url
+
+
+@pytest.mark.parametrize("signals", [1, pytest.param(2, marks=pytest.mark.soak)])
+@on_each("url", always=("duckdb", "mysql"))
+def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(numbers: str, signals: int) -> None:
+    with running(numbers, f"{SLOW_TRAINING}; SELECT 1") as process:
         until(process, "epoch 1:")
         [job] = jobs.jobs()
         for _ in range(signals):
@@ -229,22 +235,23 @@ def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(tmp_path
     assert "Traceback" not in shown
     assert job.status().state == "cancelled"
     assert {path.name for path in job.path.rglob("*") if path.is_file()} == {"status.json", "worker-0.log"}
-    done = ["run", "--source", f"duckdb:///{file}", "-e", "SELECT count(*) AS n FROM duckdb_tables()"]
-    assert main(done) == 0
+    with Session(numbers) as session:
+        assert session.source.tables() == ["numbers"]
 
 
-@pytest.mark.parametrize("program", [SLOW_QUERY, f"CREATE TABLE x AS {SLOW_QUERY}"])
-def test_an_interrupt_stops_a_query_of_the_database(tmp_path: Path, program: str) -> None:
-    with running("duckdb:", program) as process:
+@pytest.mark.parametrize("program", [SLOW_QUERY, f"CREATE TABLE x AS {SLOW_QUERY}"], ids=["select", "create"])
+def test_an_interrupt_stops_a_query_of_the_database(numbers: str, program: str) -> None:
+    with running(numbers, program) as process:
         until(process, "START")
         os.kill(process.pid, signal.SIGINT)
         until(process, "interrupted")
         assert process.wait(DEADLINE) == 130
 
 
-def test_an_interrupt_while_the_rows_are_fixed_ends_the_training_process_too(tmp_path: Path) -> None:
-    query = f"SELECT a.s AS a, 1.0 AS b FROM ({SLOW_QUERY}) AS a"
-    with running("duckdb:", f"{query} TO TRAIN DNNRegressor LABEL b INTO never") as process:
+@on_each("url", always=("duckdb",))
+def test_an_interrupt_while_the_rows_are_fixed_ends_the_training_process_too(numbers: str) -> None:
+    query = f"SELECT a.n AS a, 1.0 AS b FROM ({SLOW_QUERY}) AS a"
+    with running(numbers, f"{query} TO TRAIN DNNRegressor LABEL b INTO never") as process:
         until(process, "START")
         os.kill(process.pid, signal.SIGINT)
         until(process, "interrupted")

@@ -1,4 +1,4 @@
-"""Data frames as tables."""
+"""Data frames as tables, in each kind of database."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sqlflow_edl.notebook.frames import persist, target
 FRAME = pd.DataFrame({"id": [1, 2, 3], "x": [0.5, None, 2.5], "k": ["a", None, "c"]}, index=[7, 8, 9])
 
 
-def test_a_frame_becomes_a_table_and_replaces_what_it_made_before() -> None:
-    with sqlflow_edl.connect("duckdb:") as session:
+def test_a_frame_becomes_a_table_and_replaces_what_it_made_before(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
         assert persist(session.source, FRAME, "flowers") == 3
         assert persist(session.source, FRAME.head(2), "flowers") == 2
         [result] = session.run("SELECT * FROM flowers ORDER BY id")
@@ -24,8 +24,8 @@ def test_a_frame_becomes_a_table_and_replaces_what_it_made_before() -> None:
         ]
 
 
-def test_a_table_of_somebody_else_stays() -> None:
-    with sqlflow_edl.connect("duckdb:") as session:
+def test_a_table_of_somebody_else_stays(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
         list(session.run("CREATE TABLE flowers AS SELECT 1 AS mine"))
         with pytest.raises(SourceError):
             persist(session.source, FRAME, "flowers")
@@ -33,8 +33,8 @@ def test_a_table_of_somebody_else_stays() -> None:
         assert result.to_arrow().to_pylist() == [{"mine": 1}]
 
 
-def test_a_table_of_arrow_will_do() -> None:
-    with sqlflow_edl.connect("duckdb:") as session:
+def test_a_table_of_arrow_will_do(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
         assert persist(session.source, pa.table({"a": [1, 2]}), "t") == 2
 
 
@@ -42,8 +42,8 @@ def test_a_table_of_arrow_will_do() -> None:
     ("value", "message"),
     [([1], "a list is no data frame"), (pd.DataFrame({"a": [1, "x"]}), "cannot become a table")],
 )
-def test_what_is_no_table_is_refused(value: object, message: str) -> None:
-    with sqlflow_edl.connect("duckdb:") as session, pytest.raises(SemanticError, match=message):
+def test_what_is_no_table_is_refused(url: str, value: object, message: str) -> None:
+    with sqlflow_edl.connect(url) as session, pytest.raises(SemanticError, match=message):
         persist(session.source, value, "t")
 
 

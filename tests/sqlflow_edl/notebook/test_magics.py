@@ -30,6 +30,18 @@ def test_a_cell_shows_each_result_and_returns_the_last(connected: Notebook) -> N
     assert list(cell.value) == [(1,)]
 
 
+def test_cells_run_on_each_kind_of_database(notebook: Notebook, url: str) -> None:
+    assert notebook(f"%sqlflow_connect {url}").error is None
+    cell = notebook("%%sqlflow\nCREATE TABLE t AS SELECT 1 AS x;\nSELECT x + 1 AS y FROM t;")
+    assert cell.texts()[0] == "OK"
+    assert list(cell.value) == [(2,)]
+    notebook("import pandas as pd; flowers = pd.DataFrame({'size': [1.5, None], 'colour': ['red', 'blue']})")
+    assert notebook("%sqlflow --persist flowers").printed == "wrote 2 rows to flowers\n"
+    kept = notebook("%sqlflow SELECT size, colour FROM flowers ORDER BY colour")
+    assert list(kept.value) == [(None, "blue"), (1.5, "red")]
+    assert "<cell>:1:8\n" in notebook("%sqlflow SELECT colur FROM flowers").printed
+
+
 @pytest.mark.parametrize(
     "text",
     [
