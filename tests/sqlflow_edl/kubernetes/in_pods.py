@@ -29,6 +29,7 @@ SELECT = "SELECT x, y FROM t"
 SMALL = {"master_cpu": "0.1", "worker_cpu": "1", "ps_cpu": "0.1", "ps_cpu_limit": "1", "grace_secs": "5"}
 CLASSES = {"high": 1000, "low": 10}
 RARELY = Checkpoints(steps=0, secs=0)
+SECONDS = 0.5
 
 
 def make_table(source: Source, rows: int) -> None:
@@ -93,7 +94,7 @@ class Yard:
 
 
 class SlowJob:
-    """A step of it takes a while until `hurry` is called."""
+    """A step of it takes `SECONDS` until `hurry` is called: all of them, more than a test does meanwhile."""
 
     def __init__(self, deployed: Deployed, hurry: Path) -> None:
         self.deployed = deployed
@@ -175,5 +176,5 @@ def _slowly(hurry: Path) -> dict[str, str]:
     return {
         "import torch\n": "import os\nimport time\n\nimport torch\n",
         "def loss(labels, predictions):\n": "def loss(labels, predictions):\n"
-        f"    time.sleep(0 if os.path.exists({str(hurry)!r}) else 0.2)\n",
+        f"    time.sleep(0 if os.path.exists({str(hurry)!r}) else {SECONDS})\n",
     }
