@@ -23,7 +23,7 @@ from sqlflow_edl.session import Session
 from tests.databases import DIALECTS, Databases, fill, on_each, tables
 from tests.edl.models.conftest import SPEC, write
 from tests.sqlflow_edl.reports.conftest import RECORD
-from tests.workshops import Workshop
+from tests.workshops import WORKSHOPS, Workshop
 
 QUERY = "SELECT age, city, income FROM people"
 TRAIN = (
@@ -67,6 +67,12 @@ def url(
     return url
 
 
+@pytest.mark.parametrize(
+    "workshop",
+    [pytest.param(WORKSHOPS[0], marks=pytest.mark.soak), *WORKSHOPS[1:]],
+    ids="-".join,
+    indirect=True,
+)
 def test_a_statement_with_workers_gives_what_one_without_gives(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +183,7 @@ def test_no_rows_need_no_workers(url: str) -> None:
         assert result.rows == 0
 
 
-@on_each("url", always=("duckdb", "mysql"))
+@on_each("url", always=("mysql",))
 def test_a_job_that_is_left_comes_home_with_the_next_session(url: str) -> None:
     with Session(url) as session:
         [statement] = session.parse(f"{TRAIN} INTO left_alone")
