@@ -73,23 +73,23 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def complete(checkpoints: Path) -> list[str]:
-    """The names of the complete cuts to go on from, the oldest first."""
+    """The names of the complete cuts to go on from, the oldest first. A job that runs may remove some meanwhile."""
     if not checkpoints.is_dir():
         return []
-    found = [
-        (path.stat().st_mtime_ns, path.parent.name)
-        for path in checkpoints.glob(f"*/{MANIFEST}")
-        if not path.parent.name.startswith(BEST) and _readable(path.parent)
+    cuts = [
+        path.parent for path in checkpoints.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(BEST)
     ]
+    found = [(written, folder.name) for folder in cuts if (written := _written(folder))]
     return [name for _, name in sorted(found)]
 
 
-def _readable(folder: Path) -> bool:
+def _written(folder: Path) -> int:
+    """When the cut was complete, in ns; 0: it is not, or is gone."""
     try:
         read_manifest(folder)
-    except SpecError:
-        return False
-    return True
+        return (folder / MANIFEST).stat().st_mtime_ns
+    except (SpecError, FileNotFoundError):
+        return 0
 
 
 # Reading -----------------------------------------------------------------------------------------------------

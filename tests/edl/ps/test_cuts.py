@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -259,6 +260,20 @@ def checkpoints(tmp_path: Path) -> Path:
     cuts.write_manifest(store, "best-1", cuts.manifest_of("", say.Version(), ASYNC, [say.Shard(0, "f")]))
     (tmp_path / "half").mkdir()
     return tmp_path
+
+
+def test_a_cut_that_is_removed_meanwhile_is_not_listed(
+    checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(folder: Path) -> cuts.Manifest:
+        manifest = read_manifest(folder)
+        if folder.name == "2":
+            shutil.rmtree(folder)
+        return manifest
+
+    read_manifest = cuts.read_manifest
+    monkeypatch.setattr(cuts, "read_manifest", read)
+    assert cuts.complete(checkpoints) == ["0", "1", "3", "4"]
 
 
 def test_complete_cuts_are_listed_the_oldest_first(checkpoints: Path) -> None:
