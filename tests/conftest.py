@@ -30,14 +30,16 @@ settings.load_profile("ours")
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-_FAULT = re.compile(r"::test_a\d+_")
+_FAULT = re.compile(r"::test_(a\d+_|every_schedule_)")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is generated into tests/golden")
     parser.addoption("--soak", action="store_true", help="with the variants that only `make soak` runs")
     parser.addoption(
-        "--faults", action="store_true", help="only rows of the fault matrix, with real processes"
+        "--faults",
+        action="store_true",
+        help="only rows of the fault matrix, without schedules of fixed seeds",
     )
 
 

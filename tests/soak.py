@@ -1,8 +1,8 @@
 """The fault matrix again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
 
 Every second round runs beside a process that keeps one core busy. The last two have besides the rows of the matrix all
-that lies beside them, and the random schedules, which are the same ones each time; the last is followed by the variants
-of other tests that are left to us. The first failure ends it, with exit code 1. Times are asserted here and in
+that lies beside them, and the schedules of fixed seeds, which are the same ones each time; the last is followed by the
+variants of other tests that are left to us. The first failure ends it, with exit code 1. Times are asserted here and in
 `make bench` only: they depend on the machine, which the tests of `make test` must not.
 """
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from edl.errors import JobError
 from edl.nn.collective import RingError
 from edl.nn.structure import Array
 
@@ -64,7 +65,8 @@ class SharedSums:
     def sum(self, array: Array, timeout: float) -> None:
         """Make a contiguous array the sum of all members' arrays, in place; the same bits for all.
 
-        timeout: seconds that each of the others is waited for. RingError: one is gone, or does not come.
+        timeout: seconds that each of the others is waited for. RingError: one is gone, or does not come. JobError: the
+        system gives no memory.
         """
         with self._ring_errors():
             self._wait_for(timeout)
@@ -115,9 +117,8 @@ class SharedSums:
     def _grow(self, least: int) -> None:
         """All make room in this sum, whose arrays are of one size."""
         self._room = max(1, -(-least // mmap.PAGESIZE)) * mmap.PAGESIZE
-        own = os.memfd_create("edl-sums", os.MFD_CLOEXEC)
+        own = _memory_of(2 * self._room)
         try:
-            os.posix_fallocate(own, 0, 2 * self._room)
             for other in self._others.values():
                 socket.send_fds(other, [_GROWN], [own])
             memory = {self._rank: mmap.mmap(own, 2 * self._room)}
@@ -149,6 +150,20 @@ def _socket(timeout: float) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     made.settimeout(timeout)
     return made
+
+
+def _memory_of(size: int) -> int:
+    """A file in memory. JobError: there is none; another ring would not have it either."""
+    try:
+        found = os.memfd_create("edl-sums", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(found, 0, size)
+        except OSError:
+            os.close(found)
+            raise
+    except OSError as error:
+        raise JobError(f"no {size:,} bytes of memory to share gradients in: {error.strerror}") from None
+    return found
 
 
 def _place(name: bytes) -> bytes:

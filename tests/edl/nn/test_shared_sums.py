@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edl.errors import JobError
 from edl.nn import shared_sums
 from edl.nn.collective import RingError
 from edl.nn.shared_sums import SharedSums
@@ -122,6 +124,17 @@ def test_a_ring_in_which_a_member_was_late_is_left(ring: Ring) -> None:
 def test_a_member_that_does_not_come_to_the_meeting_is_not_waited_for_longer() -> None:
     with pytest.raises(RingError, match="timed out"):
         SharedSums(lambda own: np.stack([own, own]), 0, 2, SHORT)
+
+
+def test_a_system_without_memory_ends_the_job_and_not_the_ring_alone(
+    ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shared_sums.os, "posix_fallocate", full)
+    with pytest.raises(JobError, match="memory to share gradients in: No space left"):
+        ring.members[0].sum(np.ones(1), SHORT)
 
 
 def test_nothing_is_left_open() -> None:
