@@ -7,15 +7,16 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from edl.errors import JobError
 from edl.program.contract import check
 from edl.program.digest import is_edited
 from edl.program.own import make_importable, with_digest
+from edl.program.sources import CompilingLoader, always_compile
 from edl.program.user_code import user_code
 from edl.program.zoo import import_zoo, zoo_functions
 from edl.spec import JobSpec, from_json
@@ -94,28 +95,18 @@ def unload(module: ModuleType) -> None:
         del sys.modules[name]
 
 
-class _Loader(SourceFileLoader):
-    """Compiles the bytes that were read and checked, and leaves no byte code in the user's folder."""
-
-    def __init__(self, name: str, file: Path, source: bytes) -> None:
-        super().__init__(name, str(file))
-        self._source = source
-
-    def get_code(self, fullname: str) -> CodeType:
-        code: CodeType = self.source_to_code(self._source, self.path)
-        return code
-
-
 def _import(file: Path, source: bytes) -> ModuleType:
     name = f"edl_program_{next(_names)}"
-    spec = ModuleSpec(name, _Loader(name, file, source), origin=str(file), is_package=True)
+    always_compile(file.parent)
+    loader = CompilingLoader(name, str(file), source)  # the bytes that were read and checked
+    spec = ModuleSpec(name, loader, origin=str(file), is_package=True)
     spec.has_location = True
     spec.submodule_search_locations = [str(file.parent)]
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         with user_code(file, "import"):
-            spec.loader.exec_module(module)  # type: ignore[union-attr]  # it is the _Loader above
+            loader.exec_module(module)
     except BaseException:
         unload(module)
         raise

@@ -21,7 +21,6 @@ import keyword
 import os
 import pkgutil
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
@@ -31,12 +30,12 @@ import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.program.digest import digest
+from edl.program.sources import always_compile, is_installed
 from edl.spec import JobSpec
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
 ZOO_FUNCTION = "custom_model"
 FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")  # that a statement's program may take too
-_INSTALLED = ("site-packages", "dist-packages")
 _ZOOS = ("keras.applications", "timm.models", "torchvision.models")  # functions that make models
 _FRAMEWORKS = frozenset(("keras", "tensorflow", "tf_keras", "torch"))
 _MODEL_CLASSES = ("Module", "Model", "Layer", "Sequential")
@@ -127,13 +126,9 @@ def with_digest(spec: JobSpec) -> JobSpec:
 
 def _may_be_used(found: OwnModel) -> bool:
     """Whether a model that somebody may have put into a database can have this made, with arguments of its choice."""
-    own = any(found.file.is_relative_to(folder) for folder in search_path()) and not _is_installed(found.file)
+    own = any(found.file.is_relative_to(folder) for folder in search_path()) and not is_installed(found.file)
     zoo = any(f"{found.module}.".startswith(f"{name}.") for name in _ZOOS)
     return own or zoo or found.is_model
-
-
-def _is_installed(file: Path) -> bool:
-    return file.is_relative_to(sysconfig.get_path("stdlib")) or any(part in _INSTALLED for part in file.parts)
 
 
 def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
@@ -142,6 +137,7 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
     folders: that it is looked for in, besides Python's path; None is `search_path()`.
     """
     for folder in search_path() if folders is None else folders:
+        always_compile(folder)
         if folder not in sys.path:
             sys.path.append(folder)
             _added.append(folder)
@@ -149,7 +145,7 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         ours = name.partition(".")[0] == top or any(Path(file).is_relative_to(folder) for folder in _added)
-        if ours and file and not any(part in _INSTALLED for part in Path(file).parts):
+        if ours and file and not is_installed(Path(file)):
             del sys.modules[name]
     importlib.invalidate_caches()
 
@@ -267,7 +263,7 @@ def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
         signature,
         _framework(at.tree),
         is_model,
-        _functions(source) if not _is_installed(source.file) else {},
+        _functions(source) if not is_installed(source.file) else {},
     )
 
 

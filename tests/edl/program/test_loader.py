@@ -42,7 +42,8 @@ def test_a_program_that_changed_is_imported_anew(tmp_path: Path) -> None:
 
 
 def test_importing_leaves_no_trace_in_path_and_folder(tmp_path: Path) -> None:
-    folder = write(tmp_path / "p", "NAME = 1" + CONTRACT, spec())
+    folder = write(tmp_path / "p", "from . import helper\nNAME = 1" + CONTRACT, spec())
+    (folder / "helper.py").write_text("")
     before, path = set(folder.iterdir()), list(sys.path)
     modules = set(sys.modules)
     program = load(folder)

@@ -1,0 +1,74 @@
+"""Modules in folders that belong to users: always compiled from their source, and no byte code left beside it.
+
+Python takes byte code for that of a source of the same size that was changed in the same second, so the second of two
+quick edits (`units = 2`, then `units = 5`) could train the model of the first.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from pathlib import Path
+from types import CodeType
+
+_INSTALLED = ("site-packages", "dist-packages")
+
+_folders: set[Path] = set()
+
+
+class CompilingLoader(SourceFileLoader):
+    """Neither reads nor writes byte code. source: in place of what the file holds."""
+
+    def __init__(self, name: str, path: str, source: bytes | None = None) -> None:
+        super().__init__(name, path)
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path) if self._source is None else self._source
+        code: CodeType = self.source_to_code(source, self.path)
+        return code
+
+
+def always_compile(folder: Path | str) -> None:
+    """Have this process compile what it imports from here on from the folder, or from below it.
+
+    What is installed there, such as in a virtual environment, is imported as ever.
+    """
+    if _finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder)
+    folder = Path(folder).absolute()
+    if folder in _folders:
+        return
+    _folders.add(folder)
+    for path in [path for path in sys.path_importer_cache if _is_covered(Path(path))]:
+        del sys.path_importer_cache[path]
+
+
+def is_installed(file: Path) -> bool:
+    """Whether a file is of Python itself, or of a package that was installed."""
+    return file.is_relative_to(sysconfig.get_path("stdlib")) or any(part in _INSTALLED for part in file.parts)
+
+
+def _is_covered(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _folders) and not is_installed(path)
+
+
+def _finder(path: str) -> FileFinder:
+    """A hook of `sys.path_hooks`. ImportError: the folder is none of ours, as the protocol of these hooks has it."""
+    if not _is_covered(Path(path)) or not Path(path).is_dir():
+        raise ImportError(path=path)
+    return FileFinder(
+        path,
+        (ExtensionFileLoader, EXTENSION_SUFFIXES),
+        (CompilingLoader, SOURCE_SUFFIXES),
+        (SourcelessFileLoader, BYTECODE_SUFFIXES),
+    )
