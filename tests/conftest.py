@@ -30,7 +30,7 @@ settings.load_profile("ours")
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-_FAULT = re.compile(r"::test_(a\d+_|every_schedule_)")
+_FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,8 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="with the variants that only `make soak` runs")
     parser.addoption(
         "--faults",
-        action="store_true",
-        help="only rows of the fault matrix, without schedules of fixed seeds",
+        type=int,
+        metavar="ROUND",
+        help="only rows of the fault matrix, and of a test with several variants the one whose turn is in this round",
     )
 
 
@@ -57,13 +58,20 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the variants for `make soak` to it, which may want the rows of the fault matrix only: test_a1_…"""
     soak, faults = config.getoption("--soak"), config.getoption("--faults")
-    left, wanted = [], []
-    for item in items:
-        not_now = item.get_closest_marker("soak") and not soak
-        other = faults and not _FAULT.search(item.nodeid)
-        (left if not_now or other else wanted).append(item)
-    config.hook.pytest_deselected(items=left)
+    wanted = [item for item in items if soak or not item.get_closest_marker("soak")]
+    if faults is not None:
+        wanted = _in_turn([item for item in wanted if _FAULT.search(item.nodeid)], faults)
+    chosen = set(wanted)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = wanted
+
+
+def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
+    """One variant of each test."""
+    variants: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [each[turn % len(each)] for each in variants.values()]
 
 
 @pytest.fixture(autouse=True)

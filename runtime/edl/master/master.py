@@ -184,6 +184,8 @@ class Master:
         await self._let_go()
         if not self._backend.supervised:
             await self._end_instances()
+        if self._serving is not None:
+            await self._serving.tidy()
         try:
             await asyncio.to_thread(self._store.clear)
         except (OSError, SQLFlowError) as error:

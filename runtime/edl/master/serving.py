@@ -61,6 +61,11 @@ class Serving:
         for channel in self._channels.values():
             channel.close()
 
+    async def tidy(self) -> None:
+        """Once it is closed and no server writes any more: leave the cuts that are to stay, and no half of another."""
+        self._servers.cuts.drop(self._office.now())
+        await self._remove_others()
+
     # Calls ----------------------------------------------------------------------------------------------------
 
     async def _call(self, call: Call) -> None:

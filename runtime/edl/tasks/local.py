@@ -15,6 +15,8 @@ from edl.tasks.task import ASIDE, Report, Task, TaskType
 class LocalTasks:
     """Hands out the tasks of a job whose every task is done here. listener: hears of each row of the learning curve."""
 
+    waits = False
+
     def __init__(self, plan: Plan, listener: Callable[[EpochEnd], None] = lambda row: None) -> None:
         self.job = Job(plan, began=time.monotonic())
         self._listener = listener

@@ -127,7 +127,12 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class TaskSource(Protocol):
-    """Where a worker gets tasks and reports to. Methods may be called from different threads."""
+    """Where a worker gets tasks and reports to. Methods may be called from different threads.
+
+    waits: whether `next` may wait for somebody else.
+    """
+
+    waits: bool
 
     @property
     def pending(self) -> bool:

@@ -83,11 +83,20 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Reads rows and has the program make arrays of them. kept: those of training tasks, for the next epochs."""
+    """Reads rows and has the program make arrays of them.
+
+    kept: those of training tasks, for the next epochs. rows: that there are to train on; None: nobody says.
+    """
 
     program: Program
     reader: Reader
     kept: Kept = field(default_factory=Kept)
+    rows: int | None = None
+
+    @property
+    def all_kept(self) -> bool:
+        """Whether no row has to be read for training any more."""
+        return self.kept.rows == self.rows
 
     def whole(self, task: Task, *, seed: int | None) -> Block:
         """A training task's rows, permuted by (seed, epoch, task) unless `seed` is None."""

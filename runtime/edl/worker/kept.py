@@ -22,6 +22,7 @@ class Kept:
     def __init__(self, room: int | None = None) -> None:
         self._room = ROOM if room is None else room
         self._of: dict[tuple[int, int], Arrays] = {}
+        self.rows = 0  # that they are of
 
     def get(self, start: int, end: int) -> Arrays | None:
         return self._of.get((start, end))
@@ -31,3 +32,4 @@ class Kept:
         if made.nbytes <= self._room:
             self._room -= made.nbytes
             self._of[start, end] = made
+            self.rows += end - start

@@ -2,13 +2,14 @@
 
 There is one loop, for every kind of job, strategy and framework. What varies is composed into it: the task source
 (in process, or a master), the adapter (Keras, PyTorch) and the strategy (local, parameter servers, all-reduce).
-Reading and transforming run in a thread of their own, ahead of the steps; evaluations and what follows from them go
-between two training tasks.
+Reading and transforming run in a thread of their own, ahead of the steps, as long as there is something to read;
+evaluations and what follows from them go between two training tasks.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections import deque
@@ -221,10 +222,10 @@ class Worker:
 
         self._attempt(task, do)
 
-    def _training_blocks(self, training: Training) -> Iterator[_Ahead]:
-        """Blocks ahead of the steps; None where the loop is to turn to what else waits."""
+    def _training_blocks(self, training: Training, end: Callable[[], bool]) -> Iterator[_Ahead]:
+        """Blocks to train on until the `end`; None where the loop is to turn to what else waits."""
         seed = training.seed if training.shuffle else None
-        while not self._leaving and not self.source.over("train"):
+        while not (end() or self._leaving or self.source.over("train")):
             task = self.source.next("train")
             if task is None:
                 yield None
@@ -288,15 +289,22 @@ class Worker:
 
     @contextlib.contextmanager
     def _read_ahead(self, training: Training) -> Iterator[Iterator[_Ahead]]:
-        """Blocks ahead of the steps. Whatever ends the steps, the thread that reads waits for no task any more."""
+        """Blocks ahead of the steps. Whatever ends the steps, the thread that reads waits for no task any more.
+
+        Where there is nothing left to read, blocks are permuted between the steps: that is quick, and a third thread
+        beside two that compute on two cores would hold Python's lock while it waits for one.
+        """
         self._leaving = False
-        blocks = Prefetch(self._training_blocks(training), AHEAD)
+        blocks = Prefetch(self._training_blocks(training, end=self._needs_no_reading), AHEAD)
         try:
-            yield blocks
+            yield itertools.chain(blocks, self._training_blocks(training, end=lambda: False))
         finally:
             self._leaving = True
             with self.source.awake():
                 blocks.close()
+
+    def _needs_no_reading(self) -> bool:
+        return self.blocks.all_kept and not self.source.waits
 
     def _check_cancelled(self) -> None:
         if self.cancelled.is_set():

@@ -43,6 +43,7 @@ class RemoteTasks:
     to go; we set it when it is to take over another role.
     """
 
+    waits = True
     _keeps_aside = Flag.PENDING  # while it stands, there may be something to do between two training tasks
 
     def __init__(

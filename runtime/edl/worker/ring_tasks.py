@@ -47,6 +47,7 @@ class RingTasks:
     """Of one member. address: host:port where the others find it. draining: is set when this worker has to go. ahead:
     tasks that the ring may have in hands; what is measured in the middle of an epoch is so many later at most."""
 
+    waits = True
     parameters: Parameters  # is set before the first ring is sought
 
     def __init__(

@@ -100,7 +100,7 @@ class Trainer:
         self._program = program
         self._rows = rows
         self._export = export
-        blocks = Blocks(program, reader)
+        blocks = Blocks(program, reader, rows=rows.training)
         example = blocks.read(0, min(2, rows.training), "train").arrays
         seed = program.spec.training.seed
         self.adapter = create(program, example.features, example.labels, seed=seed)

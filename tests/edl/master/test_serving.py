@@ -123,6 +123,27 @@ def test_a13_the_last_cuts_are_kept(machines: serving.Servers, tmp_path: Path) -
     run(work())
 
 
+def test_a13_a_job_that_is_over_leaves_the_last_cuts_and_no_half_of_another(
+    machines: serving.Servers, tmp_path: Path
+) -> None:
+    names = [f"000001-00000{number}" for number in (1, 2, 3)]
+
+    async def work() -> None:
+        async with master(tmp_path, Checkpoints(steps=1, secs=0.0, keep=2)) as subject:
+            await subject.seat(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            for number, name in enumerate(names):
+                if number:
+                    await asyncio.to_thread(train, machines, LATER + 100, number)
+                await subject.until(lambda name=name: name in cuts.complete(tmp_path))
+        (tmp_path / "000001-000004").mkdir()
+        await subject.serving.tidy()
+        assert sorted(path.name for path in tmp_path.iterdir()) in (names[-2:], names[:2])
+
+    run(work())
+
+
 def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
     machines: serving.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

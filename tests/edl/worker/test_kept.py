@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from edl.data import Reader
 from edl.program import Program
 from edl.ragged import Ragged
 from edl.spec import Rows
-from edl.worker.blocks import Arrays
+from edl.tasks.task import Task
+from edl.worker.blocks import Arrays, Block, Blocks
 from edl.worker.kept import Kept
 from tests.edl.programs import loaded, rows_of, simple, trained
 from tests.edl.worker.test_training import table
@@ -71,6 +73,27 @@ def test_rows_that_have_no_room_are_read_in_every_epoch(
     """Two tasks of three have room, of 8 bytes a row; which ones depends on their order."""
     monkeypatch.setattr("edl.worker.kept.ROOM", 8 * (8_192 + ROWS - 2 * 8_192))
     assert sorted(reads(program(tmp_path), reader)) == [1, 1, 3]
+
+
+def test_what_is_kept_is_permuted_by_the_thread_of_the_steps(
+    tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And rows that have to be read are read ahead of the steps, in a thread of their own."""
+    seen: list[tuple[int, bool]] = []
+    whole = Blocks.whole
+
+    def noted(self: Blocks, task: Task, *, seed: int | None) -> Block:
+        seen.append((task.number, threading.current_thread() is threading.main_thread()))
+        return whole(self, task, seed=seed)
+
+    monkeypatch.setattr(Blocks, "whole", noted)
+    found = program(tmp_path)
+    trained(found, reader)
+    assert seen == [(epoch, epoch > 1) for epoch in (1, 2, 3) for _ in TASKS]
+    seen.clear()
+    monkeypatch.setattr("edl.worker.kept.ROOM", 0)
+    trained(found, reader)
+    assert seen == [(epoch, False) for epoch in (1, 2, 3) for _ in TASKS]
 
 
 def test_the_model_is_the_same_bit_for_bit_whether_rows_are_kept_or_not(
