@@ -74,6 +74,11 @@ class _Post:
     def vacant(self) -> bool:
         return self.state is None or self.state.state == "ended" or self.waits
 
+    def has_been(self, incarnation: int) -> None:
+        """A start of the name is known; if it is not ours, a master before us gave it, and those before."""
+        if incarnation > self.incarnation:
+            self.incarnation, self.relaunches = incarnation, max(self.relaunches, incarnation)
+
 
 class Crew:
     """Decides which instances are started and stopped. It asks nothing of a cluster itself: `orders` are carried out by
@@ -121,7 +126,7 @@ class Crew:
         ]
         for instance in known:
             post = self._posts.setdefault(instance.name, _Post(instance.role))
-            post.incarnation = max(post.incarnation, instance.incarnation)
+            post.has_been(instance.incarnation)
             if instance.name not in listed and post.state is None:  # it ended while nobody looked
                 self.changed(Change(instance, "ended", reason="lost"), now)
         self._miss({change.instance.key for change in changes}, now)
@@ -316,7 +321,7 @@ class Crew:
         post = self._posts.setdefault(instance.name, _Post(instance.role))
         if instance.incarnation < post.incarnation:
             return None
-        post.incarnation = instance.incarnation
+        post.has_been(instance.incarnation)
         return post
 
     # Stand-ins ------------------------------------------------------------------------------------------------

@@ -454,6 +454,26 @@ def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:
     assert not job.leases.kept.members["worker-0"].gone
 
 
+def test_a_new_master_counts_the_starts_that_earlier_ones_gave() -> None:
+    """Be it of one that registered, or of one that the cluster alone knows of."""
+    job = Job(3)
+    job.leases.join("worker-0", 2, 0.0)
+    running = [
+        Instance("worker-0", "worker", 2),
+        Instance("worker-1", "worker", 1),
+        Instance("worker-2", "worker"),
+    ]
+    job.crew.found([Change(instance, "running") for instance in running], 0.0)
+    assert {name: relaunches for name, (_, relaunches) in job.crew.posts.items()} == {
+        "worker-0": 2,
+        "worker-1": 1,
+        "worker-2": 0,
+    }
+    job.ended("worker-1", 1, "killed")
+    assert job.started(0.0) == [("worker-1", 2)]
+    assert job.crew.posts["worker-1"][1] == 2
+
+
 class Trainers:
     """A crew, its leases, and workers that do what they are told."""
 
