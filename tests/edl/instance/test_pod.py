@@ -25,8 +25,8 @@ SHOWN = ("OMP_NUM_THREADS", "PYTHONHASHSEED", "MINE", "SQLFLOW_EDL_SECRETS")
 def worker(job: Path, instance: Instance) -> int:
     """Says what it is; the second worker goes on as a server, the third begins for ever."""
     found = {name: os.environ.get(name) for name in SHOWN}
+    print("trouble", file=sys.stderr, flush=True)  # before who waits for the next line ends us
     print(json.dumps([str(job), instance.name, instance.role, found]))
-    print("trouble", file=sys.stderr)
     if instance.name == "worker-2":
         sys.stdout.flush()
         signal.pause()
