@@ -39,8 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--faults",
         type=int,
-        metavar="ROUND",
-        help="only rows of the fault matrix, and of a test with several variants the one whose turn is in this round",
+        metavar="TURN",
+        help="only rows of the fault matrix, and of a test with several variants the one whose turn it is",
     )
 
 

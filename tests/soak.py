@@ -1,10 +1,10 @@
 """The fault matrix again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
 
 A round has every row of the matrix, on the state machine and on processes; a test that has variants (frameworks, modes,
-seeds) comes in one of them, each in its turn. Every second round runs beside a process that keeps one core busy. The
-last has all variants, and all that lies beside the rows, and is followed by the variants of other tests that are left
-to us. The first failure ends it, with exit code 1; `--first 7` goes on with round 7. Times are asserted here and in
-`make bench` only: they depend on the machine, which the tests of `make test` must not.
+seeds) comes in one of them, each in its turn: two rounds long, of which one runs beside a process that keeps one core
+busy. The last has all variants, and all that lies beside the rows, and is followed by the variants of other tests that
+are left to us. The first failure ends it, with exit code 1; `--first 7` goes on with round 7. Times are asserted here
+and in `make bench` only: they depend on the machine, which the tests of `make test` must not.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _round(number: int, times: int, processes: int) -> bool:
     loaded, whole = number % 2 == 0, number == times
     where = f"round {number} of {times}{', beside a busy process' if loaded else ''}"
     with _busy() if loaded else contextlib.nullcontext():
-        passed = _passes(where, processes, *([] if whole else ["--faults", str(number)]), *PLACES)
+        passed = _passes(where, processes, *([] if whole else ["--faults", str(number // 2)]), *PLACES)
     if passed and number == times:
         elsewhere = (f"--ignore={place}" for place in PLACES)
         passed = _passes("the variants of other tests", processes, "-m", "soak", *elsewhere, "tests")
