@@ -177,9 +177,9 @@ class Leases:
 
     def tick(self, now: float) -> None:
         """Time has passed: give up who was silent for too long, begin a round if one is due."""
-        if now - self._ticked > self.lease_secs / 2:  # we slept ourselves: nobody could have been heard
+        if (slept := now - self._ticked) > self.lease_secs / 2:  # nobody could have been heard
             for member in self.kept.members.values():
-                member.seen += now - self._ticked
+                member.seen = member.seen + slept if member.gone else now
         self._ticked = self.kept.seconds = now
         for name, member in self.kept.members.items():
             if not member.gone and now - member.seen > self.lease_secs:

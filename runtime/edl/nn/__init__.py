@@ -26,7 +26,7 @@ __all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepar
 # What libraries read when they are loaded; see `edl.nn.torch_threads` on threads that wait.
 ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
-    "GOMP_SPINCOUNT": "30000",
+    "GOMP_SPINCOUNT": "50000",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
     "TORCHINDUCTOR_DETERMINISTIC": "1",

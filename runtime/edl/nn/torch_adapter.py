@@ -122,9 +122,9 @@ class TorchAdapter:
                 if turns is not None:
                     turns.begin(len(labels))
                 losses.append(self._backward(features, block, labels, weights))
+                self._step(block.gradients())
                 if turns is not None:
                     turns.end()
-                self._step(block.gradients())
         values: Floats = torch.stack(losses).numpy()
         return values
 
@@ -141,8 +141,7 @@ class TorchAdapter:
         with self._user_code("the training step"):
             loss = self._backward(_tensors(features), block, own_tensor(labels), _optional(weights))
             blocks = self._blocks(block.gradients())
-            for hook in self.optimizer._optimizer_step_pre_hooks.values():  # `edl.torch.clipped`, or a user's
-                hook(self.optimizer, (), {})
+            self._clip()
         values: dict[str, Any] = {
             name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             for name, parameter in self._trainable()
@@ -280,9 +279,10 @@ class TorchAdapter:
         return self._threads.turns(rows.size, lambda: self._tried(*next(_minibatches(rows))))
 
     def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
-        """The gradients of a minibatch; afterwards all is as before."""
+        """The gradients of a minibatch, as a step takes them; afterwards all is as before."""
         buffers, random = [buffer.clone() for buffer in self.model.buffers()], torch.get_rng_state()
         self._backward(features, _NO_ROWS, labels, weights)
+        self._clip()
         torch.set_rng_state(random)
         for buffer, before in zip(self.model.buffers(), buffers, strict=True):
             buffer.copy_(before)
@@ -331,6 +331,11 @@ class TorchAdapter:
         return lambda: {
             name: RowGradients(given.ids, gradient_of(blocks[name].grad)) for name, given in gradients.items()
         }
+
+    def _clip(self) -> None:
+        """Do to the gradients what comes before each step: `edl.torch.clipped`, or hooks of a user's."""
+        for hook in self.optimizer._optimizer_step_pre_hooks.values():
+            hook(self.optimizer, (), {})
 
     def _backward(
         self,

@@ -7,7 +7,8 @@ cost a small operation more than they gain. So threads spin for a moment and the
 * a large model has all of them: its operations take much longer than a moment,
 * a small one has one, or a few while that is faster. Which one it is, changes with what else the machine does, and must
   not be seen in the model: a few are only tried where they give all gradients of a step bit for bit. (The order in
-  which an operation adds up depends on its shapes and its threads, not on the numbers.)
+  which an operation adds up depends on its shapes and its threads, not on the numbers; what moves a parameter by its
+  gradient adds nothing up.)
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Threads:
         return self._most > 1 and _LEAST_WORK <= self._work(rows) < _SHARED_WORK
 
     def turns(self, rows: int, gradients: Callable[[], Tensors]) -> Turns:
-        """For steps of so many rows. gradients: of one of them, which leaves no trace."""
+        """For steps of so many rows. gradients: of one of them, clipped, which leaves no trace."""
         if rows not in self._turns:
             self._turns[rows] = Turns(rows, self._few(gradients))
         return self._turns[rows]
@@ -77,14 +78,14 @@ class Turns:
         self._varies = False
 
     def begin(self, rows: int) -> None:
-        """Before the gradients of a step."""
+        """Before a step."""
         self._varies = rows == self._rows and self.few > 1
         if self._varies:
             torch.set_num_threads(self.few if self._choice.way else 1)
             self._began = time.perf_counter()
 
     def end(self) -> None:
-        """After them."""
+        """After it."""
         if self._varies:
             self._choice.took(time.perf_counter() - self._began)
             torch.set_num_threads(1)
@@ -98,22 +99,23 @@ class Choice:
     def __init__(self) -> None:
         self.way = self._best = 0
         self._seconds = deque[float](maxlen=TRIAL), deque[float](maxlen=TRIAL)
+        self._usual: float | None = None  # seconds of the way that is not taken; None: it was not tried yet
         self._pause = LEAST_PAUSE
         self._left = TRIAL  # steps until the next trial
         self._late = 0
 
     def took(self, seconds: float) -> None:
         """Of the step that was taken."""
-        own, other = self._seconds[self.way], self._seconds[1 - self.way]
-        own.append(seconds)
-        slow = bool(other) and seconds > SLOW * statistics.median(other)
+        self._seconds[self.way].append(seconds)
+        slow = self._usual is not None and seconds > SLOW * self._usual
         if self.way != self._best:
-            self._try(slow, own, other)
+            self._try(slow)
         else:
             self._go_on(slow)
 
-    def _try(self, slow: bool, own: deque[float], other: deque[float]) -> None:
+    def _try(self, slow: bool) -> None:
         """One more step of a trial."""
+        own, other = self._seconds[self.way], self._seconds[1 - self.way]
         if slow:
             self._settle(self._best, self._pause * MUCH_LONGER)
         elif len(own) == TRIAL:
@@ -126,14 +128,21 @@ class Choice:
         if self._late == PATIENCE:
             self._settle(0, self._pause * MUCH_LONGER)
         elif self._left <= 0:
-            self.way = 1 - self._best
-            self._seconds[self.way].clear()
+            self._seconds[1 - self._best].clear()
+            self._turn_to(1 - self._best)
 
     def _settle(self, best: int, pause: int) -> None:
         """Stay with this way for a while."""
-        self.way = self._best = best
+        self._best = best
+        self._turn_to(best)
         self._left = self._pause = min(pause, MOST_PAUSE)
         self._late = 0
+
+    def _turn_to(self, way: int) -> None:
+        """Take it. What the other one needed does not change meanwhile."""
+        self.way = way
+        other = self._seconds[1 - way]
+        self._usual = statistics.median(other) if other else None
 
 
 def _with(threads: int, gradients: Callable[[], Tensors]) -> Tensors:

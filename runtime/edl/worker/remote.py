@@ -325,7 +325,7 @@ class RemoteTasks:
             if now - self._alone_since >= LEAVING_SECS:
                 raise RefusedError("told to leave, and the master is away")
         self._pause(seconds)
-        return min(2 * seconds, LONGEST_RETRY)
+        return min(2 * seconds, LONGEST_RETRY, self._heartbeat)  # in time for its lease
 
     def _exchange(self) -> None:
         """Say what there is to say, and take the answer; without anything to say, once in a while."""

@@ -239,8 +239,10 @@ def test_a_master_that_slept_gives_nobody_up() -> None:
     box = job.worker()
     task = job.call(box)
     assert task is not None
+    job.pass_time(LEASE - 1)
     job.now += 3600.0
     job.master.tick(job.now)
+    job.pass_time(LEASE - 1)  # a whole lease, to find the way back
     box.tell("done", finished(task))
     assert job.call(box) is not None
     assert not box.rejoin
