@@ -277,7 +277,9 @@ def test_a8_pods_that_vanish_while_nothing_is_heard_are_found_by_listing_again(
     following = followed(cluster)
     following.comes_to("running", *instances)
     place.double.go_wrong(Fault("drop", "GET.*(watch=true|limit)", times=1000))
+    place.double.requests()
     place.double.cut_watches()
+    following.until(lambda _: any("watch=true" in request for request in place.double.requests()))  # in vain
     for number in range(3):
         place.delete(f"worker-{number}-0")
     place.double.compact()
