@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sqlflow_edl.session import Session
 
 _PLANNED_KINDS = {
-    "explain": "TO EXPLAIN",
     "optimize": "TO MAXIMIZE and TO MINIMIZE",
     "run": "TO RUN",
 }
@@ -48,7 +47,7 @@ def _train(session: Session, statement: Statement) -> list[plan.Row]:
 
 
 def planned_use(session: Session, statement: Statement) -> JobSpec:
-    """A PREDICT or EVALUATE statement as far as it goes without fixing its rows."""
+    """A PREDICT, EVALUATE or EXPLAIN statement as far as it goes without fixing its rows."""
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         return used(session, statement, Path(folder) / "model.zip").planned
 
@@ -94,6 +93,7 @@ _PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
     "auto": _train,
     "predict": _use,
     "evaluate": _use,
+    "explain": _use,
     "drop_model": _drop,
     "show_models": _other,
     "show_train": _other,

@@ -1,5 +1,5 @@
-"""TRAIN, PREDICT and EVALUATE as they run: rows are fixed in a job's folder, its program runs on them, and what it made
-is stored.
+"""TRAIN, PREDICT, EVALUATE and EXPLAIN as they run: rows are fixed in a job's folder, its program runs on them, and
+what it made is stored.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pyarrow as pa
 
 from edl.data import Pinned, jobs
+from edl.data.figures import importances, one_row
 from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
 from edl.errors import Span, SQLFlowError
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from sqlflow_edl.kubernetes.settings import Configuration, Settings
     from sqlflow_edl.session import Session
 
-KINDS = ("train", "auto", "predict", "evaluate")
+KINDS = ("train", "auto", "predict", "evaluate", "explain")
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A PREDICT or EVALUATE statement, and the model it names. trained: how that was. planned: without its rows."""
+    """PREDICT, EVALUATE or EXPLAIN, and the model it names. trained: how that was. planned: without its rows."""
 
     reference: str
     trained: JobSpec
@@ -80,7 +81,7 @@ class JobStatements:
         """Of one of our `KINDS`. SQLFlowError: with a place in the program's text where it has one."""
         if statement.kind in ("train", "auto"):
             return self._train(statement)
-        return self._use(statement, "predict" if statement.kind == "predict" else "evaluate")
+        return self._use(statement)
 
     @property
     def has_master(self) -> bool:
@@ -137,14 +138,14 @@ class JobStatements:
         record = _record(ready.spec, outcome.figures)
         return store_model(self._session.registry, ready.folder, ready.intent.name, outcome, record)
 
-    def _use(self, statement: Statement, kind: Literal["predict", "evaluate"]) -> Result:
+    def _use(self, statement: Statement) -> Result:
         """Run a model over the query's rows; into a table, or as a result set."""
         session, on = self._session, self._settings(statement)
-        with self._job(statement, kind) as job:
+        with self._job(statement, cast(jobs.Kind, statement.kind)) as job:
             found = used(session, statement, job.model)
             if not found.planned.cluster.workers:
                 self._submitter.warm(found.trained.framework)
-            notes = use.notes(found.trained, found.planned)
+            notes = use.notes(statement, found.trained, found.planned)
             session.tell(notes)
             session.observer.doing("fixing the rows")
             with placed(statement.select_span):
@@ -152,16 +153,16 @@ class JobStatements:
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             target = planned.output.name
-            intent = Intent(kind, session.source.url, target, store=self._store)
+            intent = Intent(planned.kind, session.source.url, target, store=self._store)
             ready = _Ready(statement, job, planned, pinned, intent, job.model, on)
             if self.leaving:
                 return self._leave(ready)
             outcome = self._run(ready)
-            figures = outcome.figures if kind == "evaluate" else None
+            figures = outcome.figures if planned.work == "evaluate" else None
             if not target:
-                table = _shown(job, outcome, figures)  # before the folder is cleaned up
+                table = _shown(job, outcome, planned)  # before the folder is cleaned up
                 return Result(statement, notes=notes, figures=figures, reader=table.to_reader())
-            written = outcome.rows if kind == "predict" else 1
+            written = outcome.rows if planned.work == "predict" else _table(outcome).num_rows
             if not outcome.stored:
                 session.observer.doing(f"writing {target}")
                 written = store_table(session.source, job, target, outcome.tasks)
@@ -236,7 +237,7 @@ class JobStatements:
 
 
 def used(session: Session, statement: Statement, archive: Path) -> Use:
-    """A PREDICT or EVALUATE statement as far as it goes without fixing its rows. archive: where the model's is put."""
+    """PREDICT, EVALUATE or EXPLAIN as far as it goes without fixing its rows. archive: where the model's is put."""
     check, specify = use.USES[statement.kind]
     name, _ = check(statement)
     with at(name.span):
@@ -250,11 +251,17 @@ def used(session: Session, statement: Statement, archive: Path) -> Use:
     return Use(model.reference, trained, session.with_workers(planned))
 
 
-def _shown(job: JobFolder, outcome: Outcome, figures: Figures | None) -> pa.Table:
-    """What a statement without a table answers: predictions, or one row of figures."""
-    if figures is None:
+def _shown(job: JobFolder, outcome: Outcome, planned: JobSpec) -> pa.Table:
+    """What a statement without a table answers."""
+    if planned.work == "predict":
         return ResultFolder(job.results).read(outcome.tasks).read_all()
-    return pa.table({name: pa.array([value], type=pa.float64()) for name, value in figures.items()})
+    return _table(outcome)
+
+
+def _table(outcome: Outcome) -> pa.Table:
+    """Figures as the job writes them: one row, or of an explanation a row for each column."""
+    made = importances if outcome.kind == "explain" else one_row
+    return pa.Table.from_batches([made(outcome.figures)])
 
 
 def _measured_on(rows: Rows) -> str:

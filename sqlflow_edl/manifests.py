@@ -63,4 +63,5 @@ _PLANNERS: Mapping[str, Callable[[Session, Statement], JobSpec]] = {
     "auto": _train,
     "predict": planned_use,
     "evaluate": planned_use,
+    "explain": planned_use,
 }

@@ -2,8 +2,8 @@
 
     split, parse -> pin rows -> analyse -> JobSpec -> generate -> Program -> submit -> Job
 
-Ordinary SQL goes to the database as it is. TRAIN, PREDICT and EVALUATE are compiled to a program, which the training
-process runs on pinned rows in a job folder; models and results come back from there and are committed here, because
+Ordinary SQL goes to the database as it is. TRAIN, PREDICT, EVALUATE and EXPLAIN are compiled to a program, which the
+training process runs on pinned rows in a job folder; models and results come back from there and are committed here, as
 an embedded database is opened by this process alone. A job on Kubernetes stores what it makes itself.
 """
 
@@ -145,7 +145,7 @@ class Session:
             raise SemanticError(
                 "this statement leaves nothing behind to come back for",
                 span=statement.span,
-                hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO",
+                hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO, EXPLAIN … INTO",
             )
         self._jobs.leaving = True
         try:

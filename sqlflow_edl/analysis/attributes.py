@@ -283,6 +283,37 @@ PREDICT = (
     ),
 )
 
+EXPLAIN = (
+    Attribute(
+        "explain.level",
+        "text",
+        "How much each column matters to the model, or what it is worth in each row; by default the model, and with "
+        "INTO the rows.",
+        choices=("model", "rows"),
+    ),
+    Attribute(
+        "explain.samples",
+        "integer",
+        "Rows of the query, drawn at random, that each row is compared with: more make values more exact, and take "
+        "longer.",
+        32,
+        low=1,
+        high=10_000,
+    ),
+    Attribute(
+        "explain.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
+    ),
+    Attribute(
+        "explain.num_workers",
+        "integer",
+        _WORKERS,
+        0,
+        low=0,
+        high=MOST_WORKERS,
+        aliases=("num_workers", "explain.workers"),
+    ),
+)
+
 EVALUATE = (
     Attribute(
         "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
@@ -303,3 +334,5 @@ EVALUATE = (
         aliases=("metrics",),
     ),
 )
+
+BY_VERB = {"TRAIN": TRAIN, "PREDICT": PREDICT, "EVALUATE": EVALUATE, "EXPLAIN": EXPLAIN}

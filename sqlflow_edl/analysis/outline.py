@@ -151,7 +151,8 @@ def effects(statement: Statement, dialect: str) -> Effects:
         return Effects()
     queries = [statement.select, (statement.validate and statement.validate.query) or ""]
     query = [thing for each in queries if each for thing in _sql_effects(each, dialect).uses]
-    used = _models(statement.using, statement.model if statement.kind not in ("train", "auto") else None)
+    using = statement.using if statement.kind != "explain" else None  # there it is an explainer
+    used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))
 
@@ -183,6 +184,7 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
     "auto": lambda statement: _models(*statement.into),
     "predict": lambda statement: _result(statement.target),
     "evaluate": lambda statement: _tables(*statement.into),
+    "explain": lambda statement: _tables(*statement.into),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN
+from sqlflow_edl.analysis.attributes import BY_VERB
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
 from sqlflow_edl.analysis.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
@@ -29,10 +29,10 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield _HEAD
-    for title, rows in (("TRAIN", TRAIN), ("PREDICT", PREDICT), ("EVALUATE", EVALUATE)):
+    for title, rows in BY_VERB.items():
         yield f"## {title}\n"
         yield from _table(rows)
-    yield "## Jobs on Kubernetes\n\nOf all three, where they run there; elsewhere they have no effect.\n"
+    yield "## Jobs on Kubernetes\n\nOf all of them, where they run there; elsewhere they have no effect.\n"
     yield from _table(KUBERNETES)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
     yield f"Accepted, noted, and without effect: {ignored}.\n"

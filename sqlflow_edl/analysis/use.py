@@ -1,4 +1,4 @@
-"""From a PREDICT or EVALUATE statement and the JobSpec stored with its model to a JobSpec.
+"""From a PREDICT, EVALUATE or EXPLAIN statement and the JobSpec stored with its model to a JobSpec.
 
 Nothing is derived again: features, label and parameters are those of training. What is checked is that the query
 gives the columns which the model reads; names match without case, columns may be more and in another order.
@@ -13,12 +13,26 @@ import msgspec
 from edl import spec
 from edl.data.names import fitting
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
-from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT
+from sqlflow_edl.analysis.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.labels import resolve_metrics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
+
+# Names that SQLFlow and the shap package have for explainers.
+_EXPLAINERS = {
+    name.casefold(): name
+    for name in (
+        "DeepExplainer",
+        "ExactExplainer",
+        "GradientExplainer",
+        "KernelExplainer",
+        "PermutationExplainer",
+        "SamplingExplainer",
+        "TreeExplainer",
+    )
+}
 
 
 def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
@@ -96,6 +110,54 @@ def evaluation(
     )
 
 
+def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """The model and attributes of EXPLAIN; raises what can be known before the database is asked."""
+    errors = _missing_select(statement)
+    if statement.using is not None and str(statement.using).casefold() not in _EXPLAINERS:
+        errors.append(
+            SemanticError(
+                f"there is no explainer {statement.using}",
+                span=statement.using.span,
+                hint=did_you_mean(str(statement.using), sorted(_EXPLAINERS.values()), list_up_to=0)
+                or "leave USING out: columns are explained by their Shapley values, whatever the model is",
+            )
+        )
+    without = [each for each in statement.attributes if not _is_of_other_explainers(each.key)]
+    resolved = Dictionary((*EXPLAIN, *KUBERNETES)).resolve(without, errors, [])
+    return _model(statement.model, statement, errors), _or_raise(resolved, errors)
+
+
+def explanation(
+    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """The JobSpec of an EXPLAIN statement, but for its rows."""
+    _, attributes = check_explanation(statement)
+    errors: list[SQLFlowError] = []
+    renamed = columns(statement, schema, read_columns(trained), errors)
+    raise_all(errors)
+    table = str(statement.into[0]) if statement.into else ""
+    of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)
+    label = trained.label.column
+    keep = tuple(name for name in schema.names if name.casefold() != label.casefold()) if of_rows else ()
+    return msgspec.structs.replace(
+        _used(trained, "explain", statement, reference, query, renamed),
+        weights=None,
+        metrics=(),
+        explanation=spec.Explanation(
+            "rows" if of_rows else "model", _value(attributes, "explain.samples", spec.Explanation().samples)
+        ),
+        output=spec.Output(table, label, keep),
+        batch_size=_value(attributes, "explain.batch_size", trained.batch_size),
+        cluster=spec.Cluster(workers=_value(attributes, "explain.num_workers", 0)),
+    )
+
+
+def _is_of_other_explainers(key: str) -> bool:
+    """Whether it says how SQLFlow is to draw a plot, or which column is the label, which the model knows."""
+    name = key.casefold()
+    return name.startswith(("summary.", "shap_summary.")) or name in ("plots", "label_col", "label_column")
+
+
 def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
     """The spec without the metrics of the model's module."""
     if trained.own is None:
@@ -111,8 +173,14 @@ def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
     return spec.Weights(found, written.mean) if written and found else None
 
 
-def notes(trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
     """What should be known of how a model is used."""
+    if used.kind == "explain":
+        without = [each.key for each in statement.attributes if _is_of_other_explainers(each.key)]
+        if statement.using is not None:
+            without.append(f"USING {statement.using}")
+        why = "columns are explained by their Shapley values, which need neither plot nor label"
+        return (f"{', '.join(without)} has no effect: {why}",) if without else ()
     if used.kind != "evaluate" or used.weights or not trained.weights:
         return ()
     column = trained.weights.column
@@ -220,7 +288,10 @@ def _model(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlow
 def _attributes(
     statement: ast.Statement, rows: tuple[Attribute, ...], errors: list[SQLFlowError]
 ) -> dict[str, Resolved]:
-    resolved = Dictionary((*rows, *KUBERNETES)).resolve(statement.attributes, errors, [])
+    return _or_raise(Dictionary((*rows, *KUBERNETES)).resolve(statement.attributes, errors, []), errors)
+
+
+def _or_raise(resolved: dict[str, Resolved], errors: list[SQLFlowError]) -> dict[str, Resolved]:
     raise_all(errors)
     return resolved
 
@@ -230,4 +301,8 @@ def _value(attributes: Mapping[str, Resolved], name: str, default: int) -> int:
 
 
 # Kind of statement -> what checks it before the database is asked, and what makes its JobSpec.
-USES = {"predict": (check_prediction, prediction), "evaluate": (check_evaluation, evaluation)}
+USES = {
+    "predict": (check_prediction, prediction),
+    "evaluate": (check_evaluation, evaluation),
+    "explain": (check_explanation, explanation),
+}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN
+from sqlflow_edl.analysis.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
 from sqlflow_edl.analysis.dictionary import Attribute, Dictionary
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.console.context import Context
 
+_USES = ("PREDICT", "EVALUATE", "EXPLAIN")
 _OF_TRAINING = (("optimizer", OPTIMIZERS), ("optimizer.schedule", SCHEDULES), ("loss", LOSSES))
 
 
@@ -24,8 +25,8 @@ def attribute(where: Context) -> Attribute | None:
 
 
 def _rows(where: Context) -> Iterator[Attribute]:
-    if where.verb in ("PREDICT", "EVALUATE"):
-        yield from PREDICT if where.verb == "PREDICT" else EVALUATE
+    if where.verb in _USES:
+        yield from BY_VERB[where.verb]
     else:
         yield from _parameters(MODELS, _estimator(where.before))
         yield from TRAIN

@@ -21,7 +21,7 @@ def question(statement: Statement, dialect: str, tables: Collection[str]) -> str
         return f"{title(statement, dialect)}: {lost}. Run it?" if lost else ""
     if statement.kind == "drop_model":
         return f"{title(statement, dialect)}: the model is gone then. Run it?"
-    if statement.kind in ("predict", "evaluate"):
+    if statement.kind in ("predict", "evaluate", "explain"):
         written = [thing for thing in effects(statement, dialect).makes if _is_there(thing, tables, dialect)]
         return f"{title(statement, dialect)} replaces {written[0]}. Run it?" if written else ""
     return ""

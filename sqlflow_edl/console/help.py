@@ -42,9 +42,9 @@ def _functions() -> Iterator[str]:
 
 
 def _attributes() -> Iterator[str]:
-    from sqlflow_edl.analysis.attributes import EVALUATE, PREDICT, TRAIN
+    from sqlflow_edl.analysis.attributes import BY_VERB
 
-    for verb, rows in (("TRAIN", TRAIN), ("PREDICT", PREDICT), ("EVALUATE", EVALUATE)):
+    for verb, rows in BY_VERB.items():
         yield verb
         width = max(len(row.name) for row in rows)
         yield from (f"  {row.name:{width}}  {row.doc}" for row in rows)

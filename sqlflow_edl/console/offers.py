@@ -49,11 +49,12 @@ _SECOND = {
     "INSERT": ("INTO",),
     "DELETE": ("FROM",),
 }
-_TO = ("TRAIN", "PREDICT", "EVALUATE")
+_TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN")
 _CLAUSES = {
     "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
     "PREDICT": ("WITH", "USING"),
     "EVALUATE": ("WITH", "LABEL", "INTO"),
+    "EXPLAIN": ("WITH", "INTO"),
     "LABEL": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
     "TARGET": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
 }
@@ -106,13 +107,13 @@ def _names_a_model(where: Context) -> bool:
     return not where.inside and (
         where.clause == "USING"
         or (where.clause == "INTO" and trains)
-        or (where.verb == "EVALUATE" and not where.clause)
+        or (where.verb in ("EVALUATE", "EXPLAIN") and not where.clause)
     )
 
 
 def _names_a_table(where: Context) -> bool:
     if where.verb:
-        result = (where.verb, where.clause) in (("PREDICT", ""), ("EVALUATE", "INTO"))
+        result = (where.verb, where.clause) in (("PREDICT", ""), ("EVALUATE", "INTO"), ("EXPLAIN", "INTO"))
         return result and not where.inside
     return where.last in _BEFORE_A_TABLE
 

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlflow_edl.reports.words import number
 from sqlflow_edl.results import Result
 
+MOST_BARS, LONGEST_BAR = 20, 40
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+
 
 def final_report(result: Result) -> list[str]:
     """Aligned lines; none where there is nothing to add, as when the figures are the rows of the answer."""
+    if result.statement.kind == "explain":
+        return _bars(result.figures or {})
     if result.reader is not None:
         return []
     rows = list(facts(result))
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in rows]
     return [result.message, *lines] if result.model else lines
+
+
+def largest(figures: Mapping[str, float | None]) -> list[tuple[str, float, float]]:
+    """Names and values, the largest first, and how large they are beside that."""
+    known = sorted(((value, name) for name, value in figures.items() if value), reverse=True)[:MOST_BARS]
+    return [(name, value, value / known[0][0]) for value, name in known]
+
+
+def _bars(figures: Mapping[str, float | None]) -> list[str]:
+    """A line for each figure, with a bar as long as it is large."""
+    known = largest(figures)
+    width = max((len(name) for name, _, _ in known), default=0)
+    return [f"{name:{width}}  {_bar(share)} {number(value)}" for name, value, share in known]
+
+
+def _bar(share: float) -> str:
+    """Of at most `LONGEST_BAR` characters, in eighths of them."""
+    eighths = max(1, round(share * LONGEST_BAR * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from edl.data.server_url import parse_server
 from edl.data.url import ROWS
 from edl.errors import SemanticError
+from sqlflow_edl.analysis import values
 from sqlflow_edl.kubernetes import pod_manifests
 from sqlflow_edl.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.syntax.ast import Statement
@@ -26,17 +27,26 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
             span=statement.span,
             hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), {_ELSEWHERE}",
         )
-    if statement.kind == "predict" and not (statement.target or statement.into):
+    if _gives_rows(statement) and not (statement.target or statement.into):
+        wanted = "TO PREDICT my_table.my_column" if statement.kind == "predict" else "INTO my_table"
         raise SemanticError(
-            "a job on Kubernetes predicts into a table of the data source, and the statement names none",
+            f"a job on Kubernetes {statement.kind}s into a table of the data source, and the statement names none",
             span=statement.span,
-            hint=f"write TO PREDICT my_table.my_column, {_ELSEWHERE}",
+            hint=f"write {wanted}, {_ELSEWHERE}",
         )
     settings = place.settings(statement.attributes)
     pod_manifests.check(settings)
     _check_host(parse_server(source).host, settings, statement)
     _check_models(models, settings, statement)
     return settings
+
+
+def _gives_rows(statement: Statement) -> bool:
+    """Whether it is answered with a row for each row of the query."""
+    if statement.kind != "explain":
+        return statement.kind == "predict"
+    levels = (each.value for each in statement.attributes if each.key.casefold() == "explain.level")
+    return any(str(values.plain(level)).casefold() == "rows" for level in levels)
 
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlflow_edl.display.output import cell
 
 LONGEST = 300  # characters of one value
+BAR = 300  # pixels of the longest
 
 _NULL = '<span style="opacity:0.5;font-style:italic">NULL</span>'
 _CELL = "text-align:{side};vertical-align:top;padding:2px 8px"
@@ -33,6 +34,17 @@ def report(message: str, facts: Sequence[tuple[str, str]]) -> str:
         for name, value in facts
     )
     return line(message) + (f"<table><tbody>{body}</tbody></table>" if body else "")
+
+
+def bars(values: Iterable[tuple[str, float, float]]) -> str:
+    """A bar for each value. values: names, values, and how long the bars are beside the longest."""
+    body = "".join(
+        f'<tr>{_cell("th", escape(name), "left")}<td style="width:{BAR}px"><div '
+        f'style="width:{share:.1%};height:0.8em;background:#3b82c4"></div></td>'
+        f"{_cell('td', _value(value), 'right')}</tr>"
+        for name, value, share in values
+    )
+    return f"<table><tbody>{body}</tbody></table>" if body else ""
 
 
 def line(text: str, *, faint: bool = False) -> str:

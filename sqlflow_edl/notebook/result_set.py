@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlflow_edl.display.final_report import facts, final_report
+from sqlflow_edl.display.final_report import facts, final_report, largest
 from sqlflow_edl.display.output import FirstRows, counted, first_rows, rows_of, write_rows
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.curve import learning_curve
@@ -86,7 +86,8 @@ class ResultSet:
     def _repr_html_(self) -> str:
         if self.table is not None:
             found = self._first()
-            return html.rows(found.columns, found.rows, _footer(found))
+            importance = self.figures if self.result.statement.kind == "explain" else {}
+            return html.rows(found.columns, found.rows, _footer(found)) + html.bars(largest(importance))
         return html.report(self.message, list(facts(self.result))) + learning_curve(self.curve)
 
     def _words(self) -> list[str]:

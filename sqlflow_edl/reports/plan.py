@@ -56,7 +56,7 @@ def training(planned: Planned) -> list[Row]:
 
 
 def use(spec: JobSpec, source: str) -> list[Row]:
-    """The plan of a PREDICT or EVALUATE statement. source: the URL."""
+    """The plan of a PREDICT, EVALUATE or EXPLAIN statement. source: the URL."""
     rows = [
         ("model", spec.trained_model, f"{spec.model.name} in {spec.framework}", ""),
         *(
@@ -65,6 +65,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
         ),
         ("label", spec.label.column, words.label(spec.label), ""),
         *(("metric", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
+        *_explanation(spec),
         ("batch_size", "", f"{spec.batch_size:,}", ""),
         *(("workers", "", value, why) for value, why in _workers(spec)),
     ]
@@ -73,6 +74,23 @@ def use(spec: JobSpec, source: str) -> list[Row]:
     else:
         rows.append(("result", "", "the rows of the answer", "no table is named"))
     return rows
+
+
+def _explanation(spec: JobSpec) -> Iterator[Row]:
+    """What is explained, and what that costs."""
+    if spec.explanation is None:
+        return
+    rows = spec.explanation.level == "rows"
+    what = "what each column is worth in each row" if rows else "how much each column matters over all rows"
+    columns = {column for feature in spec.features for column in source_columns(feature)}
+    predictions = 2 * spec.explanation.samples * max(1, len(columns) - 1)
+    yield "explanation", "level", spec.explanation.level, what
+    yield (
+        "explanation",
+        "samples",
+        f"{spec.explanation.samples:,}",
+        f"{predictions:,} predictions for each row",
+    )
 
 
 def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:

@@ -33,6 +33,11 @@ STATEMENTS = {
         "",
         f"SELECT * FROM iris TO EVALUATE {_MODEL};",
     ),
+    "TO EXPLAIN": Form(
+        "query TO EXPLAIN model_name [WITH …] [INTO table]",
+        "how much each column matters",
+        f"SELECT * FROM iris TO EXPLAIN {_MODEL};",
+    ),
     "LABEL": Form(
         "query LABEL name INTO model_name",
         "the compiler chooses model and features",

@@ -95,6 +95,13 @@ def test_a_statement_with_workers_gives_what_one_without_gives(
         for workers in (0, 2)
     ]
     assert measured[0].equals(measured[1])
+    for level in ("model", "rows"):
+        settings = f"explain.level = {level}, explain.samples = 3"
+        explained = [
+            workshop.rows(f"{QUERY} TO EXPLAIN alone WITH {settings}, explain.num_workers = {workers}")
+            for workers in (0, 2)
+        ]
+        assert explained[0].equals(explained[1])
 
 
 def workers(session: Session, text: str) -> list[str]:

@@ -212,6 +212,31 @@ def test_an_evaluation_goes_into_a_table_with_a_column_per_figure(session: Sessi
     assert found.num_rows == 1
 
 
+def test_a_model_is_explained_by_the_columns_that_it_reads(session: Session) -> None:
+    [result] = run(session, "SELECT * FROM iris TO EXPLAIN flowers.small WITH explain.samples = 4")
+    found = result.to_arrow().to_pydict()
+    assert result.figures == dict(zip(found["feature"], found["importance"], strict=True))
+    assert sorted(found["feature"]) == ["x0", "x1", "x2", "x3"]
+    assert found["importance"] == sorted(found["importance"], reverse=True)
+    assert sum(found["share"]) == pytest.approx(1.0)
+    settings = "explain.samples = 4, explain.level = model"
+    [result] = run(session, f"SELECT * FROM iris TO EXPLAIN flowers.small WITH {settings} INTO weights")
+    assert result.rows == 4
+    assert table(session, "SELECT feature, importance, share FROM weights").to_pydict() == found
+
+
+def test_rows_are_explained_whatever_is_in_them(session: Session) -> None:
+    text = "SELECT * FROM odd WHERE id < 40 TO EXPLAIN odd.verdicts WITH explain.samples = 3"
+    [result] = run(session, f"{text}, summary.plot_type = bar USING TreeExplainer INTO reasons")
+    assert "summary.plot_type, USING TreeExplainer has no effect" in result.notes[0]
+    found = table(session, "SELECT * FROM reasons ORDER BY id")
+    names = [name for name in found.column_names if name.endswith("_shap")]
+    assert len(names) == 8  # every column but the label
+    total = np.sum([found[name].to_numpy() for name in (*names, "verdict_base")], axis=0)
+    assert total == pytest.approx(found["verdict_prob"].to_numpy())
+    assert found["id"].to_pylist() == list(range(40))
+
+
 def test_null_and_unseen_values_are_predicted(session: Session) -> None:
     found = table(
         session, "SELECT NULL AS x0, NULL AS x1, 5 AS x2, -1e300 AS x3 TO PREDICT USING flowers.small"
@@ -271,7 +296,10 @@ def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
         ("SELECT x0, x1, x2, x3 FROM iris TO EVALUATE flowers.small", "the query lacks the label kind", "LABEL column"),
         ("SELECT * FROM iris TO EVALUATE flowers.small LABEL knd", "unknown column knd", "did you mean kind?"),
         ("SELECT * FROM iris TO EVALUATE flowers.small WITH metrics = rmse", "rmse measures", "accuracy"),
-        ("SELECT * FROM iris TO EXPLAIN flowers.small", "TO EXPLAIN is part of the language, but not there yet", ""),
+        ("SELECT x0, x1, x2 FROM iris TO EXPLAIN flowers.small", "the query lacks the column x3", "reads x0, x1"),
+        ("TO EXPLAIN flowers.small", "there is no SELECT to explain", "SELECT"),
+        ("SELECT * FROM iris TO EXPLAIN flowers.small USING TreExplainer", "no explainer", "TreeExplainer"),
+        ("SELECT * FROM iris TO EXPLAIN flowers.small WITH explain.level = row", "cannot be 'row'", "mean rows?"),
         ("SELECT 1 TO MAXIMIZE x", "TO MAXIMIZE and TO MINIMIZE is part of the language, but not there yet", ""),
         ("SELECT * FROM iris TO PREDICT USING flowers.small@9", "model flowers.small has no version 9", "known: 1"),
     ],

@@ -20,15 +20,14 @@ from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program
 from edl.spec import Rows
-from edl.tasks.events import EpochEnd, Progress
+from edl.tasks.events import PHASES, EpochEnd, Progress
 from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
-from edl.worker.inference import Measuring, scoring_worker
+from edl.worker.inference import endings, scoring_worker, wanted_results
 from edl.worker.measuring import program_metrics
 from edl.worker.meter import Meter
 from edl.worker.modes import on_servers
 from edl.worker.parameter_server import OnServers
-from edl.worker.prediction import results
 from edl.worker.remote import RemoteTasks
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_tasks import RingTasks
@@ -93,16 +92,13 @@ def _score(duty: Duty) -> None:
     _, reader = work.rows_of(program, duty.job)
     weights = given.trained_weights(storage.model())
     staged = storage.results()
-    wanted = results(program) if program.spec.kind == "predict" else None
-    worker = scoring_worker(
-        program, reader, weights, program.spec.kind, duty.tasks, _silent, threading.Event(), duty.draining
-    )
+    worker = scoring_worker(program, reader, weights, duty.tasks, _silent, threading.Event(), duty.draining)
     duty.describe(worker.metrics)
-    meter = Meter(_silent, "prediction", reader.rows)
-    if wanted:
-        worker.predict(wanted, staged, meter)
+    meter = Meter(_silent, PHASES[program.spec.kind], reader.rows)
+    if program.spec.work == "predict":
+        worker.predict(wanted_results(program), staged, meter)
     else:
-        worker.finish(Measuring(worker.metrics, staged), meter)
+        worker.finish(endings(program, worker, staged), meter)
 
 
 def _train(duty: Duty) -> None:

@@ -2,7 +2,7 @@
 
     rows/pinned.json, rows/…   in: what was pinned, and the rows
     rows/held-out/…            in: the same of held-out rows that have a query of their own
-    results/                   out: the staged result of PREDICT and EVALUATE
+    results/                   out: the staged result of PREDICT, EVALUATE and EXPLAIN
     archive.zip                out: the model of TRAIN
 
 A job that fails or is cancelled leaves neither results nor an archive.
@@ -72,7 +72,7 @@ def run(
                 program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
             )
         else:
-            do = predict if program.spec.kind == "predict" else evaluate
+            do = predict if program.spec.work == "predict" else evaluate
             found = trained_weights(weights)
             outcome = do(program, reader, found, results, observer=observer, cancelled=cancelled)
     except BaseException:

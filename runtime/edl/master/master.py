@@ -89,7 +89,7 @@ def plan(spec: JobSpec) -> Plan:
     rows = spec.rows
     if spec.kind == "train":
         return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
-    return Plan(spec.kind, rows.total)
+    return Plan(spec.work, rows.total)
 
 
 def _parameters(spec: JobSpec) -> type[NoParameters]:

@@ -17,13 +17,12 @@ from edl.master.leases import Leases
 from edl.master.load import Loads
 from edl.master.servers import Servers
 from edl.spec import JobSpec
-from edl.tasks.events import EpochEnd, Phase, Progress, Tally
+from edl.tasks.events import PHASES, EpochEnd, Progress, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 from edl.tasks.ranges import STREAMED_ROWS, partition
 
 SNAPSHOT_SECS = 1.0
-_PHASES: dict[str, Phase] = {"train": "training", "evaluate": "evaluation", "predict": "prediction"}
 
 
 class Teller:
@@ -149,7 +148,7 @@ class Teller:
         epochs = training.epochs if kind == "train" else 0
         self._backend.events.write(
             Progress(
-                _PHASES[kind],
+                PHASES[kind],
                 rows,
                 min(total, limit),
                 max(self._rate, 0.0),
@@ -187,8 +186,8 @@ class Teller:
         outcome = self._leases.job.state.outcome
         if outcome is not None:
             return outcome
-        if self._spec.kind != "predict":
+        if self._spec.work != "predict":
             raise JobError("the job ended without an outcome")
         rows = self._leases.plan.rows
         tasks = max(1, len(partition(0, rows, STREAMED_ROWS)))
-        return Outcome("predict", rows, self._leases.kept.seconds, tasks=tasks)
+        return Outcome(self._spec.kind, rows, self._leases.kept.seconds, tasks=tasks)

@@ -6,7 +6,6 @@ That is a master on Kubernetes, or the next session with the data source of a de
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -15,6 +14,7 @@ from edl.errors import SpecError
 from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
 from edl.models.registry import Registry
+from edl.spec.job import Kind
 
 FILE = "intent.json"  # in a job folder
 
@@ -25,7 +25,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: the URL of where models are found and kept; empty: in the source.
     """
 
-    kind: Literal["train", "predict", "evaluate"]
+    kind: Kind
     source: str
     name: str
     record: ModelRecord | None = None  # of a model

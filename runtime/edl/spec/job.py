@@ -1,7 +1,7 @@
 """The JobSpec: everything a job needs, typed, written out, and never a secret.
 
 It can be stored, diffed and submitted on another machine. Everything derived is in it, so reading a JobSpec tells
-exactly what will run; it is stored with the model, so PREDICT and EVALUATE never derive anything again.
+exactly what will run; it is stored with the model, so PREDICT, EVALUATE and EXPLAIN never derive anything again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from edl.spec.features import Feature, Label
 
 VERSION = 1
 
-Kind = Literal["train", "predict", "evaluate"]
+Kind = Literal["train", "predict", "evaluate", "explain"]
+Work = Literal["train", "predict", "evaluate"]  # what the tasks of a job do
 Framework = Literal["keras", "torch"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
@@ -164,10 +165,22 @@ class Cluster(Struct, frozen=True):
     priority: int = 0
 
 
-class Output(Struct, frozen=True):
-    """Where results go: a model name for train, a table for predict and evaluate, empty for a result set.
+class Explanation(Struct, frozen=True):
+    """What is explained by Shapley values of the columns; see `edl.worker.explaining`.
 
-    column: the name of PREDICT's result column; keep: input columns that pass through to the result.
+    level: the model, by how much each column matters over all rows; or each of the rows. samples: rows of the query
+    that a row is compared with; more make the values more exact, and take longer.
+    """
+
+    level: Literal["model", "rows"] = "model"
+    samples: int = 32
+
+
+class Output(Struct, frozen=True):
+    """Where results go: a model name for train, a table for the others, empty for a result set.
+
+    column: the name of the column that PREDICT, and EXPLAIN of each row, predict into; keep: input columns that pass
+    through to the result.
     """
 
     name: str = ""
@@ -195,12 +208,20 @@ class JobSpec(Struct, frozen=True):
     cluster: Cluster = Cluster()
     output: Output = Output()
     trained_model: str = ""  # name@version: of the model that is used; TRAIN: whose weights it starts from
-    batch_size: int = 8192  # PREDICT, EVALUATE: rows of one forward pass
+    batch_size: int = 8192  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
+    explanation: Explanation | None = None  # of EXPLAIN
     validation: Query | None = None  # of the held-out rows, where they are not the last of the query's
     own: Own | None = None
     zoo: Zoo | None = None
     edited: bool = False  # model.py no longer is what the compiler wrote
     version: int = VERSION
+
+    @property
+    def work(self) -> Work:
+        """What the tasks do: explaining a model measures something, explaining rows makes something of each."""
+        if self.kind != "explain":
+            return self.kind
+        return "predict" if self.explanation is not None and self.explanation.level == "rows" else "evaluate"
 
     @property
     def features(self) -> tuple[Feature, ...]:

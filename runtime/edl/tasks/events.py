@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 import msgspec
 
-Phase = Literal["training", "evaluation", "prediction"]
+from edl.spec.job import Kind
+
+Phase = Literal["training", "evaluation", "prediction", "explanation"]
+PHASES: Mapping[Kind, Phase] = {
+    "train": "training",
+    "evaluate": "evaluation",
+    "predict": "prediction",
+    "explain": "explanation",
+}
 Figures = dict[str, float | None]
 
 

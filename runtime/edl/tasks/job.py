@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import msgspec
 
 from edl.spec import Evaluation, Training
-from edl.spec.job import Kind
+from edl.spec.job import Work
 from edl.tasks.events import EpochEnd, Figures
 from edl.tasks.outcome import MeasuredOn, Outcome
 from edl.tasks.pool import Merge, Pool, PoolState
@@ -30,7 +30,7 @@ from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task, Tas
 class Plan(msgspec.Struct, frozen=True):
     """What a job is to do. rows: trained on, evaluated or predicted, from 0; validation: held out, after them."""
 
-    kind: Kind
+    kind: Work
     rows: int
     validation: int = 0
     training: Training = Training()

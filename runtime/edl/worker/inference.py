@@ -1,4 +1,4 @@
-"""PREDICT and EVALUATE in one process, with the weights of a trained model."""
+"""PREDICT, EVALUATE and EXPLAIN in one process, with the weights of a trained model."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from edl.data import Reader
+from edl.data import Reader, figures
 from edl.data.results import ResultSink
 from edl.errors import JobError
 from edl.metrics import AUC, Metric
 from edl.nn import create
 from edl.nn.structure import Array
 from edl.program import Mode, Program
-from edl.tasks.events import Figures, Observer
+from edl.tasks.events import PHASES, Observer
 from edl.tasks.job import Plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import STREAMED_ROWS, partition
 from edl.tasks.task import Conclusion, Course, Round, TaskSource
 from edl.worker.blocks import Blocks
-from edl.worker.loop import Worker
+from edl.worker.explaining import Explainer, Explaining, draw, importances, row_values
+from edl.worker.loop import Endings, Worker
 from edl.worker.measuring import measured, program_metrics
 from edl.worker.meter import Meter
 from edl.worker.prediction import Results, results
@@ -40,17 +41,20 @@ def predict(
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Predict the pinned rows, in their order, into `sink`."""
+    """Predict the pinned rows, or explain what is predicted, in their order, into `sink`."""
     began = time.monotonic()
     tasks = LocalTasks(Plan("predict", reader.rows))
-    wanted = results(program)
+    wanted = wanted_results(program)
     if not reader.rows:
         sink.stage(0, 0, [_no_rows(wanted, reader.schema)])
-        return Outcome("predict", 0, time.monotonic() - began, tasks=1)
-    worker = scoring_worker(program, reader, weights, "predict", tasks, observer, cancelled)
-    worker.predict(wanted, sink, Meter(observer, "prediction", reader.rows))
+        return Outcome(program.spec.kind, 0, time.monotonic() - began, tasks=1)
+    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
+    worker.predict(wanted, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
     return Outcome(
-        "predict", reader.rows, time.monotonic() - began, tasks=len(partition(0, reader.rows, STREAMED_ROWS))
+        program.spec.kind,
+        reader.rows,
+        time.monotonic() - began,
+        tasks=len(partition(0, reader.rows, STREAMED_ROWS)),
     )
 
 
@@ -63,16 +67,27 @@ def evaluate(
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Measure the model on the pinned rows; the figures go into `sink` as a table of one row too."""
+    """Measure the model, or how much it uses each column, on the pinned rows; into `sink` as a table too."""
     if not reader.rows:
-        raise JobError("there are no rows to evaluate on")
+        raise JobError(f"there are no rows to {program.spec.kind}")
     tasks = LocalTasks(Plan("evaluate", reader.rows))
-    worker = scoring_worker(program, reader, weights, "evaluate", tasks, observer, cancelled)
-    worker.finish(Measuring(worker.metrics, sink), Meter(observer, "evaluation", reader.rows))
+    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
+    worker.finish(endings(program, worker, sink), Meter(observer, PHASES[program.spec.kind], reader.rows))
     outcome = tasks.job.state.outcome
     if outcome is None:
         raise RuntimeError("an evaluation that is over has figures")
     return outcome
+
+
+def wanted_results(program: Program) -> Results:
+    """What a job that gives rows makes of scores."""
+    return row_values(program) if program.spec.kind == "explain" else results(program)
+
+
+def endings(program: Program, worker: Worker, sink: ResultSink) -> Endings:
+    """What ends a job that measures."""
+    kind = Explaining if program.spec.kind == "explain" else Measuring
+    return kind(worker.metrics, sink)
 
 
 class Measuring:
@@ -88,7 +103,7 @@ class Measuring:
     def export(self, found: Round) -> Conclusion:
         course = found.course or Course()
         values = measured(found.measured, self._metrics)
-        self._sink.stage(0, 0, [_one_row(values)])
+        self._sink.stage(0, 0, [figures.one_row(values)])
         rows = found.measured.rows
         outcome = Outcome("evaluate", rows, course.seconds, figures=values, measured_on="all", tasks=1)
         return Conclusion(values, outcome=outcome)
@@ -98,24 +113,41 @@ def scoring_worker(
     program: Program,
     reader: Reader,
     weights: Mapping[str, Array],
-    mode: Mode,
     tasks: TaskSource,
     observer: Observer,
     cancelled: threading.Event,
     draining: threading.Event | None = None,
 ) -> Worker:
-    """A worker with the model's weights; its metrics are exact."""
-    blocks = Blocks(program, reader)
+    """A worker with the model's weights, for the kind of job that the program's is."""
+    spec, blocks = program.spec, Blocks(program, reader)
+    mode: Mode = "evaluate" if spec.kind == "evaluate" else "predict"
     example = blocks.read(0, min(2, reader.rows), mode)
     labels = None if mode == "predict" else example.arrays.labels
-    adapter = create(program, example.arrays.features, labels, seed=program.spec.training.seed)
+    adapter = create(program, example.arrays.features, labels, seed=spec.training.seed)
     adapter.set_weights(weights)
-    metrics = {} if mode == "predict" else program_metrics(program)
-    exact = {name: _exact(metric) for name, metric in metrics.items()}
-    scorer = Scorer(program, adapter, program.spec.batch_size)
+    scorer = Scorer(program, adapter, spec.batch_size)
+    if spec.kind == "explain":
+        scorer = Explainer(program, adapter, spec.batch_size, blocks, draw(spec, blocks))
     return Worker(
-        blocks, scorer, Local(adapter), tasks, observer, exact, cancelled, draining or threading.Event()
+        blocks,
+        scorer,
+        Local(adapter),
+        tasks,
+        observer,
+        _metrics(program),
+        cancelled,
+        draining or threading.Event(),
+        measured_as=mode,
     )
+
+
+def _metrics(program: Program) -> dict[str, Metric]:
+    """Of a job that measures something; they are exact."""
+    if program.spec.work == "predict":
+        return {}
+    if program.spec.kind == "explain":
+        return importances(program.spec)
+    return {name: _exact(metric) for name, metric in program_metrics(program).items()}
 
 
 def _exact(metric: Metric) -> Metric:
@@ -125,9 +157,4 @@ def _exact(metric: Metric) -> Metric:
 
 def _no_rows(wanted: Results, schema: pa.Schema) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_pylist([], schema=schema)
-    return wanted.batch(batch, np.empty((0, wanted.classes)))
-
-
-def _one_row(found: Figures) -> pa.RecordBatch:
-    columns = {name: pa.array([value], type=pa.float64()) for name, value in found.items()}
-    return pa.RecordBatch.from_pydict(columns)
+    return wanted.batch(batch, np.empty((0, wanted.scores)))

@@ -29,7 +29,6 @@ from edl.program import Mode
 from edl.spec import Training
 from edl.tasks.events import Observer
 from edl.tasks.outcome import JobCancelledError
-from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import ASIDE, Conclusion, Report, Round, Task, TaskSource
 from edl.worker.blocks import Block, Blocks
 from edl.worker.measuring import measure
@@ -73,7 +72,8 @@ class Worker:
 
     draining: set from any thread when this worker has to go; what it has begun is given back, and nobody's loss.
     after_steps: called between two calls of the model, with what is done of the open task.
-    rates: of the steps, where a program has them; None leaves the rate to the optimizer.
+    rates: of the steps, where a program has them; None leaves the rate to the optimizer. measured_as: how the rows of
+    an evaluation are read.
     """
 
     blocks: Blocks
@@ -85,6 +85,7 @@ class Worker:
     cancelled: threading.Event = field(default_factory=threading.Event)
     draining: threading.Event = field(default_factory=threading.Event)
     rates: Rates | None = None
+    measured_as: Mode = "evaluate"
     after_steps: Callable[[Report], None] = lambda done: None
     _rate_of: int = 0  # the round whose conclusion set the rate
     _leaving: bool = False
@@ -215,7 +216,7 @@ class Worker:
     def _aside(self, task: Task, endings: Endings, meter: Meter | None) -> None:
         def do() -> Report:
             if task.type == "evaluate":
-                with self.strategy.scoring(), self._stream(task, "evaluate", meter) as blocks:
+                with self.strategy.scoring(), self._stream(task, self.measured_as, meter) as blocks:
                     return measure(task, blocks, self.scorer, self.metrics)
             end = endings.conclude if task.type == "conclude" else endings.export
             return Report(task, conclusion=end(task.round or Round()))
@@ -271,8 +272,7 @@ class Worker:
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
         """The blocks of a task that streams its rows; they are read ahead."""
-        rows = -(-LEAST_ROWS // self.scorer.rows) * self.scorer.rows
-        with Prefetch(self.blocks.stream(task, kind, rows), AHEAD) as blocks:
+        with Prefetch(self.blocks.stream(task, kind, self.scorer.streamed), AHEAD) as blocks:
             yield self._counted(task, blocks, meter)
 
     def _counted(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:

@@ -33,8 +33,8 @@ class Results:
     names: tuple[str, ...]  # of the columns that are added
 
     @property
-    def classes(self) -> int:
-        """How many scores a row has: one per class, one for a number."""
+    def scores(self) -> int:
+        """How many a row has: one per class, one for a number."""
         return len(self.target.spec.classes) if isinstance(self.target.spec, ClassLabel) else 1
 
     def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
@@ -46,7 +46,7 @@ class Results:
         if not isinstance(self.target.spec, ClassLabel):
             yield self.target.decode(scores)
             return
-        scores = _probabilities(scores, self.target.spec)
+        scores = probabilities(scores, self.target.spec)
         yield self.target.decode(scores)
         yield _numbers(scores.max(axis=1))
         yield from (_numbers(scores[:, position]) for position in range(len(self.names) - 2))
@@ -93,7 +93,7 @@ def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _probabilities(scores: Array, label: ClassLabel) -> Array:
+def probabilities(scores: Array, label: ClassLabel) -> Array:
     """Scores as (n, classes); a program may give the probability of the second of two classes alone."""
     if scores.ndim == 2 and scores.shape[1] == 1 and label.binary:
         scores = np.concatenate([1 - scores, scores], axis=1)

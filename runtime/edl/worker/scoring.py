@@ -10,7 +10,7 @@ from edl.errors import JobError
 from edl.nn import Adapter
 from edl.nn.structure import Array
 from edl.program import Program
-from edl.tasks.ranges import partition
+from edl.tasks.ranges import LEAST_ROWS, partition
 from edl.worker.blocks import Block
 
 
@@ -21,6 +21,11 @@ class Scorer:
     program: Program
     adapter: Adapter
     rows: int
+
+    @property
+    def streamed(self) -> int:
+        """Rows of a block: some forward passes."""
+        return -(-LEAST_ROWS // self.rows) * self.rows
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
         """Scores of the block's rows, and the sum of their weighted losses."""

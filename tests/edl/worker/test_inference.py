@@ -121,7 +121,7 @@ def test_figures_are_exact_and_stand_in_a_table_of_one_row(
 
 def test_evaluating_no_rows_is_an_error(tmp_path: Path, model: tuple[Path, dict[str, Any]]) -> None:
     folder, weights = model
-    with pytest.raises(JobError, match="no rows to evaluate on"):
+    with pytest.raises(JobError, match="no rows to evaluate"):
         run(evaluate, as_kind(folder, "evaluate"), table(0), tmp_path, weights)
 
 

@@ -71,6 +71,7 @@ def test_a_long_name_is_shortened() -> None:
         ("SELECT * FROM a TO PREDICT s.t.x USING m", ["s.t"], ["a", "m"]),
         ("SELECT * FROM a TO PREDICT t USING m@3", ["t"], ["a"]),
         ("SELECT * FROM a TO EVALUATE m INTO s.t", ["s.t"], ["a", "m"]),
+        ("SELECT * FROM a TO EXPLAIN m USING TreeExplainer INTO s.t", ["s.t"], ["a", "m"]),
         ("DROP MODEL m", [], ["m"]),
         ("DROP MODEL IF EXISTS m", [], []),
     ],

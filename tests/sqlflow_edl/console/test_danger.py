@@ -28,6 +28,8 @@ TABLES = ("guesses", 'main."two words"')
             "PREDICT guesses.x USING m replaces the table guesses. Run it?",
         ),
         ("SELECT 1 TO EVALUATE m INTO `two words`", "EVALUATE m replaces the table two words. Run it?"),
+        ("SELECT 1 TO EXPLAIN m INTO guesses", "EXPLAIN m replaces the table guesses. Run it?"),
+        ("SELECT 1 TO EXPLAIN m", ""),
         ("SELECT 1 AS x TO TRAIN DNN LABEL x INTO guesses", ""),
     ],
 )

@@ -76,6 +76,16 @@ def test_a_training_ends_with_its_figures_where_the_model_is_and_what_to_do_next
     ]
 
 
+def test_an_explanation_ends_with_a_bar_for_each_column_that_matters() -> None:
+    out = io.StringIO()
+    [statement] = parse("SELECT 1 AS x TO EXPLAIN m")
+    Narrator(out).ends(STEP, Result(statement, figures={"x": 0.0, "longer": 1.0, "y": 4.0}), "3 rows", 2.0)
+    assert out.getvalue().splitlines()[1:] == [
+        f"  y       {40 * '█'} 4",
+        f"  longer  {10 * '█'} 1",
+    ]
+
+
 def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
     out = Terminal()
     narrator = Narrator(out)

@@ -13,6 +13,7 @@ from sqlflow_edl.syntax import parse
 
 TRAIN = "SELECT a FROM t TO TRAIN m WITH kubernetes.worker_gpu = 1 LABEL a INTO x"
 PREDICT = "SELECT a FROM t TO PREDICT USING x"
+EXPLAIN = "SELECT a FROM t TO EXPLAIN m"
 SOURCE = "mysql://reader@db.example/shop"
 
 TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
@@ -26,6 +27,7 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
         (TRAIN, "mysql://reader@[::1]/shop", SOURCE, r"at \[::1\], which is the pod itself"),
         (TRAIN, "mysql://reader@localhost/shop", SOURCE, "at localhost, which is the pod itself"),
         (PREDICT, SOURCE, SOURCE, "predicts into a table of the data source"),
+        (f"{EXPLAIN} WITH explain.level = rows", SOURCE, SOURCE, "explains into a table of the data source"),
         (TRAIN, SOURCE, "memory://models", "in the memory of this process"),
         (TRAIN, SOURCE, "file:///home/ann/models", "does not reach the models in /home/ann/models"),
     ],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sqlflow_edl
+from edl.data.figures import importances
 from edl.tasks.events import EpochEnd
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.results import Result
@@ -61,6 +63,18 @@ def test_html_is_escaped_with_numbers_at_the_right_and_null_apart() -> None:
 
 def test_a_text_that_says_null_is_no_null() -> None:
     assert "<span" not in result_of("SELECT 'NULL' AS k")._repr_html_()
+
+
+def test_an_explanation_is_shown_with_bars() -> None:
+    [statement] = parse("SELECT 1 AS x TO EXPLAIN m")
+    figures: dict[str, float | None] = {"<a>": 2.0, "b": 0.5}
+    html = ResultSet(
+        Result(statement, figures=figures), pa.Table.from_batches([importances(figures)])
+    )._repr_html_()
+    assert html.count("background:") == 2
+    assert "width:100.0%" in html
+    assert "width:25.0%" in html
+    assert "<a>" not in html
 
 
 def test_ten_rows_are_shown_of_many() -> None:

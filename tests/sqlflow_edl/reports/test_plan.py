@@ -133,6 +133,17 @@ def test_the_use_of_a_model_is_planned_with_its_columns_and_its_table(models: Se
     assert found["result", "t"] == f"a table in {models.source.url}"
 
 
+def test_the_plan_of_an_explanation_says_what_it_costs(models: Session) -> None:
+    [statement] = models.parse("SELECT 1.5 AS X TO EXPLAIN a.m WITH explain.samples = 10 INTO t")
+    found = {
+        (row["section"], row["name"]): (row["value"], row["why"])
+        for row in models.plan(statement).to_arrow().to_pylist()
+    }
+    assert found["explanation", "level"] == ("rows", "what each column is worth in each row")
+    assert found["explanation", "samples"] == ("10", "20 predictions for each row")
+    assert ("metric", "rmse") not in found
+
+
 def test_a_drop_says_what_it_would_drop_and_drops_nothing(models: Session) -> None:
     [statement] = models.parse("DROP MODEL a.m")
     [row] = models.plan(statement).to_arrow().to_pylist()

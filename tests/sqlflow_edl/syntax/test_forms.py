@@ -13,6 +13,7 @@ KINDS = {
     "TRAIN": "train",
     "PREDICT": "predict",
     "EVALUATE": "evaluate",
+    "TO EXPLAIN": "explain",
     "LABEL": "auto",
     "EXPLAIN": "train",
     "SHOW MODELS": "show_models",

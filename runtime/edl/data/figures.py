@@ -1,0 +1,28 @@
+"""Figures as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+
+def one_row(figures: Mapping[str, float | None]) -> pa.RecordBatch:
+    """A column for each figure."""
+    columns = {name: pa.array([value], type=pa.float64()) for name, value in figures.items()}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def importances(figures: Mapping[str, float | None]) -> pa.RecordBatch:
+    """A row for each column of a query, the most important first: `feature`, `importance`, `share` of the sum."""
+    names = sorted(figures, key=lambda name: -(figures[name] or 0.0))
+    values = [figures[name] for name in names]
+    total = sum(value or 0.0 for value in values)
+    shares = [(value or 0.0) / total if total else None for value in values]
+    return pa.RecordBatch.from_pydict(
+        {
+            "feature": pa.array(names, pa.string()),
+            "importance": pa.array(values, pa.float64()),
+            "share": pa.array(shares, pa.float64()),
+        }
+    )
