@@ -1,4 +1,4 @@
--- How far does diabetes progress in a year? A regression, three ways of writing its loss and optimizer.
+-- How far does diabetes progress in a year, and why? A regression, in two ways, and what it goes by.
 
 SELECT age, sex, bmi, bp, s1, s2, s3, s4, s5, s6, progression
 FROM diabetes WHERE id % 4 > 0
@@ -22,3 +22,14 @@ WITH validation.metrics = "rmse, mae, r2";
 SELECT * FROM diabetes WHERE id % 4 = 0
 TO EVALUATE progression_network
 WITH validation.metrics = "rmse, mae, r2";
+
+-- What a patient's columns add to, or take from, what is usual: the base and all `…_shap` add up to the prediction.
+SELECT * FROM diabetes WHERE id % 4 = 0
+TO EXPLAIN progression_network
+INTO progression_reasons;
+
+SELECT id, round(progression, 1) AS predicted, round(progression_base, 1) AS usual, round(bmi_shap, 1) AS by_bmi,
+       round(s5_shap, 1) AS by_s5, round(age_shap, 1) AS by_age, round(bp_shap, 1) AS by_bp
+FROM progression_reasons
+ORDER BY progression DESC
+LIMIT 5;

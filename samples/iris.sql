@@ -25,3 +25,7 @@ SELECT species, guess, count(*) AS flowers, avg(guess_prob) AS mean_probability
 FROM iris_guesses
 GROUP BY species, guess
 ORDER BY species, guess;
+
+-- Which columns does the model go by?
+SELECT * FROM iris
+TO EXPLAIN sqlflow_models.my_dnn_model;
