@@ -149,11 +149,15 @@ def _free_port() -> int:
 
 
 def _serve(folder: Path) -> None:
-    """Print the port of a server that is there for as long as somebody holds the lock."""
-    with running(folder) as server, (folder / "users").open() as users:
+    """Print the port of a server that is there for as long as somebody holds the lock.
+
+    Who comes when it goes waits until it has gone, and starts another.
+    """
+    with (folder / "users").open() as users, running(folder) as server:
         print(server.port, flush=True)
         os.close(sys.stdout.fileno())
         fcntl.flock(users, fcntl.LOCK_EX)
+        (folder / "port").unlink()
 
 
 if __name__ == "__main__" and os.fork() == 0:  # whoever started us waits for the port, and not for the end
