@@ -31,6 +31,7 @@ _EXPLAINERS = {
         "PermutationExplainer",
         "SamplingExplainer",
         "TreeExplainer",
+        "XGBoostExplainer",
     )
 }
 

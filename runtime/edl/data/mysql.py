@@ -183,14 +183,12 @@ class MySQLSource(Transactional, BaseSource):
         with self._errors(sql), self._mode(connection, "NO_ENGINE_SUBSTITUTION"):
             try:
                 connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                self._running = True
-                connection.run(sql)
+                with self._runs():
+                    connection.run(sql)
             except ERRORS as error:
                 if code(error) in errors.DENIED:
                     raise mysql_rows.DeniedError(str(error.args[-1])) from None
                 raise
-            finally:
-                self._running = False
 
     # Writing ---------------------------------------------------------------------------------------------
 
@@ -233,12 +231,8 @@ class MySQLSource(Transactional, BaseSource):
     def _run(self, sql: str) -> Any:
         """Run one statement of the database's; the result that its rows come from."""
         connection = self.live()
-        self._running = True
-        try:
-            with self._errors(sql):
-                connection.query(sql, unbuffered=True)
-        finally:
-            self._running = False
+        with self._runs(), self._errors(sql):
+            connection.query(sql, unbuffered=True)
         self._unread = connection._result
         return self._unread
 
@@ -252,15 +246,27 @@ class MySQLSource(Transactional, BaseSource):
         while more:
             if self._unread is not result:
                 raise SourceError("this result ended when another statement ran on its connection")
-            self._running = True
-            try:
-                with self._errors(""):
-                    rows, more = fetched(result, FETCH_ROWS)
-            finally:
-                self._running = False
+            with self._runs(), self._errors(""):
+                rows, more = fetched(result, FETCH_ROWS)
             if rows:
                 yield mysql_types.batch(columns, rows)
         self._used = time.monotonic()
+
+    @contextmanager
+    def _runs(self) -> Iterator[None]:
+        """A statement of the user's may be under way. What breaks it off here, as Ctrl-C does, stops it at the server:
+        that runs it to its end even when its connection has gone.
+        """
+        self._running = True
+        try:
+            yield
+        except Exception:  # the server's answer
+            raise
+        except BaseException:
+            self._kill_query()
+            raise
+        finally:
+            self._running = False
 
     def _end_result(self) -> None:
         result, self._unread = self._unread, None

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -468,8 +470,6 @@ def test_a_server_that_is_away_is_told_from_one_that_refuses(mariadb: Server) ->
 
 
 def test_a_running_statement_is_stopped_from_another_thread(source: MySQLSource) -> None:
-    import threading
-
     ended = threading.Event()
 
     def stop() -> None:
@@ -488,6 +488,32 @@ def test_a_running_statement_is_stopped_from_another_thread(source: MySQLSource)
         thread.join()
     assert caught.value.hint == "the statement was stopped"
     assert source.tables() == []
+
+
+def test_a_statement_that_is_broken_off_here_does_not_go_on_there(
+    source: MySQLSource, mariadb: Server
+) -> None:
+    """Nobody calls `interrupt`: Ctrl-C may be heard before that is."""
+    number = source._connection.thread_id()
+    running = f"SELECT 1 FROM information_schema.processlist WHERE id = {number} AND info LIKE '%seq_%'"
+
+    def break_off() -> None:
+        until(lambda: mariadb.run(running))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=break_off)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        source.execute("SELECT SUM(a.seq * b.seq) s FROM seq_1_to_90000 a, seq_1_to_90000 b")
+    thread.join()
+    until(lambda: not mariadb.run(running))
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_server_is_given_no_file_of_this_machine(source: MySQLSource, tmp_path: Path) -> None:
