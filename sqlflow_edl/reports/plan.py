@@ -83,13 +83,13 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
     rows = spec.explanation.level == "rows"
     what = "what each column is worth in each row" if rows else "how much each column matters over all rows"
     columns = {column for feature in spec.features for column in source_columns(feature)}
-    predictions = 2 * spec.explanation.samples * max(1, len(columns) - 1)
+    predictions = 1 + 2 * spec.explanation.samples * (len(columns) - 1)
     yield "explanation", "level", spec.explanation.level, what
     yield (
         "explanation",
         "samples",
         f"{spec.explanation.samples:,}",
-        f"{predictions:,} predictions for each row",
+        f"{predictions:,} prediction{'' if predictions == 1 else 's'} for each row",
     )
 
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -32,7 +33,7 @@ from edl.errors import JobError
 from edl.metrics import Metric, State
 from edl.nn.structure import Array
 from edl.program import Program
-from edl.spec import ClassLabel, Explanation, JobSpec, source_columns
+from edl.spec import ClassLabel, Explanation, JobSpec, Output, source_columns
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import generator
 from edl.tasks.task import Conclusion, Course, Round
@@ -63,7 +64,12 @@ def draw(spec: JobSpec, blocks: Blocks) -> list[Walk]:
     """The walks of a job: a function of its seed and its rows."""
     samples = (spec.explanation or Explanation()).samples
     random, rows, count = generator(spec.training.seed, _STREAM), blocks.reader.rows, len(columns(spec))
-    positions = random.choice(rows, samples, replace=rows < samples) if rows else np.empty(0, np.int64)
+    if not rows:
+        return []
+    again = rows < samples  # then each row comes about as often as the others
+    positions = (
+        np.resize(random.permutation(rows), samples) if again else random.choice(rows, samples, replace=False)
+    )
     found = []
     for position in positions.tolist():
         batch = blocks.read(position, position + 1, "predict").batch
@@ -96,12 +102,21 @@ class Explainer(Scorer):
 
     @property
     def streamed(self) -> int:
-        """As many as a forward pass has when all stations of a walk are in it: nobody waits long for a block."""
-        return max(1, self.rows // max(1, len(self._columns) - 1))
+        """As many as a forward pass has when all stations of a walk are in it, and fewer where walks are many: who
+        cancels the job, or has it leave, waits for a block.
+        """
+        usual = Explanation().samples
+        return max(1, self.rows // (max(1, len(self._columns) - 1) * -(-len(self.walks) // usual)))
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
         return columns(self.program.spec)
+
+    @cached_property
+    def _inside(self) -> Blocks:
+        """Of a program that keeps no columns: they would be copied to every station of a walk."""
+        spec = msgspec.structs.replace(self.program.spec, output=Output())
+        return replace(self.blocks, program=replace(self.program, spec=spec))
 
     @cached_property
     def _starts(self) -> Floats:
@@ -133,13 +148,13 @@ class Explainer(Scorer):
         late = {self._columns[position]: number for number, position in enumerate(order)}
         mixed = {
             name: _mixed(batch.column(name), start.column(name), late.get(name, 0), stations)
-            for name in batch.schema.names
+            for name in (batch.schema.names if self.program.edited else self._columns)
         }
-        scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed, schema=batch.schema)))
+        scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
         return _pick(scores, np.tile(chosen, stations)).reshape(stations, -1)
 
     def _block(self, batch: pa.RecordBatch) -> Block:
-        return replace(self.blocks, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
+        return replace(self._inside, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
 
     def _scores_of(self, block: Block) -> Floats:
         """(rows, classes), or (rows, 1) of a number."""

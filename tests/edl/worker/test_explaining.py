@@ -162,6 +162,13 @@ def test_more_samples_than_rows_are_drawn_again_and_again(tmp_path: Path) -> Non
     )
 
 
+def test_all_rows_are_drawn_equally_often_where_they_are_few(tmp_path: Path) -> None:
+    rows = table(8)
+    found = of_rows(tmp_path, "2 * a + 0 * b * c", rows, explanation=Explanation("rows", 16))
+    a = rows["a"].to_numpy()
+    np.testing.assert_allclose(found["a_shap"].to_numpy(), 2 * (a - a.mean()), atol=1e-6)
+
+
 def test_one_row_is_as_usual_as_can_be(tmp_path: Path) -> None:
     assert not values(of_rows(tmp_path, NUMBER, table(1))).any()
 

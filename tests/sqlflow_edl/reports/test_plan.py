@@ -140,7 +140,7 @@ def test_the_plan_of_an_explanation_says_what_it_costs(models: Session) -> None:
         for row in models.plan(statement).to_arrow().to_pylist()
     }
     assert found["explanation", "level"] == ("rows", "what each column is worth in each row")
-    assert found["explanation", "samples"] == ("10", "20 predictions for each row")
+    assert found["explanation", "samples"] == ("10", "1 prediction for each row")
     assert ("metric", "rmse") not in found
 
 
