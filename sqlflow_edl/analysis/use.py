@@ -6,7 +6,7 @@ gives the columns which the model reads; names match without case, columns may b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -56,7 +56,7 @@ def prediction(
     """The JobSpec of a PREDICT statement, but for its rows."""
     _, attributes = check_prediction(statement)
     errors: list[SQLFlowError] = []
-    renamed = columns(statement, schema, read_columns(trained), errors)
+    renamed = columns(statement, schema, trained.columns, errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -93,7 +93,7 @@ def evaluation(
     except SQLFlowError as error:
         errors.append(error)
         column = ""
-    renamed = columns(statement, schema, read_columns(trained), errors)
+    renamed = columns(statement, schema, trained.columns, errors)
     names = trained.metrics
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
@@ -134,7 +134,7 @@ def explanation(
     """The JobSpec of an EXPLAIN statement, but for its rows."""
     _, attributes = check_explanation(statement)
     errors: list[SQLFlowError] = []
-    renamed = columns(statement, schema, read_columns(trained), errors)
+    renamed = columns(statement, schema, trained.columns, errors)
     raise_all(errors)
     table = str(statement.into[0]) if statement.into else ""
     of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)
@@ -215,15 +215,8 @@ def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[st
     }
 
 
-def read_columns(trained: spec.JobSpec) -> list[str]:
-    """The columns that the model reads, each once, in order."""
-    return list(
-        dict.fromkeys(column for feature in trained.features for column in spec.source_columns(feature))
-    )
-
-
 def columns(
-    statement: ast.Statement, schema: Schema, wanted: list[str], errors: list[SQLFlowError]
+    statement: ast.Statement, schema: Schema, wanted: Sequence[str], errors: list[SQLFlowError]
 ) -> dict[str, str]:
     """The model's column -> the query's; an error for those that the query does not give."""
     found = {column: schema.find(column) for column in wanted}

@@ -96,7 +96,7 @@ def inputs(
     parent: Parent, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> ModelInputs:
     """The parent's features, of the columns that this query gives."""
-    renamed = use.columns(statement, schema, use.read_columns(parent.spec), errors)
+    renamed = use.columns(statement, schema, parent.spec.columns, errors)
     return use.renamed_inputs(parent.spec, renamed)
 
 

@@ -82,8 +82,7 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
         return
     rows = spec.explanation.level == "rows"
     what = "what each column is worth in each row" if rows else "how much each column matters over all rows"
-    columns = {column for feature in spec.features for column in source_columns(feature)}
-    predictions = 1 + 2 * spec.explanation.samples * (len(columns) - 1)
+    predictions = 1 + 2 * spec.explanation.samples * (len(spec.columns) - 1)
     yield "explanation", "level", spec.explanation.level, what
     yield (
         "explanation",

@@ -33,7 +33,7 @@ from edl.models import weights as weight_files
 from edl.models.fitting import read_fitting
 from edl.nn.structure import Array, checked_features
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
-from edl.spec import JobSpec, Rows, source_columns
+from edl.spec import JobSpec, Rows
 from edl.tasks.events import Observer
 from edl.tasks.outcome import Outcome
 from edl.worker.inference import evaluate, predict
@@ -122,9 +122,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
 
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
-    columns = dict.fromkeys(name for feature in program.spec.features for name in source_columns(feature))
-    batch = pa.record_batch({name: pa.nulls(2) for name in columns})  # what a NULL becomes is an example too
-    features = checked_features(program.call("feed", batch, "predict")[0], 2)
+    nulls = {name: pa.nulls(2) for name in program.spec.columns}  # what a NULL becomes is an example too
+    features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2)
     adapter = nn.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(trained_weights(weights))
     model = adapter.standalone()

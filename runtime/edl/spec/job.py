@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from edl.errors import SpecError
-from edl.spec.features import Feature, Label
+from edl.spec.features import Feature, Label, source_columns
 
 VERSION = 1
 
@@ -227,6 +227,11 @@ class JobSpec(Struct, frozen=True):
     def features(self) -> tuple[Feature, ...]:
         """All features, over all model inputs."""
         return tuple(feature for features in self.inputs.values() for feature in features)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the query that the features read, each once, in order."""
+        return tuple(dict.fromkeys(name for feature in self.features for name in source_columns(feature)))
 
 
 class _Version(msgspec.Struct):

@@ -23,7 +23,6 @@ from edl.nn.structure import (
     map_arrays,
 )
 from edl.program import Mode, Program
-from edl.spec import source_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.inputs import given
@@ -134,7 +133,7 @@ class Blocks:
         spec = self.program.spec
         if self.program.edited:
             return None
-        names = [name for feature in spec.features for name in source_columns(feature)]
+        names = spec.columns
         if mode == "predict":
             return list(dict.fromkeys([*names, *spec.output.keep]))
         weight = spec.weights.column if spec.weights else ""

@@ -33,7 +33,7 @@ from edl.errors import JobError
 from edl.metrics import Metric, State
 from edl.nn.structure import Array
 from edl.program import Program
-from edl.spec import ClassLabel, Explanation, JobSpec, Output, source_columns
+from edl.spec import ClassLabel, Explanation, JobSpec, Output
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import generator
 from edl.tasks.task import Conclusion, Course, Round
@@ -47,11 +47,6 @@ Floats = npt.NDArray[np.float64]
 _STREAM = 0x5A9  # of random numbers: those that draw walks
 
 
-def columns(spec: JobSpec) -> tuple[str, ...]:
-    """What is explained by: the columns of the query that the model reads, each once."""
-    return tuple(dict.fromkeys(name for feature in spec.features for name in source_columns(feature)))
-
-
 @dataclass(frozen=True)
 class Walk:
     """From a row of the query, a batch of one row, over the columns in an order of their positions; and back."""
@@ -63,7 +58,7 @@ class Walk:
 def draw(spec: JobSpec, blocks: Blocks) -> list[Walk]:
     """The walks of a job: a function of its seed and its rows."""
     samples = (spec.explanation or Explanation()).samples
-    random, rows, count = generator(spec.training.seed, _STREAM), blocks.reader.rows, len(columns(spec))
+    random, rows, count = generator(spec.training.seed, _STREAM), blocks.reader.rows, len(spec.columns)
     if not rows:
         return []
     again = rows < samples  # then each row comes about as often as the others
@@ -110,7 +105,7 @@ class Explainer(Scorer):
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
-        return columns(self.program.spec)
+        return self.program.spec.columns
 
     @cached_property
     def _inside(self) -> Blocks:
@@ -214,7 +209,7 @@ def row_values(program: Program) -> Values:
     """The results that the program's JobSpec asks for."""
     spec, found = program.spec, results(program)
     scheme = spec.query.source.partition(":")[0]
-    wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in columns(spec))]
+    wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
     names = unique_names([fitting(name, scheme) for name in wanted], taken=(*found.keep, *found.names))
     return Values(found.target, found.keep, found.names, names)
 
@@ -241,7 +236,7 @@ class Importance(Metric):
 
 def importances(spec: JobSpec) -> dict[str, Metric]:
     """A metric for each column."""
-    return {name: Importance(position) for position, name in enumerate(columns(spec))}
+    return {name: Importance(position) for position, name in enumerate(spec.columns)}
 
 
 class Explaining:
