@@ -76,6 +76,7 @@ class JobStatements:
         self._store = store
         self._place = place
         self.leaving = False  # jobs are left when they have begun
+        self._left = ""  # the last that was
 
     def run(self, statement: Statement) -> Result:
         """Of one of our `KINDS`. SQLFlowError: with a place in the program's text where it has one."""
@@ -145,17 +146,17 @@ class JobStatements:
             found = used(session, statement, job.model)
             if not found.planned.cluster.workers:
                 self._submitter.warm(found.trained.framework)
-            notes = use.notes(statement, found.trained, found.planned)
-            session.tell(notes)
             session.observer.doing("fixing the rows")
             with placed(statement.select_span):
                 pinned = session.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
+            notes = use.notes(statement, found.trained, planned)
+            session.tell(notes)
             target = planned.output.name
             intent = Intent(planned.kind, session.source.url, target, store=self._store)
             ready = _Ready(statement, job, planned, pinned, intent, job.model, on)
-            if self.leaving:
+            if self.leaving and pinned.rows:  # of none there is nothing to leave
                 return self._leave(ready)
             outcome = self._run(ready)
             figures = outcome.figures if planned.work == "evaluate" else None
@@ -206,7 +207,7 @@ class JobStatements:
         write_intent(ready.folder.path, ready.intent)
         self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._session.observer, ready.on)
         stores = "it" if ready.on is not None else "the next sqlflow with this source"
-        job_id = ready.folder.id
+        self._left = job_id = ready.folder.id
         return Result(
             ready.statement,
             message=f"job {job_id} goes on by itself: sqlflow attach {job_id} follows it, "
@@ -229,7 +230,7 @@ class JobStatements:
             message = error.message
             raise
         finally:
-            if not (self.leaving and state == "done"):
+            if job.id != self._left:
                 if not job.status().place:  # there, its handle has noted it
                     job.end(state, message)
                 with contextlib.suppress(SQLFlowError):  # the next session does it

@@ -21,8 +21,8 @@ class Result:
     """The outcome of one statement.
 
     message: a sentence for people. notes: what the compiler decided or left out, a sentence each. figures: the loss and
-    metrics of a training or evaluation, None where one is not defined. reader: rows that have not been fetched yet;
-    read them once, by `to_arrow` or `to_pandas`, or batch by batch.
+    metrics of a training or evaluation, or the importances of columns; None where one is not defined. reader: rows that
+    have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch.
     """
 
     statement: Statement

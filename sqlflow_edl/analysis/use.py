@@ -21,7 +21,7 @@ from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
 
 # Names that SQLFlow and the shap package have for explainers.
-_EXPLAINERS = {
+EXPLAINERS = {
     name.casefold(): name
     for name in (
         "DeepExplainer",
@@ -114,12 +114,12 @@ def evaluation(
 def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """The model and attributes of EXPLAIN; raises what can be known before the database is asked."""
     errors = _missing_select(statement)
-    if statement.using is not None and str(statement.using).casefold() not in _EXPLAINERS:
+    if statement.using is not None and str(statement.using).casefold() not in EXPLAINERS:
         errors.append(
             SemanticError(
                 f"there is no explainer {statement.using}",
                 span=statement.using.span,
-                hint=did_you_mean(str(statement.using), sorted(_EXPLAINERS.values()), list_up_to=0)
+                hint=did_you_mean(str(statement.using), sorted(EXPLAINERS.values()), list_up_to=0)
                 or "leave USING out: columns are explained by their Shapley values, whatever the model is",
             )
         )
@@ -175,13 +175,19 @@ def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
 
 
 def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
-    """What should be known of how a model is used."""
+    """What should be known of how a model is used, on rows that are fixed."""
     if used.kind == "explain":
         without = [each.key for each in statement.attributes if _is_of_other_explainers(each.key)]
         if statement.using is not None:
             without.append(f"USING {statement.using}")
-        why = "columns are explained by their Shapley values, which need neither plot nor label"
-        return (f"{', '.join(without)} has no effect: {why}",) if without else ()
+        found = []
+        if without:
+            has = "has" if len(without) == 1 else "have"
+            why = "columns are explained by their Shapley values, which need neither plot nor label"
+            found.append(f"{', '.join(without)} {has} no effect: {why}")
+        if used.rows.total == 1:
+            found.append("one row alone differs from nothing, all is 0: select rows to compare it with, too")
+        return tuple(found)
     if used.kind != "evaluate" or used.weights or not trained.weights:
         return ()
     column = trained.weights.column

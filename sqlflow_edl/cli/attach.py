@@ -10,6 +10,7 @@ from edl.tasks.outcome import Outcome
 from sqlflow_edl import jobs
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.reports.words import duration, figures
 
@@ -30,11 +31,14 @@ def attach(options: argparse.Namespace) -> int:
     for note in outcome.notes:
         narrator.note(note)
     narrator.say(_ending(job, outcome))
+    if outcome.kind == "explain":
+        for line in bars(outcome.figures):
+            narrator.say(line)
     return exit_codes.OK
 
 
 def _ending(job: JobFolder, outcome: Outcome) -> str:
-    measured = f"; {figures(outcome.figures)}" if outcome.figures else ""
+    measured = f"; {figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
     if outcome.stored:
         text += f"; stored {outcome.stored}"

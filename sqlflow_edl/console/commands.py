@@ -47,7 +47,9 @@ def _help(shell: Shell, topic: str) -> None:
         return
     rows = [(f"/{name} {each.usage}".rstrip(), each.doc) for name, each in LISTED.items()]
     shell.screen.table(("command", "what it does"), rows)
-    shell.screen.say("/help TRAIN: its form and an example; also PREDICT, EVALUATE, COLUMN, WITH, SHOW, …")
+    shell.screen.say(
+        "/help TRAIN: its form and an example; also PREDICT, EVALUATE, EXPLAIN, COLUMN, WITH, SHOW, …"
+    )
 
 
 def _tables(shell: Shell, _: str) -> None:

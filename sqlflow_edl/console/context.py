@@ -16,6 +16,7 @@ from sqlflow_edl.syntax.split import VERBS, split
 
 QUERIES = ("SELECT", "WITH", "FROM", "EXPLAIN", "(")
 _BARE = ("TRAIN", "PREDICT", "LABEL", "TARGET")  # without TO
+_SAME_VERB = {"ANALYZE": "EXPLAIN"}
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def _verb(word: str, previous: str, before: Sequence[str]) -> tuple[str, str]:
     if before[0] not in QUERIES:
         return "", ""
     if word in VERBS and previous == "TO":
-        return word, ""
+        return _SAME_VERB.get(word, word), ""
     if word in _BARE and previous and previous not in _OPERANDS:
         return (word, word) if word in CLAUSES else (word, "")
     return "", ""

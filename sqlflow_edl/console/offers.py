@@ -54,7 +54,7 @@ _CLAUSES = {
     "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
     "PREDICT": ("WITH", "USING"),
     "EVALUATE": ("WITH", "LABEL", "INTO"),
-    "EXPLAIN": ("WITH", "INTO"),
+    "EXPLAIN": ("WITH", "USING", "INTO"),
     "LABEL": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
     "TARGET": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
 }
@@ -95,6 +95,10 @@ def offers(where: Context, connection: Connection) -> Offers:
 def _is_qualified(where: Context) -> bool:
     head = where.word.rpartition(".")[0]
     return bool(head) and head in where.tables and where.clause != "WITH"
+
+
+def _names_an_explainer(where: Context) -> bool:
+    return (where.verb, where.clause) == ("EXPLAIN", "USING") and not where.inside
 
 
 def _names_a_model(where: Context) -> bool:
@@ -152,6 +156,12 @@ def _estimators(where: Context, connection: Connection) -> Offers:
 
 def _models(where: Context, connection: Connection) -> Offers:
     return (Offer(name, "model") for name in connection.known().models)
+
+
+def _explainers(where: Context, connection: Connection) -> Offers:
+    from sqlflow_edl.analysis.use import EXPLAINERS
+
+    return (Offer(name, "value", "Accepted, and without effect.") for name in EXPLAINERS.values())
 
 
 def _tables(where: Context, connection: Connection) -> Offers:
@@ -214,6 +224,7 @@ RULES = (
         lambda where: where.verb == "TRAIN" and not where.clause and not where.inside,
         _estimators,
     ),
+    Rule("explainer", _names_an_explainer, _explainers),
     Rule("model", _names_a_model, _models),
     Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
     Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),

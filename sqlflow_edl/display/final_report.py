@@ -14,7 +14,7 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 def final_report(result: Result) -> list[str]:
     """Aligned lines; none where there is nothing to add, as when the figures are the rows of the answer."""
     if result.statement.kind == "explain":
-        return _bars(result.figures or {})
+        return bars(result.figures or {})
     if result.reader is not None:
         return []
     rows = list(facts(result))
@@ -29,7 +29,7 @@ def largest(figures: Mapping[str, float | None]) -> list[tuple[str, float, float
     return [(name, value, value / known[0][0]) for value, name in known]
 
 
-def _bars(figures: Mapping[str, float | None]) -> list[str]:
+def bars(figures: Mapping[str, float | None]) -> list[str]:
     """A line for each figure, with a bar as long as it is large."""
     known = largest(figures)
     width = max((len(name) for name, _, _ in known), default=0)

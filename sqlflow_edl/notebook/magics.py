@@ -56,7 +56,7 @@ class SQLFlowMagics(Magics):
     @no_var_expand
     @line_cell_magic
     def sqlflow(self, line: str, cell: str | None = None) -> ResultSet | None:
-        """Run SQL statements, TRAIN, PREDICT and EVALUATE among them.
+        """Run SQL statements, TRAIN, PREDICT, EVALUATE and EXPLAIN among them.
 
         %sqlflow [options] SELECT …          one line
         %%sqlflow [options]                  a cell of statements, separated by semicolons

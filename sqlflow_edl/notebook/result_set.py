@@ -50,7 +50,7 @@ class ResultSet:
 
     @property
     def figures(self) -> Mapping[str, float | None]:
-        """Loss and metrics of a training or evaluation."""
+        """Loss and metrics of a training or evaluation; of EXPLAIN the importance of each column."""
         return self.result.figures or {}
 
     @property
@@ -86,9 +86,13 @@ class ResultSet:
     def _repr_html_(self) -> str:
         if self.table is not None:
             found = self._first()
-            importance = self.figures if self.result.statement.kind == "explain" else {}
-            return html.rows(found.columns, found.rows, _footer(found)) + html.bars(largest(importance))
-        return html.report(self.message, list(facts(self.result))) + learning_curve(self.curve)
+            return html.rows(found.columns, found.rows, _footer(found)) + html.bars(self._importances)
+        names = [] if self._importances else list(facts(self.result))
+        return html.report(self.message, names) + html.bars(self._importances) + learning_curve(self.curve)
+
+    @property
+    def _importances(self) -> list[tuple[str, float, float]]:
+        return largest(self.figures) if self.result.statement.kind == "explain" else []
 
     def _words(self) -> list[str]:
         lines = final_report(self.result)

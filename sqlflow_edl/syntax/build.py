@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -137,9 +138,17 @@ class _Builder(Transformer[Token, Any]):
                 twice.append(self._given_twice(first[clause.field], clause))
             else:
                 first[clause.field] = clause
-        raise_all(twice)
+        raise_all([*twice, *self._too_many(kind, first.get("into"))])
         fields |= {name: clause.content for name, clause in first.items()}
         return Statement(kind, self._written(meta), _span(meta), columns=tuple(columns), **fields)
+
+    def _too_many(self, kind: Kind, into: _Clause | None) -> Iterator[StatementSyntaxError]:
+        """An image may make several tables, all else makes one thing."""
+        if into is not None and kind != "run" and len(into.content) > 1:
+            first, second, *_ = into.content
+            yield StatementSyntaxError(
+                "INTO takes one name here", span=second.span, hint=f"write INTO {first.text}"
+            )
 
     def _given_twice(self, first: _Clause, second: _Clause) -> StatementSyntaxError:
         keyword = self._keyword(second)

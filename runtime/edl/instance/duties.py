@@ -23,7 +23,7 @@ from edl.spec import Rows
 from edl.tasks.events import PHASES, EpochEnd, Progress
 from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
-from edl.worker.inference import endings, scoring_worker, wanted_results
+from edl.worker.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.measuring import program_metrics
 from edl.worker.meter import Meter
 from edl.worker.modes import on_servers
@@ -98,7 +98,7 @@ def _score(duty: Duty) -> None:
     if program.spec.work == "predict":
         worker.predict(wanted_results(program), staged, meter)
     else:
-        worker.finish(endings(program, worker, staged), meter)
+        worker.finish(Measuring(program.spec, worker.metrics, staged), meter)
 
 
 def _train(duty: Duty) -> None:

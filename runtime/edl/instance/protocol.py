@@ -20,7 +20,8 @@ LOG = "logs/worker-0.log"  # in the job folder
 class Run(msgspec.Struct, frozen=True, tag="run"):
     """Run the program's job on the rows that are pinned in the job folder.
 
-    weights: a model's archive, or its weights.safetensors: PREDICT's and EVALUATE's, and what TRAIN starts from.
+    weights: a model's archive, or its weights.safetensors: what a statement that uses a model has, and TRAIN starts
+    from.
     """
 
     number: int

@@ -31,7 +31,7 @@ class Storage(Protocol):
         ...
 
     def results(self) -> ResultSink:
-        """Takes the results of PREDICT and EVALUATE."""
+        """Takes the results of PREDICT, EVALUATE and EXPLAIN."""
         ...
 
     def keep(self, outcome: Outcome) -> Outcome:

@@ -42,7 +42,7 @@ from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding
 from edl.tasks.failed import to_failed
-from edl.tasks.job import Plan
+from edl.tasks.job import plan
 
 LEAVE_SECS = 30.0  # that workers have to hear of the end
 GO_SECS = 10.0  # that those have to go who have heard
@@ -75,21 +75,13 @@ def _leases(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs:
     parameters = _parameters(spec)
     last_file = cuts.MANIFEST if parameters is OnServers else POSITION
     return Leases(
-        plan(spec),
+        plan(spec, spec.rows),
         kept,
         parameters,
         lease_secs=lease_secs,
         note=_note,
         is_there=lambda name: name in store.names(last_file),
     )
-
-
-def plan(spec: JobSpec) -> Plan:
-    """What the job of the spec is to do."""
-    rows = spec.rows
-    if spec.kind == "train":
-        return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
-    return Plan(spec.work, rows.total)
 
 
 def _parameters(spec: JobSpec) -> type[NoParameters]:

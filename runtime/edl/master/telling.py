@@ -20,7 +20,6 @@ from edl.spec import JobSpec
 from edl.tasks.events import PHASES, EpochEnd, Progress, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
-from edl.tasks.ranges import STREAMED_ROWS, partition
 
 SNAPSHOT_SECS = 1.0
 
@@ -188,6 +187,5 @@ class Teller:
             return outcome
         if self._spec.work != "predict":
             raise JobError("the job ended without an outcome")
-        rows = self._leases.plan.rows
-        tasks = max(1, len(partition(0, rows, STREAMED_ROWS)))
-        return Outcome(self._spec.kind, rows, self._leases.kept.seconds, tasks=tasks)
+        plan = self._leases.plan
+        return Outcome(self._spec.kind, plan.rows, self._leases.kept.seconds, tasks=plan.parts)

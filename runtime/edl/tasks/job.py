@@ -18,23 +18,38 @@ from collections.abc import Iterator
 
 import msgspec
 
-from edl.spec import Evaluation, Training
+from edl.spec import Evaluation, JobSpec, Rows, Training
 from edl.spec.job import Work
 from edl.tasks.events import EpochEnd, Figures
 from edl.tasks.outcome import MeasuredOn, Outcome
 from edl.tasks.pool import Merge, Pool, PoolState
-from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps
+from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, streamed_rows
 from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task, TaskType
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a job is to do. rows: trained on, evaluated or predicted, from 0; validation: held out, after them."""
+    """What a job is to do. rows: trained on, evaluated or predicted, from 0; validation: held out, after them.
+    streamed: rows of a task that evaluates or predicts.
+    """
 
     kind: Work
     rows: int
     validation: int = 0
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
+    streamed: int = STREAMED_ROWS
+
+    @property
+    def parts(self) -> int:
+        """Of the result of a job that predicts: one of each task, and an empty one of no rows."""
+        return max(1, -(-self.rows // self.streamed))
+
+
+def plan(spec: JobSpec, rows: Rows) -> Plan:
+    """What the job of the spec is to do with these rows."""
+    if spec.kind == "train":
+        return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
+    return Plan(spec.work, rows.total, streamed=streamed_rows(spec, rows.total))
 
 
 class JobState(msgspec.Struct):
@@ -362,8 +377,8 @@ class Job:
         if state.type in ("conclude", "export"):
             return Ranges(0, 0, 1)
         if state.round is not None and state.round.measured_on == "validation":
-            return Ranges(plan.rows, plan.rows + plan.validation, STREAMED_ROWS)
-        return Ranges(0, plan.rows, STREAMED_ROWS)
+            return Ranges(plan.rows, plan.rows + plan.validation, plan.streamed)
+        return Ranges(0, plan.rows, plan.streamed)
 
     def _of(self, kind: TaskType) -> Iterator[Pool]:
         return (pool for pool in self._pools if pool.state.type == kind)

@@ -25,8 +25,9 @@ class JobCancelledError(JobError):
 class Outcome(msgspec.Struct, frozen=True, tag="done"):
     """What a job came to.
 
-    rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics over
-    the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged. notes: what to do better next time.
+    rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics, or the
+    importance of each column, over the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged.
+    notes: what to do better next time.
     """
 
     kind: Kind

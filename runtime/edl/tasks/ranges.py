@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edl.spec import Training
+from edl.spec import Explanation, JobSpec, Training
 
 LEAST_ROWS = 8192  # of a block that `feed` is called on, where there are as many
 STREAMED_ROWS = 65_536  # of a task that is streamed in blocks
+ENOUGH_TASKS = 512  # for any number of workers
 
 
 def generator(*seeds: int) -> np.random.Generator:
@@ -21,6 +22,25 @@ def generator(*seeds: int) -> np.random.Generator:
 def task_rows(batch_size: int, minibatches: int = 0) -> int:
     """Rows of a training task: so many minibatches, or as many as `LEAST_ROWS` need."""
     return (minibatches or -(-LEAST_ROWS // batch_size)) * batch_size
+
+
+def explained_rows(spec: JobSpec) -> int:
+    """Rows of a block that is explained: as many as a forward pass has when all stations of a walk are in it, and fewer
+    where walks are many. Who cancels the job, or has it leave, waits for a block.
+    """
+    samples = (spec.explanation or Explanation()).samples
+    stations = max(1, len(spec.columns) - 1)
+    return max(1, spec.batch_size // (stations * -(-samples // Explanation().samples)))
+
+
+def streamed_rows(spec: JobSpec, rows: int) -> int:
+    """Rows of a task that is measured or predicted, of so many `rows`. To explain a row takes hundreds of predictions:
+    there a task is a block, or as many as keep the number of tasks small.
+    """
+    if spec.kind != "explain":
+        return STREAMED_ROWS
+    block = explained_rows(spec)
+    return min(STREAMED_ROWS, -(-rows // (block * ENOUGH_TASKS)) * block or block)
 
 
 def partition(start: int, end: int, rows: int) -> list[tuple[int, int]]:

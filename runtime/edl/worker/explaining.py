@@ -16,7 +16,6 @@ probability of the one that is predicted for the row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,20 +24,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edl.data import figures
 from edl.data.batch_reader import BatchReader
 from edl.data.names import fitting
-from edl.data.results import ResultSink
 from edl.errors import JobError
-from edl.metrics import Metric, State
+from edl.metrics.importance import Importance
 from edl.nn.structure import Array
 from edl.program import Program
 from edl.spec import ClassLabel, Explanation, JobSpec, Output
-from edl.tasks.outcome import Outcome
-from edl.tasks.ranges import generator
-from edl.tasks.task import Conclusion, Course, Round
+from edl.tasks.events import Figures, finite
+from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
+from edl.tasks.task import Summary
 from edl.worker.blocks import Block, Blocks
-from edl.worker.measuring import measured
 from edl.worker.prediction import Results, probabilities, results, unique_names
 from edl.worker.scoring import Scorer
 
@@ -48,30 +44,37 @@ _STREAM = 0x5A9  # of random numbers: those that draw walks
 
 
 @dataclass(frozen=True)
-class Walk:
-    """From a row of the query, a batch of one row, over the columns in an order of their positions; and back."""
+class Walks:
+    """Each from a row of the query over the columns in an order of their positions, and back.
 
-    row: pa.RecordBatch
-    order: tuple[int, ...]
+    rows: where they begin. orders: (walks, columns).
+    """
+
+    rows: pa.RecordBatch
+    orders: npt.NDArray[np.int64]
 
 
-def draw(spec: JobSpec, blocks: Blocks) -> list[Walk]:
-    """The walks of a job: a function of its seed and its rows."""
+def draw(spec: JobSpec, blocks: Blocks) -> Walks:
+    """The walks of a job: a function of its seed and its rows, of which there is one at least."""
     samples = (spec.explanation or Explanation()).samples
-    random, rows, count = generator(spec.training.seed, _STREAM), blocks.reader.rows, len(spec.columns)
-    if not rows:
-        return []
+    random, rows = generator(spec.training.seed, _STREAM), blocks.reader.rows
     again = rows < samples  # then each row comes about as often as the others
     positions = (
         np.resize(random.permutation(rows), samples) if again else random.choice(rows, samples, replace=False)
     )
+    columns = np.tile(np.arange(len(spec.columns)), (samples, 1))
+    return Walks(_rows_at(blocks, np.sort(positions)), random.permuted(columns, axis=1))
+
+
+def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows at ascending positions; those that lie together are read together."""
     found = []
-    for position in positions.tolist():
-        batch = blocks.read(position, position + 1, "predict").batch
+    for some in np.split(positions, 1 + np.flatnonzero(np.diff(positions // LEAST_ROWS))):
+        batch = blocks.read(int(some[0]), int(some[-1]) + 1, "predict").batch
         if batch is None:
             raise RuntimeError("rows to predict come with their batch")
-        found.append(Walk(batch, tuple(random.permutation(count).tolist())))
-    return found
+        found.append(batch.take(pa.array(some - some[0])))
+    return pa.concat_batches(found)
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Explainer(Scorer):
     """
 
     blocks: Blocks
-    walks: Sequence[Walk]
+    walks: Walks
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
         return self.predict(block)[:, -len(self._columns) :], 0.0
@@ -97,11 +100,7 @@ class Explainer(Scorer):
 
     @property
     def streamed(self) -> int:
-        """As many as a forward pass has when all stations of a walk are in it, and fewer where walks are many: who
-        cancels the job, or has it leave, waits for a block.
-        """
-        usual = Explanation().samples
-        return max(1, self.rows // (max(1, len(self._columns) - 1) * -(-len(self.walks) // usual)))
+        return explained_rows(self.program.spec)
 
     @cached_property
     def _columns(self) -> tuple[str, ...]:
@@ -116,7 +115,7 @@ class Explainer(Scorer):
     @cached_property
     def _starts(self) -> Floats:
         """The scores where walks begin, (walks, classes)."""
-        return np.concatenate([self._scores_of(self._block(walk.row)) for walk in self.walks])
+        return self._scores_of(self._block(self.walks.rows))
 
     @cached_property
     def _without(self) -> Floats:
@@ -127,20 +126,27 @@ class Explainer(Scorer):
     def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
         """The values of the columns of some rows, (rows, columns). own: their scores of the classes that are chosen."""
         total = np.zeros((len(own), len(self._columns)))
-        for walk, start in zip(self.walks, self._starts, strict=True):
-            for order in (walk.order, walk.order[::-1]):
-                passed = np.vstack([start[chosen], self._passed(batch, walk.row, order, chosen), own])
+        if self.blocks.reader.rows == 1:  # walks end where they begin: what they found would be rounding
+            return total
+        for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
+            row = self.walks.rows.slice(number, 1)
+            for order in (there, there[::-1]):
+                passed = np.vstack([start[chosen], self._passed(batch, row, order, chosen), own])
                 total[:, order] += np.diff(passed, axis=0).T
-        return total / (2 * len(self.walks))
+        return total / (2 * len(self.walks.orders))
 
     def _passed(
-        self, batch: pa.RecordBatch, start: pa.RecordBatch, order: Sequence[int], chosen: npt.NDArray[np.intp]
+        self,
+        batch: pa.RecordBatch,
+        start: pa.RecordBatch,
+        order: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.intp],
     ) -> Floats:
         """The scores between start and end of a walk, (columns - 1, rows): all of its stations are one batch."""
         stations = len(order) - 1
         if not stations:
             return np.empty((0, batch.num_rows))
-        late = {self._columns[position]: number for number, position in enumerate(order)}
+        late = {self._columns[position]: number for number, position in enumerate(order.tolist())}
         mixed = {
             name: _mixed(batch.column(name), start.column(name), late.get(name, 0), stations)
             for name in (batch.schema.names if self.program.edited else self._columns)
@@ -217,44 +223,11 @@ def row_values(program: Program) -> Values:
 # Of the model ------------------------------------------------------------------------------------------------
 
 
-class Importance(Metric):
-    """The mean size of a column's values. State: their sum, rows. position: of the column."""
-
-    name = "importance"
-    higher_is_better = True
-
-    def __init__(self, position: int) -> None:
-        self._position = position
-
-    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
-        return (np.array([np.abs(scores[:, self._position]).sum(), len(scores)]),)
-
-    def _result(self, state: State) -> float:
-        total, rows = state[0]
-        return float(total / rows)
-
-
-def importances(spec: JobSpec) -> dict[str, Metric]:
-    """A metric for each column."""
-    return {name: Importance(position) for position, name in enumerate(spec.columns)}
-
-
-class Explaining:
-    """The end of a job that explains the model: the importance of each column, as a table in `sink` too."""
-
-    def __init__(self, metrics: Mapping[str, Metric], sink: ResultSink) -> None:
-        self._metrics = metrics
-        self._sink = sink
-
-    def conclude(self, found: Round) -> Conclusion:
-        raise RuntimeError("an explanation has one round, which the export ends")
-
-    def export(self, found: Round) -> Conclusion:
-        course = found.course or Course()
-        of_all = measured(found.measured, self._metrics)
-        values = {name: of_all[name] for name in self._metrics}
-        self._sink.stage(0, 0, [figures.importances(values)])
-        outcome = Outcome(
-            "explain", found.measured.rows, course.seconds, figures=values, measured_on="all", tasks=1
-        )
-        return Conclusion(values, outcome=outcome)
+def importances(spec: JobSpec, found: Summary) -> Figures:
+    """Of each column, over the rows that were measured."""
+    metric = Importance()
+    state = metric.zero()
+    for states in found.states:
+        state = metric.merge(state, states[metric.name])
+    values = map(finite, metric.of_columns(state).tolist())
+    return dict(zip(spec.columns, values, strict=True))

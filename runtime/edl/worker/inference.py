@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -13,18 +15,19 @@ from edl.data import Reader, figures
 from edl.data.results import ResultSink
 from edl.errors import JobError
 from edl.metrics import AUC, Metric
+from edl.metrics.importance import Importance
 from edl.nn import create
 from edl.nn.structure import Array
 from edl.program import Mode, Program
-from edl.tasks.events import PHASES, Observer
-from edl.tasks.job import Plan
+from edl.spec import JobSpec
+from edl.tasks.events import PHASES, Figures, Observer
+from edl.tasks.job import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.ranges import STREAMED_ROWS, partition
-from edl.tasks.task import Conclusion, Course, Round, TaskSource
+from edl.tasks.task import Conclusion, Course, Round, Summary, TaskSource
 from edl.worker.blocks import Blocks
-from edl.worker.explaining import Explainer, Explaining, draw, importances, row_values
-from edl.worker.loop import Endings, Worker
+from edl.worker.explaining import Explainer, draw, importances, row_values
+from edl.worker.loop import Worker
 from edl.worker.measuring import measured, program_metrics
 from edl.worker.meter import Meter
 from edl.worker.prediction import Results, results
@@ -43,19 +46,14 @@ def predict(
 ) -> Outcome:
     """Predict the pinned rows, or explain what is predicted, in their order, into `sink`."""
     began = time.monotonic()
-    tasks = LocalTasks(Plan("predict", reader.rows))
+    tasks = _tasks(program.spec, reader)
     wanted = wanted_results(program)
     if not reader.rows:
         sink.stage(0, 0, [_no_rows(wanted, reader.schema)])
         return Outcome(program.spec.kind, 0, time.monotonic() - began, tasks=1)
     worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
     worker.predict(wanted, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
-    return Outcome(
-        program.spec.kind,
-        reader.rows,
-        time.monotonic() - began,
-        tasks=len(partition(0, reader.rows, STREAMED_ROWS)),
-    )
+    return Outcome(program.spec.kind, reader.rows, time.monotonic() - began, tasks=tasks.job.plan.parts)
 
 
 def evaluate(
@@ -70,9 +68,11 @@ def evaluate(
     """Measure the model, or how much it uses each column, on the pinned rows; into `sink` as a table too."""
     if not reader.rows:
         raise JobError(f"there are no rows to {program.spec.kind}")
-    tasks = LocalTasks(Plan("evaluate", reader.rows))
+    tasks = _tasks(program.spec, reader)
     worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
-    worker.finish(endings(program, worker, sink), Meter(observer, PHASES[program.spec.kind], reader.rows))
+    worker.finish(
+        Measuring(program.spec, worker.metrics, sink), Meter(observer, PHASES[program.spec.kind], reader.rows)
+    )
     outcome = tasks.job.state.outcome
     if outcome is None:
         raise RuntimeError("an evaluation that is over has figures")
@@ -84,29 +84,31 @@ def wanted_results(program: Program) -> Results:
     return row_values(program) if program.spec.kind == "explain" else results(program)
 
 
-def endings(program: Program, worker: Worker, sink: ResultSink) -> Endings:
-    """What ends a job that measures."""
-    kind = Explaining if program.spec.kind == "explain" else Measuring
-    return kind(worker.metrics, sink)
-
-
+@dataclass(frozen=True)
 class Measuring:
-    """The end of an evaluation: its figures, as a table of one row in `sink` too."""
+    """The end of a job that measures: its figures, as a table in `sink` too."""
 
-    def __init__(self, metrics: Mapping[str, Metric], sink: ResultSink) -> None:
-        self._metrics = metrics
-        self._sink = sink
+    spec: JobSpec
+    metrics: Mapping[str, Metric]
+    sink: ResultSink
 
     def conclude(self, found: Round) -> Conclusion:
-        raise RuntimeError("an evaluation has one round, which the export ends")
+        raise RuntimeError("what is measured has one round, which the export ends")
 
     def export(self, found: Round) -> Conclusion:
         course = found.course or Course()
-        values = measured(found.measured, self._metrics)
-        self._sink.stage(0, 0, [figures.one_row(values)])
-        rows = found.measured.rows
-        outcome = Outcome("evaluate", rows, course.seconds, figures=values, measured_on="all", tasks=1)
+        values, table = self._figures(found.measured)
+        self.sink.stage(0, 0, [table])
+        rows, kind = found.measured.rows, self.spec.kind
+        outcome = Outcome(kind, rows, course.seconds, figures=values, measured_on="all", tasks=1)
         return Conclusion(values, outcome=outcome)
+
+    def _figures(self, found: Summary) -> tuple[Figures, pa.RecordBatch]:
+        if self.spec.kind == "explain":
+            values = importances(self.spec, found)
+            return values, figures.importances(values)
+        values = measured(found, self.metrics)
+        return values, figures.one_row(values)
 
 
 def scoring_worker(
@@ -141,12 +143,17 @@ def scoring_worker(
     )
 
 
+def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:
+    rows = msgspec.structs.replace(spec.rows, total=reader.rows)
+    return LocalTasks(plan(spec, rows))
+
+
 def _metrics(program: Program) -> dict[str, Metric]:
     """Of a job that measures something; they are exact."""
     if program.spec.work == "predict":
         return {}
     if program.spec.kind == "explain":
-        return importances(program.spec)
+        return {Importance.name: Importance()}
     return {name: _exact(metric) for name, metric in program_metrics(program).items()}
 
 

@@ -18,9 +18,9 @@ from edl.models.weights import Weights
 from edl.nn import Adapter, create
 from edl.nn.structure import Array
 from edl.program import Program, user_code
-from edl.spec import JobSpec, Rows
+from edl.spec import Rows
 from edl.tasks.events import Figures, Observer
-from edl.tasks.job import Plan
+from edl.tasks.job import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Report, Round, Task, TaskSource
@@ -60,11 +60,6 @@ def train(
     if outcome is None:
         raise RuntimeError("a job that is over has exported its model")
     return outcome, trainer.adapter
-
-
-def plan(spec: JobSpec, rows: Rows) -> Plan:
-    """What a training job is to do."""
-    return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
 
 
 def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0) -> Rows:

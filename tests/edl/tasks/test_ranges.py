@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.spec import Training
-from edl.tasks.ranges import LEAST_ROWS, epoch_ranges, epoch_steps, task_rows
+from edl.spec import Explanation, Numeric, RegressionLabel, Rows, Training
+from edl.tasks.ranges import (
+    LEAST_ROWS,
+    STREAMED_ROWS,
+    epoch_ranges,
+    epoch_steps,
+    streamed_rows,
+    task_rows,
+)
+from tests.edl.programs import job_spec
 
 
 def taken(training: Training, rows: int, epoch: int) -> list[tuple[int, int]]:
@@ -65,6 +74,27 @@ def test_without_shuffling_the_order_is_that_of_the_rows() -> None:
 )
 def test_a_task_holds_whole_minibatches(batch_size: int, rows: int) -> None:
     assert task_rows(batch_size) == rows
+
+
+@pytest.mark.parametrize(
+    ("samples", "columns", "rows", "expected"),
+    [
+        (32, 9, 100, 1024),  # a block
+        (32, 9, 1024 * 512, 1024),
+        (32, 9, 1024 * 512 + 1, 2048),
+        (10_000, 9, 100, 3),
+        (32, 1, 100, 8192),
+        (32, 9, 10**9, STREAMED_ROWS),
+    ],
+)
+def test_tasks_are_small_where_each_row_takes_many_predictions(
+    samples: int, columns: int, rows: int, expected: int
+) -> None:
+    features = tuple(Numeric(f"x{number}") for number in range(columns))
+    trained = job_spec("torch", features, RegressionLabel("y", 0.0, 1.0), Rows(True, rows, rows))
+    spec = msgspec.structs.replace(trained, kind="explain", explanation=Explanation("rows", samples))
+    assert streamed_rows(spec, rows) == expected
+    assert streamed_rows(trained, rows) == STREAMED_ROWS
 
 
 def test_a_task_holds_as_many_minibatches_as_the_job_says() -> None:

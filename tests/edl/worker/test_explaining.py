@@ -21,7 +21,7 @@ from edl.data.results import ResultFolder
 from edl.errors import JobError
 from edl.program import Program, load
 from edl.spec import ClassLabel, Explanation, Label, Output, Rows
-from edl.tasks.ranges import STREAMED_ROWS
+from edl.tasks.job import plan
 from edl.worker.inference import evaluate, predict
 from tests.edl.programs import Events, rows_of, simple
 
@@ -183,10 +183,10 @@ def test_one_column_is_worth_all_that_it_changes(tmp_path: Path) -> None:
 
 
 def test_the_importance_of_a_column_is_the_mean_size_of_its_values(tmp_path: Path) -> None:
-    rows = pa.concat_tables([table(40)] * (2 + STREAMED_ROWS // 40))  # of two tasks
-    few = Explanation("rows", 3)
+    rows, few = table(40), Explanation("rows", 3)
     each = values(of_rows(tmp_path / "rows", NUMBER, rows, explanation=few))
-    found = program(tmp_path / "program", NUMBER, explanation=Explanation("model", 3))
+    found = program(tmp_path / "program", NUMBER, explanation=Explanation("model", 3), batch_size=9)
+    assert plan(found.spec, Rows(True, 40, 0)).parts > 2
     outcome, result = explained(found, BatchReader(rows.combine_chunks().to_batches()[0]), tmp_path)
     expected = np.abs(each).mean(axis=0)
     assert outcome.figures == pytest.approx(dict(zip(COLUMNS, expected, strict=True)), rel=1e-5)

@@ -39,6 +39,18 @@ def test_attaching_tells_how_the_job_ended_and_what_becomes_of_it(
     assert "stored by the next sqlflow that opens its data source" in said
 
 
+def test_an_explanation_ends_with_bars(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    master = stage.opening()
+    stage.running.detach()
+    tell(stage, Outcome("explain", 1234, 2.0, figures={"age": 0.5, "height": 0.25}))
+    master.send("exit", code=instances.OK)
+    assert main(["attach", stage.job.id]) == exit_codes.OK
+    said = capsys.readouterr().err
+    assert f"job {stage.job.id}: explain, 1,234 rows in 2.00 s\n" in said
+    assert "\nage     ████" in said
+    assert "█ 0.25\n" in said
+
+
 def test_leaving_an_attached_job_lets_it_go_on(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, EpochEnd(1, 10, 0.5, {}, 1.0))

@@ -75,6 +75,9 @@ def test_an_explanation_is_shown_with_bars() -> None:
     assert "width:100.0%" in html
     assert "width:25.0%" in html
     assert "<a>" not in html
+    written = ResultSet(Result(statement, message="wrote 2 rows", figures=figures), None)._repr_html_()
+    assert "wrote 2 rows" in written
+    assert written.count("background:") == 2
 
 
 def test_ten_rows_are_shown_of_many() -> None:
