@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from edl.data import jobs
 from edl.data.jobs import JobFolder
-from edl.errors import SpecError
-from sqlflow_edl.handles import JobHandle, Listed
+from edl.errors import ClusterError, SemanticError, SpecError, did_you_mean
+from sqlflow_edl.handles import JobHandle, Listed, LogLines
 from sqlflow_edl.handles.here import Here
+from sqlflow_edl.reports.jobs import state_of
 
 
 def find(job_id: str) -> JobHandle:
@@ -21,6 +24,25 @@ def handle(folder: JobFolder) -> JobHandle:
 
         return OnKubernetes(folder)
     return Here(folder)
+
+
+def logs(
+    job: JobHandle, instance: str | None = None, *, follow: bool = False
+) -> AbstractContextManager[LogLines]:
+    """What an instance has printed, or all of them; see `JobHandle.logs`. SemanticError: there is no such instance."""
+    if instance is not None and instance not in (known := job.look().logs):
+        hint = did_you_mean(instance, known)
+        raise SemanticError(f"job {job.folder.id} has no log of {instance}", hint=hint)
+    return job.logs(instance, follow=follow)
+
+
+def cancel(job: JobHandle) -> str:
+    """End the job, and say so. ClusterError: it does not run."""
+    status = job.look().status
+    if not status.alive:
+        raise ClusterError(f"job {job.folder.id} does not run: it is {state_of(status)}")
+    job.cancel()
+    return f"job {job.folder.id}: {job.folder.status().state}"
 
 
 def listed() -> list[Listed]:

@@ -47,6 +47,6 @@ def console(options: argparse.Namespace) -> int:
         )
 
     screen = Screen(sys.stdout, Narrator(sys.stderr))
-    screen.format = options.format
+    screen.format = options.format or screen.format
     Shell(opened, options.source, screen, debug=options.debug).run()
     return exit_codes.OK

@@ -101,6 +101,13 @@ def _add_run(commands: Commands) -> None:
     run.add_argument("-e", "--execute", metavar="SQL", action="append", default=[], help="run this text")
     _results(run)
     run.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="write result sets to a file instead of stdout, when all statements have run",
+    )
+    run.add_argument(
         "--on-error",
         choices=("stop", "continue"),
         default="stop",
@@ -129,13 +136,24 @@ def _add_console(commands: Commands) -> None:
     _model_store(console)
     _add_ways(console)
     console.set_defaults(
-        files=["-"], execute=[], var=[], on_error="stop", dry_run=False, quiet=False, detach=False
+        files=["-"],
+        execute=[],
+        output=None,
+        var=[],
+        on_error="stop",
+        dry_run=False,
+        quiet=False,
+        detach=False,
     )
 
 
 def _results(command: argparse.ArgumentParser) -> None:
     command.add_argument("--create", action="store_true", help="make the database file if it is not there")
-    command.add_argument("--format", choices=tuple(FORMATS), default="table", help="of result sets on stdout")
+    command.add_argument(
+        "--format",
+        choices=tuple(FORMATS),
+        help="of result sets; by default table, or with -o what the file's name says, such as .csv",
+    )
 
 
 def _add_ways(run: argparse.ArgumentParser) -> None:

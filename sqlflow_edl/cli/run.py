@@ -7,14 +7,17 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import exit_codes, place
 from sqlflow_edl.cli.programs import Text, texts
 from sqlflow_edl.cli.variables import filled
+from sqlflow_edl.display.files import OutputFile, format_of
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.display.output import FORMATS
 from sqlflow_edl.interrupts import interrupting
@@ -40,29 +43,41 @@ def run(options: argparse.Namespace) -> int:
     try:
         create = options.create and not options.dry_run
         where = place.configuration(options)
-        with Session(
-            options.source,
-            dialect=options.dialect,
-            create=create,
-            observer=narrator,
-            workers=options.workers,
-            quota=options.quota,
-            priority=options.priority,
-            model_store=options.model_store,
-            place=where,
-        ) as session:
+        with (
+            Session(
+                options.source,
+                dialect=options.dialect,
+                create=create,
+                observer=narrator,
+                workers=options.workers,
+                quota=options.quota,
+                priority=options.priority,
+                model_store=options.model_store,
+                place=where,
+            ) as session,
+            _output(options.output) as file,
+        ):
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):
                 text = filled(program.text, options.var)
                 program = Text(program.name, text)
                 written += ((statement, program) for statement in session.parse(text))
             with interrupting(session.source.interrupt):
-                return Run(session, narrator, options, where).all(written)
+                code = Run(session, narrator, options, where, file.out if file else sys.stdout).all(written)
+            if file is not None and code == exit_codes.OK:
+                file.keep()
+            elif file is not None:
+                narrator.say(f"{file.path} stays as it was: not all statements ran")
+            return code
     except SQLFlowError as error:
         if options.debug:
             traceback.print_exc()
         narrator.say(render(error, program.text, program.name))
         return exit_codes.FAILED
+
+
+def _output(path: Path | None) -> AbstractContextManager[OutputFile | None]:
+    return OutputFile(path) if path is not None else nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +96,14 @@ class Run:
         session: Session,
         narrator: Narrator,
         options: argparse.Namespace,
-        where: Configuration | None = None,
+        where: Configuration | None,
+        out: IO[str],
     ) -> None:
         self._session = session
         self._where = where
         self._narrator = narrator
-        self._format = FORMATS[options.format]
+        self._out = out
+        self._format = FORMATS[options.format or (options.output and format_of(options.output)) or "table"]
         self._dry = options.dry_run
         self._detach = options.detach
         self._goes_on = options.on_error == "continue" or options.dry_run
@@ -116,8 +133,8 @@ class Run:
             footer = ""
             if result.reader is not None:
                 self._narrator.clear()
-                footer = self._format(result.reader, sys.stdout)
-                sys.stdout.flush()
+                footer = self._format(result.reader, self._out)
+                self._out.flush()
         except SQLFlowError as error:
             if self._dry and (why := self._why_not(statement)):
                 self._skip(step, statement, why)
@@ -148,11 +165,11 @@ class Run:
         if not found:
             return replace(self._session.plan(statement), reader=None)
         if self._shown:
-            print("---")
+            self._out.write("---\n")
         self._shown = True
         self._narrator.clear()
-        sys.stdout.write(found)
-        sys.stdout.flush()
+        self._out.write(found)
+        self._out.flush()
         return Result(statement)
 
     def _fail(

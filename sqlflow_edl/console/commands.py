@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from edl.version import VERSION
 from sqlflow_edl import sql_files
 from sqlflow_edl.console.help import help_
 from sqlflow_edl.console.screen import arguments, default_pager
+from sqlflow_edl.display.files import format_of
 from sqlflow_edl.display.output import FORMATS
 
 if TYPE_CHECKING:
@@ -58,6 +59,12 @@ def _tables(shell: Shell, _: str) -> None:
     shell.screen.table(("table",), [(name,) for name in names])
 
 
+def _databases(shell: Shell, _: str) -> None:
+    with shell.connection.session() as session:
+        names = session.source.databases()
+    shell.screen.table(("database",), [(name,) for name in names])
+
+
 def _columns(shell: Shell, table: str) -> None:
     if not table:
         raise SemanticError("which table?", hint="/d TABLE; /dt lists them")
@@ -84,16 +91,26 @@ def _jobs(shell: Shell, _: str) -> None:
     shell.screen.table(JOBS, list(list_rows(listed())))
 
 
-def _job(shell: Shell, job_id: str) -> None:
-    from sqlflow_edl.display.job import write_job
-    from sqlflow_edl.jobs import find
+def _job(shell: Shell, text: str) -> None:
+    from sqlflow_edl.display.job import write_job, write_logs
+    from sqlflow_edl.jobs import cancel, find, logs
     from sqlflow_edl.reports.jobs import report
 
-    if not job_id:
-        raise SemanticError("which job?", hint="/job ID; /jobs lists them")
-    handle = find(job_id)
-    with shell.screen.page() as page:
-        write_job(report(handle.folder, handle.look()), page)
+    match text.split():
+        case [job_id]:
+            handle = find(job_id)
+            with shell.screen.page() as page:
+                write_job(report(handle.folder, handle.look()), page)
+        case [job_id, "log", *instance] if len(instance) < 2:
+            found = logs(find(job_id), *instance)
+            with found as lines, shell.screen.page() as page:
+                write_logs(lines, page, named=not instance)
+        case [job_id, "cancel"]:
+            shell.screen.say(cancel(find(job_id)))
+        case []:
+            raise SemanticError("which job?", hint="/job ID; /jobs lists them")
+        case _:
+            raise SemanticError("what of the job?", hint="/job ID, /job ID log [INSTANCE] or /job ID cancel")
 
 
 def _estimators(shell: Shell, name: str) -> None:
@@ -119,12 +136,23 @@ def _edit(shell: Shell, name: str) -> None:
         path = Path(name).expanduser() if name else Path(folder) / "statement.sql"
         if not name:
             path.write_text(shell.last, encoding="utf-8")
-        try:
-            subprocess.run([*editor, str(path)], check=False)  # noqa: S603
-        except OSError as error:
-            hint = "set EDITOR to one that is there"
-            raise SQLFlowError(f"{editor[0]} does not start: {error.strerror}", hint=hint) from None
+        _run([*editor, str(path)], "set EDITOR to one that is there")
         shell.write(sql_files.read(path).rstrip("\n"))
+
+
+def _system(shell: Shell, text: str) -> None:
+    if not text:
+        raise SemanticError("which program?", hint="/system ls -l")
+    if number := _run(arguments(text)):
+        shell.screen.say(f"ended with {number}")
+
+
+def _run(command: Sequence[str], hint: str | None = None) -> int:
+    """Let a program have the terminal; its exit code. SQLFlowError: it does not start."""
+    try:
+        return subprocess.run(command, check=False).returncode  # noqa: S603
+    except OSError as error:
+        raise SQLFlowError(f"{command[0]} does not start: {error.strerror}", hint=hint) from None
 
 
 def _use(shell: Shell, url: str) -> None:
@@ -151,6 +179,24 @@ def _no_pager(shell: Shell, _: str) -> None:
     shell.screen.say("no pager")
 
 
+def _types(shell: Shell, _: str) -> None:
+    shell.screen.types = not shell.screen.types
+    shell.screen.say(f"types {'on' if shell.screen.types else 'off'}")
+
+
+def _once(shell: Shell, name: str) -> None:
+    if not name:
+        raise SemanticError("which file?", hint="/once rows.csv")
+    path = Path(name).expanduser()
+    shell.screen.once = path
+    shell.screen.say(f"the next rows go to {path} as {format_of(path) or shell.screen.format}")
+
+
+def _tee(shell: Shell, name: str) -> None:
+    shell.screen.tee(Path(name).expanduser() if name else None)
+    shell.screen.say(f"all goes to {name} too" if name else "no file is written any more")
+
+
 def _timing(shell: Shell, _: str) -> None:
     shell.screen.timing = not shell.screen.timing
     shell.screen.say(f"timing {'on' if shell.screen.timing else 'off'}")
@@ -175,6 +221,7 @@ def _status(shell: Shell, _: str) -> None:
         ("format", shell.screen.format),
         ("pager", shlex.join(shell.screen.pager)),
         ("timing", "on" if shell.screen.timing else "off"),
+        ("types", "on" if shell.screen.types else "off"),
     ]
     shell.screen.table(("fact", "value"), rows)
 
@@ -185,17 +232,22 @@ def _quit(shell: Shell, _: str) -> None:
 
 LISTED = {
     "help": Command("[TOPIC]", "this list, or the form of a statement or clause", _help),
+    "l": Command("", "the databases", _databases),
     "dt": Command("", "the tables", _tables),
     "d": Command("TABLE", "the columns of a table", _columns),
     "models": Command("[PATTERN]", "the models, every version; p% are those that begin with p", _models),
     "model": Command("NAME", "all that is known of a model", _model),
     "jobs": Command("", "the jobs, the oldest first", _jobs),
-    "job": Command("ID", "how far a job is", _job),
+    "job": Command("ID [log [INSTANCE] | cancel]", "how far a job is; what it has printed; end it", _job),
     "estimators": Command("[NAME]", "what TRAIN can train, or the attributes of one", _estimators),
     "source": Command("FILE", "run the statements of a file", _source),
     "edit": Command("[FILE]", "write the next statement with $EDITOR, beginning with the last one", _edit),
+    "system": Command("PROGRAM …", "run a program, without a shell", _system),
     "use": Command("URL", "go on with another data source", _use),
     "format": Command("[NAME]", f"how rows are shown: {', '.join(FORMATS)}", _format),
+    "types": Command("", "whether types stand under the names of columns", _types),
+    "once": Command("FILE", "write the next rows to a file, as its name says: .csv, .tsv, .json, …", _once),
+    "tee": Command("[FILE]", "write all that is shown to a file too; without one, no more", _tee),
     "pager": Command("[COMMAND]", "what shows results that are taller than the terminal", _pager),
     "nopager": Command("", "show them without one", _no_pager),
     "timing": Command("", "whether it is said how long a statement took", _timing),

@@ -18,7 +18,7 @@ from sqlflow_edl.display.output import FORMATS
 from sqlflow_edl.syntax.dialects import dialect_named
 
 _COMMAND = re.compile(r"\s*(?P<mark>[/\\])(?P<name>\w*)(?P<rest>\s+(?P<argument>\S*))?")
-_FILES = ("source", "edit")
+_FILES = ("source", "edit", "once", "tee")
 _PARTS = re.compile(r"[._ ]")
 
 

@@ -73,6 +73,11 @@ class Prompt:
 
         return self._statements.prompt(default=default, pre_run=begin)
 
+    @property
+    def typed(self) -> str:
+        """What was typed last, sent or not."""
+        return self._statements.default_buffer.text
+
     def agrees(self, question: str) -> bool:
         """y or yes; anything else, Ctrl-C and Ctrl-D too, is no."""
         try:

@@ -9,7 +9,7 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
-from sqlflow_edl.console.prompt import Prompt
+from sqlflow_edl.console.prompt import PROMPT, Prompt
 from sqlflow_edl.console.reading import Called, command
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
@@ -30,6 +30,7 @@ class Shell:
         )
         self._statements = Statements(screen, self._prompt.agrees, debug=debug)
         self.last = ""  # what ran last, but for commands
+        self._leaves = False  # at the next Ctrl-C
 
     def run(self) -> None:
         """Until the user leaves. SQLFlowError: the data source cannot be opened."""
@@ -41,6 +42,7 @@ class Shell:
         except UnopenedError as error:
             raise error.error from None
         finally:
+            self.screen.tee(None)
             self.connection.close()
 
     def execute(self, text: str, name: str = "") -> None:
@@ -67,11 +69,27 @@ class Shell:
 
     def _one(self) -> None:
         written, self._written = self._written, ""
-        with contextlib.suppress(KeyboardInterrupt):  # at the prompt, or while a command worked
-            self._take(self._prompt.text(self.connection, self._tell_notes, written))
+        try:
+            text = self._prompt.text(self.connection, self._tell_notes, written)
+        except KeyboardInterrupt:
+            self._interrupted()
+            return
+        self._leaves = False
+        with contextlib.suppress(KeyboardInterrupt):  # while a command worked
+            self._take(text)
+
+    def _interrupted(self) -> None:
+        """Ctrl-C where nothing is typed leaves, when it comes twice."""
+        if self._prompt.typed:
+            return
+        if self._leaves:
+            raise Leave
+        self._leaves = True
+        self.screen.say("Ctrl-C again leaves, as Ctrl-D does")
 
     def _take(self, text: str) -> None:
         """Do what the text says."""
+        self.screen.note_down(f"{PROMPT}{text}\n")
         if called := command(text):
             self._call(called)
         elif text.strip():

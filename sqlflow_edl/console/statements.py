@@ -74,7 +74,7 @@ class Statements:
         if result.reader is not None:
             page, footer = self._screen.rows(result.reader, vertical=vertical)
         seconds = time.monotonic() - began  # until the last row came, not until the pager was left
-        if page is not None:
+        if page is not None and page.tell():
             self._screen.show(page)
         for line in final_report(result):
             self._screen.say(line)

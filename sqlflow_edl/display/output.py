@@ -1,4 +1,4 @@
-"""Writes result sets to stdout: tables for people, CSV, JSON and Markdown for programs. Data only, no words."""
+"""Writes result sets: tables for people, CSV, TSV, JSON and Markdown for programs. Data only, no words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import decimal
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-SHOWN_ROWS = 100  # of what is for people; csv, json and markdown write every row
+SHOWN_ROWS = 100  # of what is for people; the other formats write every row
 
 _ALL = "--format csv writes all"
 _UNBOUNDED = 10_000  # cells of a line
@@ -29,6 +30,7 @@ class FirstRows:
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[Any]]
     total: int
+    types: Sequence[str]
 
     def footer(self, others: str) -> str:
         """`3 rows`, or how many of how many are shown. others: how to see all of them."""
@@ -44,7 +46,7 @@ def first_rows(reader: pa.RecordBatchReader, most: int = SHOWN_ROWS) -> FirstRow
     for batch in reader:
         kept += rows_of(batch.slice(0, max(0, most - total)))
         total += batch.num_rows
-    return FirstRows(columns_of(reader.schema), kept, total)
+    return FirstRows(columns_of(reader.schema), kept, total, [str(field.type) for field in reader.schema])
 
 
 def write_table(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -73,21 +75,33 @@ def counted(number: int, noun: str = "row") -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def write_rows(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
-    """An aligned table of values. columns: names, and whether numbers stand below. Needs no Arrow."""
-    table = as_table(columns, rows)
+def write_rows(
+    columns: Iterable[tuple[str, bool]],
+    rows: Iterable[Sequence[Any]],
+    out: IO[str],
+    *,
+    types: Sequence[str] = (),
+) -> None:
+    """An aligned table of values. columns: names, and whether numbers stand below; types: under them, where they are to
+    be shown. Needs no Arrow.
+    """
+    table = as_table(columns, rows, types)
     if table.columns:
         _console(out).print(table)
 
 
-def as_table(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]]) -> Table:
+def as_table(
+    columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], types: Sequence[str] = ()
+) -> Table:
     """The table that `write_rows` writes."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, number in columns:
-        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+    table = Table(box=None, pad_edge=False, header_style="none")
+    for place, (name, number) in enumerate(columns):
+        below = ("\n" + types[place], "dim") if types else ""
+        heading = Text.assemble((name, "bold"), below)
+        table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(_styled, row))
     return table
@@ -150,11 +164,11 @@ def _write_line(cells: Iterable[str], out: IO[str]) -> None:
     out.write(f"| {' | '.join(escaped)} |\n")
 
 
-def write_csv(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+def write_csv(reader: pa.RecordBatchReader, out: IO[str], delimiter: str = ",") -> str:
     """RFC 4180 with a header; NULL is an empty field."""
     import csv
 
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     writer.writerow(reader.schema.names)
     total = 0
     for batch in reader:
@@ -167,19 +181,34 @@ def write_csv(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 
 def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     """An array with an object per row; a NaN or infinity, which JSON does not have, is null."""
+    total = 0
+    out.write("[")
+    for row in _objects(reader):
+        out.write("\n" if total == 0 else ",\n")
+        out.write(row)
+        total += 1
+    out.write("\n]\n" if total else "]\n")
+    return counted(total)
+
+
+def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+    """A line with an object for each row; values as in JSON."""
+    total = 0
+    for row in _objects(reader):
+        out.write(row + "\n")
+        total += 1
+    return counted(total)
+
+
+def _objects(reader: pa.RecordBatchReader) -> Iterator[str]:
+    """Each row as an object of JSON."""
     import msgspec
 
     encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string")
     names = reader.schema.names
-    total = 0
-    out.write("[")
     for batch in reader:
         for row in rows_of(batch):
-            out.write("\n" if total == 0 else ",\n")
-            out.write(encoder.encode(dict(zip(names, map(_finite, row), strict=True))).decode())
-            total += 1
-    out.write("\n]\n" if total else "]\n")
-    return counted(total)
+            yield encoder.encode(dict(zip(names, map(_finite, row), strict=True))).decode()
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]
@@ -187,7 +216,9 @@ FORMATS: dict[str, Writer] = {
     "table": write_table,
     "vertical": write_vertical,
     "csv": write_csv,
+    "tsv": partial(write_csv, delimiter="\t"),
     "json": write_json,
+    "jsonl": write_json_lines,
     "markdown": write_markdown,
 }
 

@@ -102,6 +102,10 @@ class DuckDBSource(Transactional, EmbeddedSource):
         with self._errors(queries.TABLES):
             return self._tables()
 
+    def databases(self) -> list[str]:
+        with self._errors(queries.DATABASES):
+            return [name for (name,) in self.connection.execute(queries.DATABASES).fetchall()]
+
     # Writing ---------------------------------------------------------------------------------------------
 
     @contextmanager

@@ -20,6 +20,7 @@ READ_AS = {
 }
 
 # The parts of each table's and view's name that a query has to write, as a list.
+DATABASES = "SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY database_oid"
 TABLES = """
     WITH names AS (
         SELECT database_name AS d, schema_name AS s, table_name AS t FROM duckdb_tables() WHERE NOT internal

@@ -124,6 +124,9 @@ class MaxComputeSource(BaseSource):
     def tables(self) -> list[str]:
         return [found.name for found in self.listed("") if not found.name.startswith(OURS)]
 
+    def databases(self) -> list[str]:
+        return [self.client.odps.project]  # of others only their owners may ask
+
     def listed(self, prefix: str) -> list[Any]:
         """pyodps's tables and views whose names begin so."""
         with self.errors():

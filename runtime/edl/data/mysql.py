@@ -161,6 +161,9 @@ class MySQLSource(Transactional, BaseSource):
     def tables(self) -> list[str]:
         return self.look_up(queries.tables, self.database)
 
+    def databases(self) -> list[str]:
+        return [name.decode() for (name,) in self.few("SHOW DATABASES")]
+
     def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What a question of `mysql_queries` finds. ConflictError: the connection was lost over it."""
         connection = self.live()

@@ -149,6 +149,10 @@ class Source(Results, Protocol):
         """Names of tables and views as a query would write them, for messages and completion."""
         ...
 
+    def databases(self) -> list[str]:
+        """Names of the databases, or projects, in which there may be tables."""
+        ...
+
     def interrupt(self) -> None:
         """Stop the statement that runs, if one does; the only call that may come from another thread."""
         ...

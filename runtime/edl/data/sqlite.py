@@ -127,6 +127,9 @@ class SQLiteSource(Transactional, EmbeddedSource):
         with self._errors(""):
             return queries.tables(self.connection)
 
+    def databases(self) -> list[str]:
+        return [name for name in self.attached() if name != "temp"]
+
     # Writing ---------------------------------------------------------------------------------------------
 
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
@@ -136,8 +139,8 @@ class SQLiteSource(Transactional, EmbeddedSource):
         with self._errors(sql):
             self.connection.executemany(sql, rows)
 
-    def databases(self) -> dict[str, str]:
-        """What is attached, in the order in which a name is looked for, and its file."""
+    def attached(self) -> dict[str, str]:
+        """The databases in the order in which a name is looked for, and their files."""
         return queries.databases(self.connection)
 
     # Inside ----------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class SQLiteResults(Staging):
     def _place(self, target: str) -> Place:
         """The target in the database where SQLite would look for it; what is nowhere goes into main."""
         parts = split_name(target)
-        databases = {name.casefold(): name for name in self._source.databases()}
+        databases = {name.casefold(): name for name in self._source.attached()}
         match parts:
             case (table,):
                 found = (name for name in databases.values() if self._there(name, table))
@@ -129,7 +129,7 @@ class SQLiteResults(Staging):
 
     def _stages(self) -> list[Abandoned]:
         found = []
-        for database, file in self._source.databases().items():
+        for database, file in self._source.attached().items():
             if file and not os.access(file, os.W_OK):
                 continue
             home = quoted(database) + "."

@@ -46,6 +46,14 @@ def test_a_source_has_all_that_the_contract_names(any_source: Source) -> None:
     assert [name for name in vars(Source) if not name.startswith("_") and not hasattr(any_source, name)] == []
 
 
+def test_a_source_names_its_databases(any_source: Source) -> None:
+    found = any_source.databases()
+    assert found
+    assert len(set(found)) == len(found)
+    if any_source.dialect == "mysql":
+        assert any_source.url.rpartition("/")[2] in found
+
+
 # Rows --------------------------------------------------------------------------------------------------------
 
 

@@ -159,6 +159,22 @@ def test_a_dry_run_makes_no_database(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+def test_rows_go_to_a_file_in_the_format_that_its_name_says(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    program = ["run", "--source", url, "-o", str(file), "-e"]
+    assert main([*program, "SELECT 1 AS x; SELECT 2 AS y"]) == 0
+    assert [json.loads(line) for line in file.read_text().splitlines()] == [{"x": 1}, {"y": 2}]
+    assert main([*program, "SELECT 3 AS x; SELECT x FROM nowhere"]) == 1
+    found = capsys.readouterr()
+    assert f"{file} stays as it was" in found.err
+    assert not found.out
+    assert "3" not in file.read_text()
+    assert main([*program, "SELECT 4 AS x", "--format", "csv"]) == 0
+    assert file.read_text() == "x\n4\n"
+
+
 def test_variables_fill_the_programs(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.sql").write_text("SELECT {{ n }} AS n,\n'{{ text }}' AS t", encoding="utf-8")
     arguments = ["run", "--source", url, "--format", "csv", str(tmp_path / "a.sql")]

@@ -34,6 +34,10 @@ def test_tables_and_their_columns_are_shown(typed: Typed) -> None:
     assert "did you mean flowers?" in typed("/d flower\r").words
 
 
+def test_databases_are_shown(typed: Typed) -> None:
+    assert typed("/l\r").data.split() == ["database", "flowers"]
+
+
 def test_models_are_statements_in_short(typed: Typed) -> None:
     assert "0 rows" in typed("/models p%\r").words
     assert "there is no model nothing" in typed("/model nothing\r").words
@@ -44,6 +48,20 @@ def test_jobs_are_listed_and_shown(typed: Typed) -> None:
     job.end("failed", "no rows")
     assert job.id in typed("/jobs\r").data
     assert "no rows" in typed(f"/job {job.id}\r").data
+    assert "does not run: it is failed" in typed(f"/job {job.id} cancel\r").words
+    assert "/job ID log [INSTANCE]" in typed(f"/job {job.id} lgo\r").words
+
+
+def test_what_a_job_has_printed_is_shown(typed: Typed) -> None:
+    job = jobs.create("train")
+    for name in ("master", "worker-0"):
+        (job.logs / f"{name}.log").write_text(f"here is {name}\n")
+    assert typed(f"/job {job.id} log\r").data.splitlines() == [
+        "master   | here is master",
+        "worker-0 | here is worker-0",
+    ]
+    assert typed(f"/job {job.id} log worker-0\r").data == "here is worker-0\n"
+    assert "did you mean worker-0?" in typed(f"/job {job.id} log worker-1\r").words
 
 
 def test_an_estimator_tells_its_attributes(typed: Typed) -> None:
@@ -85,6 +103,32 @@ def test_what_the_editor_cannot_do_is_told(
     file = tmp_path / "latin.sql"
     file.write_bytes(b"SELECT '\xe9'")
     assert "is not UTF-8 text (byte 8)" in typed(f"/edit {file}\r").words
+
+
+def test_the_next_rows_go_to_a_file(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    console = typed(f"/once {file}\r", "SELECT nothing;\r", "SELECT * FROM flowers;\r", "SELECT 7 AS x;\r")
+    assert file.read_text() == "size,colour\n0,red\n1,red\n2,red\n"
+    assert console.data.split() == ["x", "7"]
+    assert f"3 rows in {file}" in console.words
+    assert "cannot write" in typed(f"/once {tmp_path}/none/rows\r", "SELECT 1;\r").words
+
+
+def test_all_that_is_shown_goes_to_a_file_too(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "session.txt"
+    typed(f"/tee {file}\r", "SELECT 7 AS x;\r", "SELECT nothing;\r", "/tee\r", "SELECT 8 AS later;\r")
+    kept = file.read_text()
+    assert "sqlflow> SELECT 7 AS x;\nx\n7\n1 row (" in kept
+    assert "error:" in kept
+    assert "later" not in kept
+    assert "cannot write" in typed(f"/tee {tmp_path}\r").words
+
+
+def test_a_program_has_the_terminal(typed: Typed, tmp_path: Path) -> None:
+    typed(f"/system touch '{tmp_path}/two words'\r")
+    assert (tmp_path / "two words").exists()
+    assert "ended with 1" in typed("/system false\r").words
+    assert "no-such-program does not start" in typed("/system no-such-program\r").words
 
 
 def test_a_pager_is_a_program_with_arguments(typed: Typed) -> None:

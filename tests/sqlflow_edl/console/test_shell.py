@@ -68,7 +68,7 @@ def test_a_table_that_is_wider_than_the_terminal_is_shown_vertically(
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("TERM", "dumb")
     wide = ", ".join(f"'{letter * 9}' AS {letter}" for letter in "abcde")
-    assert typed("SELECT 1 AS x;\r", terminal=Terminal).data.split() == ["x", "1"]
+    assert typed("SELECT 1 AS x;\r", terminal=Terminal).data.split() == ["x", "int32", "1"]
     assert typed(f"SELECT {wide};\r", terminal=Terminal).data.split()[:4] == ["row", "1", "a", "a" * 9]
 
 
@@ -85,12 +85,29 @@ def test_what_is_taller_than_the_terminal_goes_to_the_pager(
         "SELECT i FROM range(30) AS t(i);\r",
         terminal=Terminal,
     )
-    assert len(seen.read_text().splitlines()) == 10
-    assert len(console.data.splitlines()) == 31
+    assert len(seen.read_text().splitlines()) == 11
+    assert len(console.data.splitlines()) == 32
 
 
 def test_the_interrupt_key_clears_what_is_typed(typed: Typed) -> None:
     assert typed("SELECT 1 AS gone", CTRL_C, "SELECT 2 AS stays;\r").data.split() == ["stays", "2"]
+
+
+def test_the_interrupt_key_leaves_where_nothing_is_typed_twice(typed: Typed) -> None:
+    console = typed(
+        *("x", CTRL_C, CTRL_C, "SELECT 1 AS x;\r"),
+        *(CTRL_C, CTRL_C, "SELECT 2 AS x;\r"),
+    )
+    assert console.data.split() == ["x", "1"]
+    assert console.words.count("Ctrl-C again leaves") == 2
+
+
+def test_types_stand_under_the_names_of_columns_on_a_terminal(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    console = typed("SELECT 1 AS x;\r", "/types\r", "SELECT 2 AS x;\r", terminal=Terminal)
+    assert console.data.split() == ["x", "int32", "1", "x", "2"]
 
 
 def test_the_end_key_leaves(typed: Typed) -> None:

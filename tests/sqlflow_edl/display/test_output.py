@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pyarrow as pa
 
-from sqlflow_edl.display.output import FORMATS, as_table, first_rows, width
+from sqlflow_edl.display.output import FORMATS, as_table, first_rows, width, write_rows
 
 TABLE = pa.table({"n": pa.array([1, None, 30]), "what": ["a|b", "two\nlines", None]})
 
@@ -25,6 +26,28 @@ def test_a_table_of_markdown_keeps_its_cells_apart() -> None:
         "| 1 | a\\|b |",
         "|  | two lines |",
         "| 30 |  |",
+    ]
+
+
+def test_fields_between_tabs_are_quoted_where_they_have_to_be() -> None:
+    assert written("tsv") == ("3 rows", 'n\twhat\n1\ta|b\n\t"two\nlines"\n30\t\n')
+
+
+def test_rows_are_objects_on_a_line_each() -> None:
+    footer, text = written("jsonl")
+    assert footer == "3 rows"
+    assert [json.loads(line) for line in text.splitlines()] == TABLE.to_pylist()
+    assert json.loads(written("json")[1]) == TABLE.to_pylist()
+
+
+def test_types_stand_under_the_names() -> None:
+    out = io.StringIO()
+    found = first_rows(TABLE.to_reader())
+    write_rows(found.columns, found.rows, out, types=found.types)
+    assert [line.split() for line in out.getvalue().splitlines()[:3]] == [
+        ["n", "what"],
+        ["int64", "string"],
+        ["1", "a|b"],
     ]
 
 
