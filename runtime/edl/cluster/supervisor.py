@@ -22,7 +22,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from edl import exit_codes
@@ -38,6 +37,7 @@ from edl.cluster.messages import DETACH
 from edl.cluster.share import sharing
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
+from edl.stamps import stamped
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError
 
@@ -168,7 +168,7 @@ def _port(folder: ClusterFolder) -> Iterator[int]:
 def say(text: str) -> None:
     """A line in the supervisor's log. A disk that is full must not stop the job."""
     with contextlib.suppress(OSError):
-        print(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}", flush=True)
+        print(stamped(text), flush=True)
 
 
 if __name__ == "__main__":

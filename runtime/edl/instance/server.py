@@ -21,6 +21,7 @@ from edl.ps.service import serve
 from edl.ps.store import warm_up
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
+from edl.stamps import stamped
 
 CALL_SECS = 10.0
 RETRY_SECS = 0.1  # until a master that is away is tried again
@@ -39,7 +40,7 @@ def main(job: Path, instance: Instance) -> int:
     with MasterChannel(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:
-        print("leaving: the master wants another one", file=sys.stderr, flush=True)
+        print(stamped("leaving: the master wants another one"), file=sys.stderr, flush=True)
         return exit_codes.PREEMPTED
     ended.wait()
     server.close()

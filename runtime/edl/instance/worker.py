@@ -27,6 +27,7 @@ from edl.instance.storage import storage_of
 from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel
 from edl.spec import JobSpec
+from edl.stamps import stamped
 from edl.tasks.failed import to_failed
 from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.ring_member import RingMember
@@ -57,7 +58,7 @@ def main(job: Path, instance: Instance) -> int:
 
             _with_program(spec, folder, do)
         except (RefusedError, GoneError) as error:  # the latter: its master is gone, with the checkpoint
-            print(f"leaving: {error}", file=sys.stderr)
+            print(stamped(f"leaving: {error}"), file=sys.stderr)
             return exit_codes.PREEMPTED
         except Exception as error:
             traceback.print_exc()

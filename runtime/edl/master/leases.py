@@ -178,6 +178,7 @@ class Leases:
     def tick(self, now: float) -> None:
         """Time has passed: give up who was silent for too long, begin a round if one is due."""
         if (slept := now - self._ticked) > self.lease_secs / 2:  # nobody could have been heard
+            self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
             for member in self.kept.members.values():
                 member.seen = member.seen + slept if member.gone else now
         self._ticked = self.kept.seconds = now

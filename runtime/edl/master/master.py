@@ -40,6 +40,7 @@ from edl.ps import cuts
 from edl.ps.messages import Mode
 from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
+from edl.stamps import stamped
 from edl.tasks import encoding
 from edl.tasks.failed import to_failed
 from edl.tasks.job import plan
@@ -272,4 +273,4 @@ def _servers(spec: JobSpec, leases: Leases, mode: Mode, when: Checkpoints) -> Se
 
 
 def _note(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(stamped(text), file=sys.stderr, flush=True)

@@ -29,7 +29,8 @@ from tests.edl.jobs.slow import BLOCKS, SlowJob
 
 ROWS = 4 * STREAMED_ROWS
 PREDICT = {"output": Output(column="y", keep=("x",))}
-SHORT = ("--lease-secs", "0.5")
+LEASE = 2.0  # seconds: a process that gets no turn for as long is rare
+SHORT = ("--lease-secs", str(LEASE))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for() -> Non
         job.until(job.trains(1))
         master = job.cluster.process("master")
         assert master is not None
-        signal_for(master.pid, signal.SIGSTOP, seconds=20 * 0.5)
+        signal_for(master.pid, signal.SIGSTOP, seconds=6 * LEASE)
         outcome = job.result()  # which needs more tasks than the worker has in hands
     assert outcome.rows == 2 * ROWS
     tally = [event for event in job.events if isinstance(event, Tally)][-1]
