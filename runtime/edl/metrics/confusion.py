@@ -1,0 +1,31 @@
+"""Which classes are taken for which."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edl.metrics.base import Array, Metric, class_rows, ratio
+from edl.metrics.states import Floats, State
+
+
+class ConfusionMatrix(Metric):
+    """How often each class is predicted for rows of each. The figure is the share that is right, the accuracy.
+
+    State: the weight of the rows, (classes, classes), by their true class and the predicted one.
+    """
+
+    name = "confusion_matrix"
+    higher_is_better = True
+
+    def matrix(self, state: State) -> Floats:
+        """Weights by true and predicted class, of a state that is not empty."""
+        return state[0]
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        classes = probabilities.shape[1]
+        pairs = truth * classes + probabilities.argmax(axis=1)
+        return (np.bincount(pairs, weight, classes * classes).reshape(classes, classes),)
+
+    def _result(self, state: State) -> float:
+        return ratio(np.trace(state[0]), state[0].sum())

@@ -1,0 +1,161 @@
+"""What EVALUATE, and EXPLAIN of a model, make of what was measured: figures, and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from edl.data import figures
+from edl.metrics import AUC, Metric
+from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.importance import Importance
+from edl.program import Program
+from edl.spec import ClassLabel, JobSpec
+from edl.tasks.events import Figures, finite
+from edl.tasks.task import Summary
+from edl.worker.measuring import measured, merged, program_metrics
+from edl.worker.prediction import unique_names
+
+MOST_THRESHOLDS = 100  # of a curve
+MOST_CLASSES = 20  # that are paired with each other where none was taken for the other, too
+
+_OWN = "edl.report"  # among the program's metrics
+
+Floats = npt.NDArray[np.float64]
+
+
+class Report(Protocol):
+    """metrics: that are measured for it."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]: ...
+
+    def figures(self, found: Summary) -> Figures:
+        """Those of the outcome."""
+
+    def table(self, found: Summary) -> pa.RecordBatch:
+        """The answer."""
+
+
+def report(program: Program) -> Report:
+    """That which the program's JobSpec asks for."""
+    spec = program.spec
+    if spec.kind == "explain":
+        return Importances(spec)
+    kind = {"confusion_matrix": Confusion, "roc_curve": Curve}.get(spec.report, Evaluated)
+    return kind(program)
+
+
+class Evaluated:
+    """Loss and metrics: a row with a column for each."""
+
+    def __init__(self, program: Program) -> None:
+        self.spec = program.spec
+        self._figures = {name: _exact(metric) for name, metric in program_metrics(program).items()}
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        return self._figures
+
+    def figures(self, found: Summary) -> Figures:
+        return measured(found, self._figures)
+
+    def table(self, found: Summary) -> pa.RecordBatch:
+        return figures.one_row(self.figures(found))
+
+
+class Confusion(Evaluated):
+    """A row for each true class and predicted one: how many rows are so, and which share of those of the true class.
+
+    Where classes are many, only pairs that occur. Rows that are weighed are as many as they count.
+    """
+
+    _matrix = ConfusionMatrix()
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        return {**self._figures, _OWN: self._matrix}
+
+    def table(self, found: Summary) -> pa.RecordBatch:
+        weights = self._matrix.matrix(merged(found, _OWN, self._matrix))
+        pairs = weights > 0 if len(weights) > MOST_CLASSES else np.full(weights.shape, True)
+        true, predicted = np.nonzero(pairs)
+        with np.errstate(invalid="ignore"):  # of a class that does not occur there is no share
+            shares = (weights / weights.sum(axis=1, keepdims=True))[pairs]
+        label = self.spec.label
+        if not isinstance(label, ClassLabel):
+            raise RuntimeError("the compiler lets only classes be confused")
+        classes = pa.array(label.classes)
+        names = unique_names([label.column, "predicted", "rows", "share"], taken=())
+        rows = pa.array(weights[pairs])
+        columns = [
+            classes.take(pa.array(true)),
+            classes.take(pa.array(predicted)),
+            rows if self.spec.weights else rows.cast(pa.int64()),
+            _numbers(shares),
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+class Curve(Evaluated):
+    """A row for each probability of the second of two classes from which on a row may be said to be of it, at most
+    `MOST_THRESHOLDS`, the highest first: what that makes right and wrong.
+    """
+
+    _curve = AUC(exact=True)
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        return {**self._figures, _OWN: self._curve}
+
+    def table(self, found: Summary) -> pa.RecordBatch:
+        thresholds, inside, outside = self._curve.curve(merged(found, _OWN, self._curve))[:, ::-1]
+        hits, false_alarms = np.cumsum(inside), np.cumsum(outside)
+        some = np.unique(np.linspace(0, len(hits) - 1, MOST_THRESHOLDS).round().astype(int))
+        misses, rejected = hits[-1] - hits, false_alarms[-1] - false_alarms
+        with np.errstate(invalid="ignore"):
+            columns = {
+                "threshold": thresholds,
+                "recall": hits / hits[-1],
+                "false_positive_rate": false_alarms / false_alarms[-1],
+                "precision": hits / (hits + false_alarms),
+                "f1": 2 * hits / (2 * hits + false_alarms + misses),
+                "true_positives": hits,
+                "false_positives": false_alarms,
+                "true_negatives": rejected,
+                "false_negatives": misses,
+            }
+        return pa.RecordBatch.from_pydict({name: _numbers(values[some]) for name, values in columns.items()})
+
+
+class Importances:
+    """How much a model uses each column: a row for each."""
+
+    _importance = Importance()
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._columns = spec.columns
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        return {_OWN: self._importance}
+
+    def figures(self, found: Summary) -> Figures:
+        values = self._importance.of_columns(merged(found, _OWN, self._importance))
+        return dict(zip(self._columns, map(finite, values.tolist()), strict=True))
+
+    def table(self, found: Summary) -> pa.RecordBatch:
+        return figures.importances(self.figures(found))
+
+
+def _exact(metric: Metric) -> Metric:
+    """Training rounds the AUC's scores to keep states small; a figure that is asked for is exact."""
+    return AUC(exact=True) if isinstance(metric, AUC) else metric
+
+
+def _numbers(values: Floats) -> pa.Array:
+    return pa.array(values, mask=~np.isfinite(values))
