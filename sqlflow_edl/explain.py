@@ -22,11 +22,6 @@ from sqlflow_edl.syntax.queries import objection
 if TYPE_CHECKING:
     from sqlflow_edl.session import Session
 
-_PLANNED_KINDS = {
-    "optimize": "TO MAXIMIZE and TO MINIMIZE",
-    "run": "TO RUN",
-}
-
 
 def explain(session: Session, statement: Statement) -> Result:
     """The plan as a result set: section, name, value, why. SQLFlowError: what `execute` would find before it runs."""
@@ -38,7 +33,7 @@ def explain(session: Session, statement: Statement) -> Result:
 
 def not_there_yet(statement: Statement) -> SemanticError:
     """The answer to a statement that is part of the language and cannot run yet."""
-    what = _PLANNED_KINDS.get(statement.kind, statement.kind)
+    what = f"TO {statement.direction or statement.kind}".upper()
     return SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
 
 

@@ -163,7 +163,7 @@ class JobStatements:
             if not target:
                 table = _shown(job, outcome, planned)  # before the folder is cleaned up
                 return Result(statement, notes=notes, figures=figures, reader=table.to_reader())
-            written = outcome.rows if planned.work == "predict" else _table(outcome).num_rows
+            written = outcome.rows if planned.work == "predict" else outcome.made
             if not outcome.stored:
                 session.observer.doing(f"writing {target}")
                 written = store_table(session.source, job, target, outcome.tasks)
@@ -254,13 +254,13 @@ def used(session: Session, statement: Statement, archive: Path) -> Use:
 
 def _shown(job: JobFolder, outcome: Outcome, planned: JobSpec) -> pa.Table:
     """What a statement without a table answers."""
-    if planned.work == "predict":
+    if planned.work == "predict" or planned.report != "figures":
         return ResultFolder(job.results).read(outcome.tasks).read_all()
     return _table(outcome)
 
 
 def _table(outcome: Outcome) -> pa.Table:
-    """Figures as the job writes them: one row, or of an explanation a row for each column."""
+    """Figures as the job writes them, wherever it ran: one row, or of an explanation a row for each column."""
     made = importances if outcome.kind == "explain" else one_row
     return pa.Table.from_batches([made(outcome.figures)])
 

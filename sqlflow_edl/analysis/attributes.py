@@ -316,6 +316,14 @@ EXPLAIN = (
 
 EVALUATE = (
     Attribute(
+        "evaluate.report",
+        "text",
+        "What the answer is: loss and metrics in a row; of classes, how often each was taken for which; or of two, "
+        "what each probability as the threshold makes right and wrong.",
+        "figures",
+        choices=("figures", "confusion_matrix", "roc_curve"),
+    ),
+    Attribute(
         "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
     ),
     Attribute(

@@ -99,9 +99,11 @@ def evaluation(
         written = attributes["validation.metrics"]
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
         trained = _measured_by_name(trained)
+    report = _report(attributes.get("evaluate.report"), trained.label, errors)
     raise_all(errors)
     return msgspec.structs.replace(
         _used(trained, "evaluate", statement, reference, query, renamed),
+        report=report,
         label=msgspec.structs.replace(trained.label, column=column),
         metrics=names,
         weights=_weights(trained, schema),
@@ -109,6 +111,26 @@ def evaluation(
         batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
         cluster=spec.Cluster(workers=_value(attributes, "evaluate.num_workers", 0)),
     )
+
+
+def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> spec.job.Report:
+    """What the answer is to be; an error where it is none for such labels."""
+    report: spec.job.Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+    least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
+    classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
+    if written and (classes < least or (report == "roc_curve" and classes > 2)):
+        of = "two classes" if report == "roc_curve" else "classes"
+        has = f"has {classes}" if classes else "is none"
+        errors.append(
+            SemanticError(
+                f"there is a {report} of {of}, and {label.column} {has}",
+                span=written.written.value.span,
+                hint="confusion_matrix is of any number of classes"
+                if classes > 2
+                else "leave evaluate.report out",
+            )
+        )
+    return report
 
 
 def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:

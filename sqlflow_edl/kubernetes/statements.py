@@ -42,11 +42,15 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
 
 
 def _gives_rows(statement: Statement) -> bool:
-    """Whether it is answered with a row for each row of the query."""
-    if statement.kind != "explain":
-        return statement.kind == "predict"
-    levels = (each.value for each in statement.attributes if each.key.casefold() == "explain.level")
-    return any(str(values.plain(level)).casefold() == "rows" for level in levels)
+    """Whether it is answered with a table that its pods make, and not with figures alone."""
+    written = {each.key.casefold(): str(values.plain(each.value)).casefold() for each in statement.attributes}
+    match statement.kind:
+        case "explain":
+            return written.get("explain.level") == "rows"
+        case "evaluate":
+            return written.get("evaluate.report", "figures") != "figures"
+        case kind:
+            return kind == "predict"
 
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:

@@ -65,6 +65,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
         ),
         ("label", spec.label.column, words.label(spec.label), ""),
         *(("metric", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
+        *([("report", "", spec.report, WRITTEN)] if spec.report != "figures" else []),
         *_explanation(spec),
         ("batch_size", "", f"{spec.batch_size:,}", ""),
         *(("workers", "", value, why) for value, why in _workers(spec)),

@@ -212,6 +212,20 @@ def test_an_evaluation_goes_into_a_table_with_a_column_per_figure(session: Sessi
     assert found.num_rows == 1
 
 
+def test_which_classes_are_taken_for_which_is_counted(session: Session) -> None:
+    text = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = confusion_matrix"
+    [result] = run(session, text)
+    found = result.to_arrow()
+    assert found.column_names == ["kind", "predicted", "rows", "share"]
+    assert (found.num_rows, sum(found["rows"].to_pylist())) == (9, 150)
+    right = [row["rows"] for row in found.to_pylist() if row["kind"] == row["predicted"]]
+    assert result.figures
+    assert result.figures["accuracy"] == pytest.approx(sum(right) / 150)
+    [result] = run(session, f"{text} INTO taken")
+    assert result.rows == 9
+    assert table(session, "SELECT kind, predicted, rows, share FROM taken").to_pydict() == found.to_pydict()
+
+
 def test_a_model_is_explained_by_the_columns_that_it_reads(session: Session) -> None:
     [result] = run(session, "SELECT * FROM iris TO EXPLAIN flowers.small WITH explain.samples = 4")
     found = result.to_arrow().to_pydict()
@@ -228,7 +242,7 @@ def test_a_model_is_explained_by_the_columns_that_it_reads(session: Session) -> 
 def test_rows_are_explained_whatever_is_in_them(session: Session) -> None:
     text = "SELECT * FROM odd WHERE id < 40 TO EXPLAIN odd.verdicts WITH explain.samples = 3"
     [result] = run(session, f"{text}, summary.plot_type = bar USING TreeExplainer INTO reasons")
-    assert "summary.plot_type, USING TreeExplainer has no effect" in result.notes[0]
+    assert "summary.plot_type, USING TreeExplainer have no effect" in result.notes[0]
     found = table(session, "SELECT * FROM reasons ORDER BY id")
     names = [name for name in found.column_names if name.endswith("_shap")]
     assert len(names) == 8  # every column but the label
@@ -284,6 +298,8 @@ def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
 
 # Errors ------------------------------------------------------------------------------------------------------
 
+CURVE = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = roc_curve"
+
 
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
@@ -296,11 +312,12 @@ def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
         ("SELECT x0, x1, x2, x3 FROM iris TO EVALUATE flowers.small", "the query lacks the label kind", "LABEL column"),
         ("SELECT * FROM iris TO EVALUATE flowers.small LABEL knd", "unknown column knd", "did you mean kind?"),
         ("SELECT * FROM iris TO EVALUATE flowers.small WITH metrics = rmse", "rmse measures", "accuracy"),
+        (CURVE, "of two classes, and kind has 3", "confusion_matrix"),
         ("SELECT x0, x1, x2 FROM iris TO EXPLAIN flowers.small", "the query lacks the column x3", "reads x0, x1"),
         ("TO EXPLAIN flowers.small", "there is no SELECT to explain", "SELECT"),
         ("SELECT * FROM iris TO EXPLAIN flowers.small USING TreExplainer", "no explainer", "TreeExplainer"),
         ("SELECT * FROM iris TO EXPLAIN flowers.small WITH explain.level = row", "cannot be 'row'", "mean rows?"),
-        ("SELECT 1 TO MAXIMIZE x", "TO MAXIMIZE and TO MINIMIZE is part of the language, but not there yet", ""),
+        ("SELECT 1 TO MAXIMIZE x", "TO MAXIMIZE is part of the language, but not there yet", ""),
         ("SELECT * FROM iris TO PREDICT USING flowers.small@9", "model flowers.small has no version 9", "known: 1"),
     ],
 )  # fmt: skip

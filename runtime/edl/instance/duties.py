@@ -29,6 +29,7 @@ from edl.worker.meter import Meter
 from edl.worker.modes import on_servers
 from edl.worker.parameter_server import OnServers
 from edl.worker.remote import RemoteTasks
+from edl.worker.reports import report
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_tasks import RingTasks
 from edl.worker.ring_training import RingParameters
@@ -98,7 +99,7 @@ def _score(duty: Duty) -> None:
     if program.spec.work == "predict":
         worker.predict(wanted_results(program), staged, meter)
     else:
-        worker.finish(Measuring(program.spec, worker.metrics, staged), meter)
+        worker.finish(Measuring(program.spec.kind, report(program), staged), meter)
 
 
 def _train(duty: Duty) -> None:

@@ -40,6 +40,10 @@ class AUC(Metric):
     name: ClassVar[str] = "auc"
     higher_is_better: ClassVar[bool] = True
 
+    def curve(self, state: State) -> Floats:
+        """Of the second of two classes, of a state that is not empty: (3, m), see above."""
+        return _merged(_runs(state))[0]
+
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, probabilities, weight = class_rows(labels, scores, weights)
         classes = range(probabilities.shape[1]) if probabilities.shape[1] > 2 else (1,)

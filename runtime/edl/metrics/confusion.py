@@ -25,7 +25,8 @@ class ConfusionMatrix(Metric):
         truth, probabilities, weight = class_rows(labels, scores, weights)
         classes = probabilities.shape[1]
         pairs = truth * classes + probabilities.argmax(axis=1)
-        return (np.bincount(pairs, weight, classes * classes).reshape(classes, classes),)
+        counts: Floats = np.bincount(pairs, weight, classes * classes).astype(np.float64)
+        return (counts.reshape(classes, classes),)
 
     def _result(self, state: State) -> float:
         return ratio(np.trace(state[0]), state[0].sum())

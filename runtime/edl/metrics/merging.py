@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.states import State
 
 _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
-    Importance.name: Importance(),
+    **{kind.name: kind() for kind in (ConfusionMatrix, Importance)},
     "auc": AUC(),
     "exact auc": AUC(exact=True),
 }

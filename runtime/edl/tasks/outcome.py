@@ -36,6 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     figures: Figures = {}
     measured_on: MeasuredOn = ""
     tasks: int = 0
+    made: int = 0  # rows of the table, of a job that measures
     steps: int = 0
     epochs: int = 0  # that were finished
     kept_epoch: int = 0  # whose weights the model has, where that is not the last

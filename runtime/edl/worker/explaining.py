@@ -27,13 +27,10 @@ import pyarrow as pa
 from edl.data.batch_reader import BatchReader
 from edl.data.names import fitting
 from edl.errors import JobError
-from edl.metrics.importance import Importance
 from edl.nn.structure import Array
 from edl.program import Program
 from edl.spec import ClassLabel, Explanation, JobSpec, Output
-from edl.tasks.events import Figures, finite
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
-from edl.tasks.task import Summary
 from edl.worker.blocks import Block, Blocks
 from edl.worker.prediction import Results, probabilities, results, unique_names
 from edl.worker.scoring import Scorer
@@ -218,16 +215,3 @@ def row_values(program: Program) -> Values:
     wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
     names = unique_names([fitting(name, scheme) for name in wanted], taken=(*found.keep, *found.names))
     return Values(found.target, found.keep, found.names, names)
-
-
-# Of the model ------------------------------------------------------------------------------------------------
-
-
-def importances(spec: JobSpec, found: Summary) -> Figures:
-    """Of each column, over the rows that were measured."""
-    metric = Importance()
-    state = metric.zero()
-    for states in found.states:
-        state = metric.merge(state, states[metric.name])
-    values = map(finite, metric.of_columns(state).tolist())
-    return dict(zip(spec.columns, values, strict=True))

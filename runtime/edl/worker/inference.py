@@ -11,26 +11,25 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from edl.data import Reader, figures
+from edl.data import Reader
 from edl.data.results import ResultSink
 from edl.errors import JobError
-from edl.metrics import AUC, Metric
-from edl.metrics.importance import Importance
 from edl.nn import create
 from edl.nn.structure import Array
 from edl.program import Mode, Program
 from edl.spec import JobSpec
-from edl.tasks.events import PHASES, Figures, Observer
+from edl.spec.job import Kind
+from edl.tasks.events import PHASES, Observer
 from edl.tasks.job import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import Conclusion, Course, Round, Summary, TaskSource
+from edl.tasks.task import Conclusion, Course, Round, TaskSource
 from edl.worker.blocks import Blocks
-from edl.worker.explaining import Explainer, draw, importances, row_values
+from edl.worker.explaining import Explainer, draw, row_values
 from edl.worker.loop import Worker
-from edl.worker.measuring import measured, program_metrics
 from edl.worker.meter import Meter
 from edl.worker.prediction import Results, results
+from edl.worker.reports import Report, report
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local
 
@@ -71,7 +70,8 @@ def evaluate(
     tasks = _tasks(program.spec, reader)
     worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
     worker.finish(
-        Measuring(program.spec, worker.metrics, sink), Meter(observer, PHASES[program.spec.kind], reader.rows)
+        Measuring(program.spec.kind, report(program), sink),
+        Meter(observer, PHASES[program.spec.kind], reader.rows),
     )
     outcome = tasks.job.state.outcome
     if outcome is None:
@@ -88,27 +88,27 @@ def wanted_results(program: Program) -> Results:
 class Measuring:
     """The end of a job that measures: its figures, as a table in `sink` too."""
 
-    spec: JobSpec
-    metrics: Mapping[str, Metric]
+    kind: Kind
+    report: Report
     sink: ResultSink
 
     def conclude(self, found: Round) -> Conclusion:
         raise RuntimeError("what is measured has one round, which the export ends")
 
     def export(self, found: Round) -> Conclusion:
-        course = found.course or Course()
-        values, table = self._figures(found.measured)
+        course, summary = found.course or Course(), found.measured
+        values, table = self.report.figures(summary), self.report.table(summary)
         self.sink.stage(0, 0, [table])
-        rows, kind = found.measured.rows, self.spec.kind
-        outcome = Outcome(kind, rows, course.seconds, figures=values, measured_on="all", tasks=1)
+        outcome = Outcome(
+            self.kind,
+            summary.rows,
+            course.seconds,
+            figures=values,
+            measured_on="all",
+            tasks=1,
+            made=table.num_rows,
+        )
         return Conclusion(values, outcome=outcome)
-
-    def _figures(self, found: Summary) -> tuple[Figures, pa.RecordBatch]:
-        if self.spec.kind == "explain":
-            values = importances(self.spec, found)
-            return values, figures.importances(values)
-        values = measured(found, self.metrics)
-        return values, figures.one_row(values)
 
 
 def scoring_worker(
@@ -136,7 +136,7 @@ def scoring_worker(
         Local(adapter),
         tasks,
         observer,
-        _metrics(program),
+        {} if spec.work == "predict" else report(program).metrics,
         cancelled,
         draining or threading.Event(),
         measured_as=mode,
@@ -146,20 +146,6 @@ def scoring_worker(
 def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:
     rows = msgspec.structs.replace(spec.rows, total=reader.rows)
     return LocalTasks(plan(spec, rows))
-
-
-def _metrics(program: Program) -> dict[str, Metric]:
-    """Of a job that measures something; they are exact."""
-    if program.spec.work == "predict":
-        return {}
-    if program.spec.kind == "explain":
-        return {Importance.name: Importance()}
-    return {name: _exact(metric) for name, metric in program_metrics(program).items()}
-
-
-def _exact(metric: Metric) -> Metric:
-    """Training rounds the AUC's scores to keep states small; a figure that is asked for is exact."""
-    return AUC(exact=True) if isinstance(metric, AUC) else metric
 
 
 def _no_rows(wanted: Results, schema: pa.Schema) -> pa.RecordBatch:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from edl.errors import JobError
-from edl.metrics import Metric
+from edl.metrics import Metric, State
 from edl.program import Program
 from edl.tasks.events import Figures, finite
 from edl.tasks.task import Report, Summary, Task
@@ -50,8 +51,10 @@ def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
     """Loss and metrics over the rows that were measured; None where there is nothing to measure."""
     results = {LOSS: found.mean_loss}
     for name, metric in metrics.items():
-        state = metric.zero()
-        for states in found.states:
-            state = metric.merge(state, states[name])
-        results[name] = finite(metric.result(state))
+        results[name] = finite(metric.result(merged(found, name, metric)))
     return results
+
+
+def merged(found: Summary, name: str, metric: Metric) -> State:
+    """The state of the metric over all rows that were measured."""
+    return functools.reduce(metric.merge, (states[name] for states in found.states), metric.zero())

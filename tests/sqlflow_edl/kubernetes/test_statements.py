@@ -14,6 +14,7 @@ from sqlflow_edl.syntax import parse
 TRAIN = "SELECT a FROM t TO TRAIN m WITH kubernetes.worker_gpu = 1 LABEL a INTO x"
 PREDICT = "SELECT a FROM t TO PREDICT USING x"
 EXPLAIN = "SELECT a FROM t TO EXPLAIN m"
+EVALUATE = "SELECT a, b FROM t TO EVALUATE m"
 SOURCE = "mysql://reader@db.example/shop"
 
 TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
@@ -28,6 +29,7 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
         (TRAIN, "mysql://reader@localhost/shop", SOURCE, "at localhost, which is the pod itself"),
         (PREDICT, SOURCE, SOURCE, "predicts into a table of the data source"),
         (f"{EXPLAIN} WITH explain.level = rows", SOURCE, SOURCE, "explains into a table of the data source"),
+        (f"{EVALUATE} WITH evaluate.report = roc_curve", SOURCE, SOURCE, "evaluates into a table"),
         (TRAIN, SOURCE, "memory://models", "in the memory of this process"),
         (TRAIN, SOURCE, "file:///home/ann/models", "does not reach the models in /home/ann/models"),
     ],
@@ -39,6 +41,12 @@ def test_what_pods_do_not_reach_is_refused_with_its_place(
     with pytest.raises(SemanticError, match=message) as refused:
         settings_of(parsed, configured(), source, models)
     assert refused.value.span == parsed.span
+
+
+@pytest.mark.parametrize("text", [EXPLAIN, EVALUATE, f"{EVALUATE} WITH evaluate.report = figures"])
+def test_figures_need_no_table(text: str) -> None:
+    [parsed] = parse(text)
+    assert settings_of(parsed, configured(), SOURCE, SOURCE)
 
 
 @pytest.mark.parametrize("models", [SOURCE, "s3://bucket/models"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.errors import SQLFlowError
+from edl.errors import SemanticError, SQLFlowError
 from edl.program.own import PATH_VARIABLE
 from sqlflow_edl.session import Session
 from tests.databases import spelt
@@ -142,6 +142,14 @@ def test_the_plan_of_an_explanation_says_what_it_costs(models: Session) -> None:
     assert found["explanation", "level"] == ("rows", "what each column is worth in each row")
     assert found["explanation", "samples"] == ("10", "1 prediction for each row")
     assert ("metric", "rmse") not in found
+
+
+def test_a_report_of_classes_is_refused_where_a_number_is_predicted(models: Session) -> None:
+    [statement] = models.parse(
+        "SELECT 1.5 AS X, 2 AS y TO EVALUATE a.m WITH evaluate.report = confusion_matrix"
+    )
+    with pytest.raises(SemanticError, match=r"a confusion_matrix of classes, and .* is none"):
+        models.plan(statement)
 
 
 def test_a_drop_says_what_it_would_drop_and_drops_nothing(models: Session) -> None:
