@@ -113,9 +113,11 @@ def evaluation(
     )
 
 
-def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> spec.job.Report:
+def _report(
+    written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]
+) -> spec.job.EvaluationReport:
     """What the answer is to be; an error where it is none for such labels."""
-    report: spec.job.Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+    report: spec.job.EvaluationReport = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
     least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
     classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
     if written and (classes < least or (report == "roc_curve" and classes > 2)):

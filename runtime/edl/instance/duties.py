@@ -23,13 +23,13 @@ from edl.spec import Rows
 from edl.tasks.events import PHASES, EpochEnd, Progress
 from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
+from edl.worker.findings import finding
 from edl.worker.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.measuring import program_metrics
 from edl.worker.meter import Meter
 from edl.worker.modes import on_servers
 from edl.worker.parameter_server import OnServers
 from edl.worker.remote import RemoteTasks
-from edl.worker.reports import report
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_tasks import RingTasks
 from edl.worker.ring_training import RingParameters
@@ -99,7 +99,7 @@ def _score(duty: Duty) -> None:
     if program.spec.work == "predict":
         worker.predict(wanted_results(program), staged, meter)
     else:
-        worker.finish(Measuring(program.spec.kind, report(program), staged), meter)
+        worker.finish(Measuring(program.spec.kind, finding(program), staged), meter)
 
 
 def _train(duty: Duty) -> None:

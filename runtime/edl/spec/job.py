@@ -17,7 +17,7 @@ VERSION = 1
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate"]  # what the tasks of a job do
-Report = Literal["figures", "confusion_matrix", "roc_curve"]  # what EVALUATE answers
+EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # what EVALUATE answers
 Framework = Literal["keras", "torch"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
@@ -211,7 +211,7 @@ class JobSpec(Struct, frozen=True):
     trained_model: str = ""  # name@version: of the model that is used; TRAIN: whose weights it starts from
     batch_size: int = 8192  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
-    report: Report = "figures"  # of EVALUATE
+    report: EvaluationReport = "figures"  # of EVALUATE
     validation: Query | None = None  # of the held-out rows, where they are not the last of the query's
     own: Own | None = None
     zoo: Zoo | None = None

@@ -26,10 +26,10 @@ from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Round, TaskSource
 from edl.worker.blocks import Blocks
 from edl.worker.explaining import Explainer, draw, row_values
+from edl.worker.findings import Finding, finding
 from edl.worker.loop import Worker
 from edl.worker.meter import Meter
 from edl.worker.prediction import Results, results
-from edl.worker.reports import Report, report
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local
 
@@ -70,7 +70,7 @@ def evaluate(
     tasks = _tasks(program.spec, reader)
     worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
     worker.finish(
-        Measuring(program.spec.kind, report(program), sink),
+        Measuring(program.spec.kind, finding(program), sink),
         Meter(observer, PHASES[program.spec.kind], reader.rows),
     )
     outcome = tasks.job.state.outcome
@@ -89,7 +89,7 @@ class Measuring:
     """The end of a job that measures: its figures, as a table in `sink` too."""
 
     kind: Kind
-    report: Report
+    finding: Finding
     sink: ResultSink
 
     def conclude(self, found: Round) -> Conclusion:
@@ -97,7 +97,7 @@ class Measuring:
 
     def export(self, found: Round) -> Conclusion:
         course, summary = found.course or Course(), found.measured
-        values, table = self.report.figures(summary), self.report.table(summary)
+        values, table = self.finding.figures(summary), self.finding.table(summary)
         self.sink.stage(0, 0, [table])
         outcome = Outcome(
             self.kind,
@@ -136,7 +136,7 @@ def scoring_worker(
         Local(adapter),
         tasks,
         observer,
-        {} if spec.work == "predict" else report(program).metrics,
+        {} if spec.work == "predict" else finding(program).metrics,
         cancelled,
         draining or threading.Event(),
         measured_as=mode,

@@ -23,12 +23,12 @@ from edl.worker.prediction import unique_names
 MOST_THRESHOLDS = 100  # of a curve
 MOST_CLASSES = 20  # that are paired with each other where none was taken for the other, too
 
-_OWN = "edl.report"  # among the program's metrics
+_OWN = "edl.finding"  # among the program's metrics
 
 Floats = npt.NDArray[np.float64]
 
 
-class Report(Protocol):
+class Finding(Protocol):
     """metrics: that are measured for it."""
 
     @property
@@ -41,7 +41,7 @@ class Report(Protocol):
         """The answer."""
 
 
-def report(program: Program) -> Report:
+def finding(program: Program) -> Finding:
     """That which the program's JobSpec asks for."""
     spec = program.spec
     if spec.kind == "explain":
