@@ -104,8 +104,8 @@ def _add_run(commands: Commands) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        type=Path,
-        help="write result sets to a file instead of stdout, when all statements have run",
+        type=_file,
+        help="write result sets to a file, which is there when all statements have run; - is stdout",
     )
     run.add_argument(
         "--on-error",
@@ -234,6 +234,10 @@ def workers(text: str) -> int:
     if not 0 <= number <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
     return number
+
+
+def _file(text: str) -> Path | None:
+    return Path(text) if text != "-" else None
 
 
 def _priority(text: str) -> int:

@@ -7,19 +7,16 @@ import sys
 import time
 import traceback
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import exit_codes, place
+from sqlflow_edl.cli.output import Output, complaint
 from sqlflow_edl.cli.programs import Text, texts
 from sqlflow_edl.cli.variables import filled
-from sqlflow_edl.display.files import OutputFile, format_of
 from sqlflow_edl.display.narrator import Narrator, Step
-from sqlflow_edl.display.output import FORMATS
 from sqlflow_edl.interrupts import interrupting
 from sqlflow_edl.render import render
 from sqlflow_edl.results import Result
@@ -35,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.source:
         print("sqlflow run: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
         return exit_codes.USAGE
-    if wrong := place.complaint(options):
+    if wrong := place.complaint(options) or complaint(options):
         print(f"sqlflow run: {wrong}", file=sys.stderr)
         return exit_codes.USAGE
     narrator = Narrator(sys.stderr, quiet=options.quiet)
@@ -55,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
                 model_store=options.model_store,
                 place=where,
             ) as session,
-            _output(options.output) as file,
+            Output(options.output, options.format, narrator.say) as output,
         ):
             written: list[tuple[Statement, Text]] = []
             for program in texts(options.files, options.execute):
@@ -63,21 +60,14 @@ def run(options: argparse.Namespace) -> int:
                 program = Text(program.name, text)
                 written += ((statement, program) for statement in session.parse(text))
             with interrupting(session.source.interrupt):
-                code = Run(session, narrator, options, where, file.out if file else sys.stdout).all(written)
-            if file is not None and code == exit_codes.OK:
-                file.keep()
-            elif file is not None:
-                narrator.say(f"{file.path} stays as it was: not all statements ran")
+                code = Run(session, narrator, options, where, output).all(written)
+            output.end(failed=code != exit_codes.OK and options.on_error != "continue")
             return code
     except SQLFlowError as error:
         if options.debug:
             traceback.print_exc()
         narrator.say(render(error, program.text, program.name))
         return exit_codes.FAILED
-
-
-def _output(path: Path | None) -> AbstractContextManager[OutputFile | None]:
-    return OutputFile(path) if path is not None else nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +87,12 @@ class Run:
         narrator: Narrator,
         options: argparse.Namespace,
         where: Configuration | None,
-        out: IO[str],
+        output: Output,
     ) -> None:
         self._session = session
         self._where = where
         self._narrator = narrator
-        self._out = out
-        self._format = FORMATS[options.format or (options.output and format_of(options.output)) or "table"]
+        self._output = output
         self._dry = options.dry_run
         self._detach = options.detach
         self._goes_on = options.on_error == "continue" or options.dry_run
@@ -133,8 +122,7 @@ class Run:
             footer = ""
             if result.reader is not None:
                 self._narrator.clear()
-                footer = self._format(result.reader, self._out)
-                self._out.flush()
+                footer = self._output.rows(result.reader)
         except SQLFlowError as error:
             if self._dry and (why := self._why_not(statement)):
                 self._skip(step, statement, why)
@@ -164,12 +152,9 @@ class Run:
         found = manifests(self._session, statement, self._where)
         if not found:
             return replace(self._session.plan(statement), reader=None)
-        if self._shown:
-            self._out.write("---\n")
-        self._shown = True
         self._narrator.clear()
-        self._out.write(found)
-        self._out.flush()
+        self._output.text(f"---\n{found}" if self._shown else found)
+        self._shown = True
         return Result(statement)
 
     def _fail(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.version import VERSION
 from sqlflow_edl import sql_files
 from sqlflow_edl.console.help import help_
-from sqlflow_edl.console.screen import arguments, default_pager
-from sqlflow_edl.display.files import format_of
+from sqlflow_edl.console.screen import arguments, default_pager, unheard
+from sqlflow_edl.display.files import format_of, path_of
 from sqlflow_edl.display.output import FORMATS
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def _job(shell: Shell, text: str) -> None:
             with found as lines, shell.screen.page() as page:
                 write_logs(lines, page, named=not instance)
         case [job_id, "cancel"]:
-            shell.screen.say(cancel(find(job_id)))
+            job = find(job_id)
+            agreed = shell.agrees(f"{job.folder.id} ends, and what it has learnt is lost. End it?")
+            shell.screen.say(cancel(job) if agreed else "not ended")
         case []:
             raise SemanticError("which job?", hint="/job ID; /jobs lists them")
         case _:
@@ -127,13 +130,13 @@ def _estimators(shell: Shell, name: str) -> None:
 
 
 def _source(shell: Shell, name: str) -> None:
-    shell.execute(sql_files.read(Path(name).expanduser()), name)
+    shell.execute(sql_files.read(path_of(name)), name)
 
 
 def _edit(shell: Shell, name: str) -> None:
     editor = arguments(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        path = Path(name).expanduser() if name else Path(folder) / "statement.sql"
+        path = path_of(name) if name else Path(folder) / "statement.sql"
         if not name:
             path.write_text(shell.last, encoding="utf-8")
         _run([*editor, str(path)], "set EDITOR to one that is there")
@@ -143,14 +146,16 @@ def _edit(shell: Shell, name: str) -> None:
 def _system(shell: Shell, text: str) -> None:
     if not text:
         raise SemanticError("which program?", hint="/system ls -l")
-    if number := _run(arguments(text)):
-        shell.screen.say(f"ended with {number}")
+    code = _run(arguments(text))
+    if code:
+        shell.screen.say(f"ended with {code}" if code > 0 else f"ended by {signal.Signals(-code).name}")
 
 
 def _run(command: Sequence[str], hint: str | None = None) -> int:
-    """Let a program have the terminal; its exit code. SQLFlowError: it does not start."""
+    """Let a program have the terminal, and Ctrl-C; its exit code. SQLFlowError: it does not start."""
     try:
-        return subprocess.run(command, check=False).returncode  # noqa: S603
+        with subprocess.Popen(command) as process, unheard(signal.SIGINT):  # noqa: S603
+            return process.wait()
     except OSError as error:
         raise SQLFlowError(f"{command[0]} does not start: {error.strerror}", hint=hint) from None
 
@@ -185,15 +190,14 @@ def _types(shell: Shell, _: str) -> None:
 
 
 def _once(shell: Shell, name: str) -> None:
-    if not name:
-        raise SemanticError("which file?", hint="/once rows.csv")
-    path = Path(name).expanduser()
-    shell.screen.once = path
-    shell.screen.say(f"the next rows go to {path} as {format_of(path) or shell.screen.format}")
+    path = path_of(name) if name else None
+    shell.screen.once(path)
+    as_ = format_of(path) or shell.screen.format if path else ""
+    shell.screen.say(f"the next rows go to {path} as {as_}" if path else "the next rows are shown")
 
 
 def _tee(shell: Shell, name: str) -> None:
-    shell.screen.tee(Path(name).expanduser() if name else None)
+    shell.screen.tee(path_of(name) if name else None)
     shell.screen.say(f"all goes to {name} too" if name else "no file is written any more")
 
 
@@ -246,8 +250,8 @@ LISTED = {
     "use": Command("URL", "go on with another data source", _use),
     "format": Command("[NAME]", f"how rows are shown: {', '.join(FORMATS)}", _format),
     "types": Command("", "whether types stand under the names of columns", _types),
-    "once": Command("FILE", "write the next rows to a file, as its name says: .csv, .tsv, .json, …", _once),
-    "tee": Command("[FILE]", "write all that is shown to a file too; without one, no more", _tee),
+    "once": Command("[FILE]", "write the next rows to a file, as its name says: .csv, .json, …", _once),
+    "tee": Command("[FILE]", "write what is typed and shown to a file too; without one, no more", _tee),
     "pager": Command("[COMMAND]", "what shows results that are taller than the terminal", _pager),
     "nopager": Command("", "show them without one", _no_pager),
     "timing": Command("", "whether it is said how long a statement took", _timing),

@@ -19,11 +19,16 @@ _SECRET = re.compile(
 )
 
 
+def holds_secret(text: str) -> bool:
+    """Whether it looks like that."""
+    return bool(_SECRET.search(text))
+
+
 class Kept(FileHistory):
     """A file of the user's alone. Of this console too, but not of the next, is what holds a secret."""
 
     def store_string(self, string: str) -> None:
-        if not _SECRET.search(string):
+        if not holds_secret(string):
             super().store_string(string)
 
 

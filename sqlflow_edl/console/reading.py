@@ -10,6 +10,7 @@ from sqlflow_edl.syntax import is_complete
 VERTICAL = "\\G"  # ends a statement whose rows are shown one below another
 
 _COMMAND = re.compile(r"\s*[/\\](?P<name>[A-Za-z?][\w?]*)\s*(?P<rest>.*?)\s*;?\s*", re.DOTALL)
+_AS_WRITTEN = ("system",)  # a semicolon at their end is theirs
 _LEAVE = re.compile(r"\s*(?:exit|quit)\s*;?\s*", re.IGNORECASE)
 
 
@@ -26,7 +27,8 @@ def command(text: str) -> Called | None:
     if _LEAVE.fullmatch(text):
         return Called("quit", "")
     if found := _COMMAND.fullmatch(text):
-        return Called(found["name"], found["rest"])
+        name, rest = found["name"], found["rest"]
+        return Called(name, text[found.start("rest") :].strip() if name in _AS_WRITTEN else rest)
     return None
 
 

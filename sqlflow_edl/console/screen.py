@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -14,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.display.files import OutputFile, format_of
+from edl.errors import SemanticError
+from sqlflow_edl.display.files import OutputFile, format_of, writing
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.display.output import (
     FORMATS,
+    WHOLE,
     FirstRows,
     as_table,
     first_rows,
@@ -54,22 +56,26 @@ class Screen:
         self.format = "table"
         self.timing = True
         self.types = True  # under the names of columns, on a terminal
-        self.once: Path | None = None  # takes the next rows
+        self._once: OutputFile | None = None  # takes the next rows
         self._tee: IO[str] | None = None
         self.pager: Sequence[str] = default_pager()
         self._out = out
+        narrator.also = lambda text: self.note_down(text + "\n")
 
-    def rows(self, reader: pa.RecordBatchReader, *, vertical: bool = False) -> tuple[Page, str]:
+    def rows(
+        self, reader: pa.RecordBatchReader, *, vertical: bool = False, types: bool = True
+    ) -> tuple[Page, str]:
         """A result set as it is to be shown, and its footer; once into a file, nothing is to be shown.
 
-        vertical: one value a line, whatever the format is.
+        vertical: one value a line, whatever the format is. types: whether those of its columns tell anything.
         """
         page = Page(self._out)
-        if self.once is not None:
-            return page, self._into_file(reader)
-        if self.format in FOR_PEOPLE or vertical:
-            return page, self._for_people(first_rows(reader), page, vertical or self.format == "vertical")
-        return page, FORMATS[self.format](reader, page)
+        format_ = "vertical" if vertical else self.format
+        if self._once is not None:
+            return page, self._into_file(self._once, reader, format_)
+        if format_ in FOR_PEOPLE:
+            return page, self._for_people(first_rows(reader), page, format_ == "vertical", types)
+        return page, FORMATS[format_](reader, page)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """Show texts under their headings."""
@@ -87,55 +93,68 @@ class Screen:
         """By the pager, if it is taller than the terminal."""
         self.narrator.clear()
         text = page.getvalue()
-        self.note_down(text)
         tall = text.count("\n") >= shutil.get_terminal_size().lines
         if not (self.pager and tall and page.isatty() and self._paged(text)):
             self._out.write(text)
             self._out.flush()
+        self.note_down(text)
 
     def say(self, text: str) -> None:
         """Words beside the data."""
         self.narrator.say(text)
-        self.note_down(text + "\n")
+
+    def once(self, path: Path | None) -> None:
+        """The next rows go to the file, and are not shown; None: they are. SQLFlowError: it cannot be written."""
+        before, self._once = self._once, OutputFile(path) if path is not None else None
+        if before is not None:
+            before.__exit__()
 
     def tee(self, path: Path | None) -> None:
-        """Add all that is typed, shown and said to the end of a file too; None: no more. SQLFlowError: it cannot be."""
-        if self._tee is not None:
-            self._tee.close()
-            self._tee = None
+        """Add what is typed, shown and said to the end of a file too, which we alone may read; None: no more.
+
+        SQLFlowError: it cannot be written, and what was so before stays.
+        """
+        opened: IO[str] | None = None
         if path is not None:
-            try:
-                self._tee = path.open("a", encoding="utf-8", buffering=1)
-            except OSError as error:
-                raise SQLFlowError(f"cannot write {path}: {error.strerror}") from None
+            with writing(path):
+                opened = os.fdopen(
+                    os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", 1, "utf-8"
+                )
+        before, self._tee = self._tee, opened
+        if before is not None:
+            with contextlib.suppress(OSError):
+                before.close()
 
     def note_down(self, text: str) -> None:
         """Where everything is written to, too, if that is so."""
-        if self._tee is not None:
+        if self._tee is None:
+            return
+        try:
             self._tee.write(_STYLES.sub("", text))
+            self._tee.flush()
+        except OSError as error:
+            self.tee(None)
+            self.say(f"no file is written any more: {error.strerror}")
 
-    def _into_file(self, reader: pa.RecordBatchReader) -> str:
-        path, self.once = self.once, None
-        if path is None:
-            raise RuntimeError("there is a file to write")
-        with OutputFile(path) as file:
-            footer = FORMATS[format_of(path) or self.format](reader, file.out)
+    def close(self) -> None:
+        """Leave no file open."""
+        self.once(None)
+        self.tee(None)
+
+    def _into_file(self, file: OutputFile, reader: pa.RecordBatchReader, format_: str) -> str:
+        self._once = None
+        with file, writing(file.path):
+            footer = WHOLE[format_of(file.path) or format_](reader, file.out)
             file.keep()
-        return f"{footer} in {path}"
+        return f"{footer} in {file.path}"
 
-    def _for_people(self, found: FirstRows, page: Page, vertical: bool) -> str:
-        if vertical or (page.isatty() and self._is_too_wide(found)):
+    def _for_people(self, found: FirstRows, page: Page, vertical: bool, types: bool) -> str:
+        if vertical or (page.isatty() and _is_too_wide(found)):
             write_records(found.columns, found.rows, page)
         else:
-            write_rows(found.columns, found.rows, page, types=self._types(found, page))
+            shown = types and self.types and page.isatty() and not _is_too_wide(found, found.types)
+            write_rows(found.columns, found.rows, page, types=found.types if shown else ())
         return found.footer("/format csv shows all")
-
-    def _is_too_wide(self, found: FirstRows) -> bool:
-        table = as_table(found.columns, found.rows, found.types if self.types else ())
-        return width(table) > shutil.get_terminal_size().columns
-
-    def _types(self, found: FirstRows, page: Page) -> Sequence[str]:
-        return found.types if self.types and page.isatty() else ()
 
     def _paged(self, text: str) -> bool:
         """Whether the pager could be started."""
@@ -144,9 +163,13 @@ class Screen:
         except OSError as error:
             self.say(f"the pager {self.pager[0]} does not start: {error.strerror}; /nopager does without")
             return False
-        with _unheard(signal.SIGINT):  # Ctrl-C is the pager's while it has the terminal
+        with unheard(signal.SIGINT):  # Ctrl-C is the pager's while it has the terminal
             process.communicate(text)
         return True
+
+
+def _is_too_wide(found: FirstRows, types: Sequence[str] = ()) -> bool:
+    return width(as_table(found.columns, found.rows, types)) > shutil.get_terminal_size().columns
 
 
 def default_pager() -> Sequence[str]:
@@ -156,15 +179,17 @@ def default_pager() -> Sequence[str]:
 
 
 def arguments(command: str) -> list[str]:
-    """The program and its arguments that the text names. SemanticError: a quote is not closed."""
+    """The program and its arguments that the text names. SemanticError: a quote is not closed, or nothing escaped."""
     try:
         return shlex.split(command)
-    except ValueError:
-        raise SemanticError(f"a quote is not closed in {command}") from None
+    except ValueError as error:
+        why = "a quote is not closed" if "quotation" in str(error) else "nothing follows the last \\"
+        raise SemanticError(f"{why} in {command}") from None
 
 
 @contextmanager
-def _unheard(number: signal.Signals) -> Iterator[None]:
+def unheard(number: signal.Signals) -> Iterator[None]:
+    """While this lasts, the signal does nothing to us."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
         yield

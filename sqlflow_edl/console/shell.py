@@ -9,6 +9,7 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
+from sqlflow_edl.console.history import holds_secret
 from sqlflow_edl.console.prompt import PROMPT, Prompt
 from sqlflow_edl.console.reading import Called, command
 from sqlflow_edl.console.screen import Screen
@@ -42,7 +43,7 @@ class Shell:
         except UnopenedError as error:
             raise error.error from None
         finally:
-            self.screen.tee(None)
+            self.screen.close()
             self.connection.close()
 
     def execute(self, text: str, name: str = "") -> None:
@@ -50,6 +51,10 @@ class Shell:
         with self.connection.session():
             self._tell_notes()
         self._statements.run(text, self.connection, name)
+
+    def agrees(self, question: str) -> bool:
+        """Whether the user says yes."""
+        return self._prompt.agrees(question)
 
     def write(self, text: str) -> None:
         """Begin the next prompt with it."""
@@ -81,6 +86,7 @@ class Shell:
     def _interrupted(self) -> None:
         """Ctrl-C where nothing is typed leaves, when it comes twice."""
         if self._prompt.typed:
+            self._leaves = False
             return
         if self._leaves:
             raise Leave
@@ -89,7 +95,8 @@ class Shell:
 
     def _take(self, text: str) -> None:
         """Do what the text says."""
-        self.screen.note_down(f"{PROMPT}{text}\n")
+        if not holds_secret(text):
+            self.screen.note_down(f"{PROMPT}{text}\n")
         if called := command(text):
             self._call(called)
         elif text.strip():

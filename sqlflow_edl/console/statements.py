@@ -63,16 +63,16 @@ class Statements:
         began = time.monotonic()
         try:
             with interrupting(session.source.interrupt):
-                self._tell(session.execute(statement), began, vertical)
+                self._tell(session.execute(statement), began, vertical, types=_gives_data(statement))
         finally:
             if _makes(statement, session.dialect):
                 connection.refresh()
         return True
 
-    def _tell(self, result: Result, began: float, vertical: bool) -> None:
+    def _tell(self, result: Result, began: float, vertical: bool, *, types: bool) -> None:
         page, footer = None, ""
         if result.reader is not None:
-            page, footer = self._screen.rows(result.reader, vertical=vertical)
+            page, footer = self._screen.rows(result.reader, vertical=vertical, types=types)
         seconds = time.monotonic() - began  # until the last row came, not until the pager was left
         if page is not None and page.tell():
             self._screen.show(page)
@@ -81,6 +81,11 @@ class Statements:
         message = "" if result.model else result.message  # of a training the final report has it
         did = "; ".join(part for part in (message, footer) if part) or "done"
         self._screen.say(f"{did} ({seconds:.2f} s)" if self._screen.timing else did)
+
+
+def _gives_data(statement: Statement) -> bool:
+    """Whether its rows are data, and not facts about a plan or a model."""
+    return not statement.plan and statement.kind in ("sql", "predict", "evaluate", "explain")
 
 
 def _makes(statement: Statement, dialect: str) -> bool:

@@ -43,6 +43,7 @@ class Narrator:
     ) -> None:
         self.out = out
         self.quiet = quiet
+        self.also: Callable[[str], None] = lambda text: None  # is told every line, too
         self._clock = clock
         smart = out.isatty() and os.environ.get("TERM") != "dumb"
         self._live = smart and not quiet
@@ -121,6 +122,7 @@ class Narrator:
         self.clear()
         self.out.write(text + "\n")
         self.out.flush()
+        self.also(text)
         self._told_at = self._clock()
 
     def _line(self, text: str) -> None:

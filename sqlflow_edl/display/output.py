@@ -39,26 +39,26 @@ class FirstRows:
         return rows if shown == self.total else f"{rows}, {shown} shown ({others})"
 
 
-def first_rows(reader: pa.RecordBatchReader, most: int = SHOWN_ROWS) -> FirstRows:
+def first_rows(reader: pa.RecordBatchReader, most: float = SHOWN_ROWS) -> FirstRows:
     """Reads all of them, and keeps so many."""
     total = 0
     kept: list[tuple[Any, ...]] = []
     for batch in reader:
-        kept += rows_of(batch.slice(0, max(0, most - total)))
+        kept += rows_of(batch.slice(0, int(max(0, min(batch.num_rows, most - total)))))
         total += batch.num_rows
     return FirstRows(columns_of(reader.schema), kept, total, [str(field.type) for field in reader.schema])
 
 
-def write_table(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+def write_table(reader: pa.RecordBatchReader, out: IO[str], most: float = SHOWN_ROWS) -> str:
     """An aligned table of the first rows; returns the footer."""
-    found = first_rows(reader)
+    found = first_rows(reader, most)
     write_rows(found.columns, found.rows, out)
     return found.footer(_ALL)
 
 
-def write_vertical(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+def write_vertical(reader: pa.RecordBatchReader, out: IO[str], most: float = SHOWN_ROWS) -> str:
     """The first rows one below another, with a line for each value; returns the footer."""
-    found = first_rows(reader)
+    found = first_rows(reader, most)
     write_records(found.columns, found.rows, out)
     return found.footer(_ALL)
 
@@ -220,6 +220,11 @@ FORMATS: dict[str, Writer] = {
     "json": write_json,
     "jsonl": write_json_lines,
     "markdown": write_markdown,
+}
+# For files, which nobody scrolls past.
+WHOLE: dict[str, Writer] = FORMATS | {
+    "table": partial(write_table, most=math.inf),
+    "vertical": partial(write_vertical, most=math.inf),
 }
 
 

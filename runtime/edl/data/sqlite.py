@@ -128,7 +128,9 @@ class SQLiteSource(Transactional, EmbeddedSource):
             return queries.tables(self.connection)
 
     def databases(self) -> list[str]:
-        return [name for name in self.attached() if name != "temp"]
+        self._end_result()
+        with self._errors(""):
+            return [name for name in self.attached() if name != "temp"]
 
     # Writing ---------------------------------------------------------------------------------------------
 

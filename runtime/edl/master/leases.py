@@ -72,6 +72,7 @@ class Leases:
         self.told = 0  # reports that were counted and are not written down
         self.news: list[EpochEnd] = []  # that was not told of
         self._ticked = self.kept.seconds
+        self._awake = False  # has time passed for us already?
 
     @property
     def job(self) -> Job:
@@ -178,10 +179,12 @@ class Leases:
     def tick(self, now: float) -> None:
         """Time has passed: give up who was silent for too long, begin a round if one is due."""
         if (slept := now - self._ticked) > self.lease_secs / 2:  # nobody could have been heard
-            self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
+            if self._awake:
+                self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
             for member in self.kept.members.values():
                 member.seen = member.seen + slept if member.gone else now
         self._ticked = self.kept.seconds = now
+        self._awake = True
         for name, member in self.kept.members.items():
             if not member.gone and now - member.seen > self.lease_secs:
                 self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")

@@ -95,15 +95,15 @@ def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tupl
     """Labels, scores and weights, each float64 of shape (n,)."""
     if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
         raise _shapes(labels, scores, "a number to predict needs (n, 1) and (n, 1)")
-    _check_finite(labels, "labels")
-    _check_finite(scores, "scores")
+    check_finite(labels, "labels")
+    check_finite(scores, "scores")
     return labels[:, 0].astype(np.float64), scores[:, 0].astype(np.float64), row_weights(weights, len(labels))
 
 
 def class_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Ints, Floats, Floats]:
     """Positions of the true classes (n,), probabilities (n, k) with k >= 2, and weights (n,)."""
     probabilities = _probabilities(labels, scores)
-    _check_finite(labels, "labels")
+    check_finite(labels, "labels")
     flat = labels.reshape(-1)
     truth = flat.astype(np.int64)
     classes = probabilities.shape[1]
@@ -118,7 +118,7 @@ def _probabilities(labels: Array, scores: Array) -> Floats:
     fits = labels.shape == (len(scores),) or (labels.shape == (len(scores), 1) and columns <= 2)
     if not columns or not fits:
         raise _shapes(labels, scores, "classes need (n, 1) and (n, 2), or (n,) and (n, classes)")
-    _check_finite(scores, "scores")
+    check_finite(scores, "scores")
     if scores.min() < 0 or scores.max() > 1:
         raise JobError(
             "scores of classes must be probabilities, between 0 and 1",
@@ -132,12 +132,13 @@ def _shapes(labels: Array, scores: Array, needed: str) -> JobError:
     return JobError(f"labels have the shape {labels.shape} and scores {scores.shape}; {needed}")
 
 
-def _check_finite(values: Array, what: str) -> None:
+def check_finite(values: Array, what: str) -> None:
+    """JobError: some of them are no numbers."""
     unusable = ~np.isfinite(values)
     if unusable.any():
         hint = "training has diverged: a smaller learning rate or normalised features help"
         rows = int(np.count_nonzero(unusable.reshape(len(values), -1).any(axis=1)))
         raise JobError(
             f"{what} are not finite in {rows} of {len(values)} rows",
-            hint=hint if what == "scores" else None,
+            hint=hint if what != "labels" else None,
         )

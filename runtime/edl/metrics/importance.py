@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edl.metrics.base import Array, Metric
+from edl.metrics.base import Array, Metric, check_finite
 from edl.metrics.states import Floats, State
 
 
@@ -22,6 +22,7 @@ class Importance(Metric):
         return total / rows
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        check_finite(scores, "values of the columns")
         return np.abs(scores).sum(axis=0, dtype=np.float64), np.array([float(len(scores))])
 
     def _result(self, state: State) -> float:

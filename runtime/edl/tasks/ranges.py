@@ -11,7 +11,7 @@ from edl.spec import Explanation, JobSpec, Training
 
 LEAST_ROWS = 8192  # of a block that `feed` is called on, where there are as many
 STREAMED_ROWS = 65_536  # of a task that is streamed in blocks
-ENOUGH_TASKS = 512  # for any number of workers
+ENOUGH_TASKS = 4096  # some for each of as many workers as a job may have
 
 
 def generator(*seeds: int) -> np.random.Generator:

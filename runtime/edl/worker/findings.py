@@ -67,6 +67,11 @@ class Evaluated:
     def table(self, found: Summary) -> pa.RecordBatch:
         return figures.one_row(self.figures(found))
 
+    def _rows(self, weights: Floats) -> pa.Array:
+        """How many rows: integers where none is weighed."""
+        rows = pa.array(weights)
+        return rows if self.spec.weights or (weights % 1).any() else rows.cast(pa.int64())
+
 
 class Confusion(Evaluated):
     """A row for each true class and predicted one: how many rows are so, and which share of those of the true class.
@@ -91,11 +96,10 @@ class Confusion(Evaluated):
             raise RuntimeError("the compiler lets only classes be confused")
         classes = pa.array(label.classes)
         names = unique_names([label.column, "predicted", "rows", "share"], taken=())
-        rows = pa.array(weights[pairs])
         columns = [
             classes.take(pa.array(true)),
             classes.take(pa.array(predicted)),
-            rows if self.spec.weights else rows.cast(pa.int64()),
+            self._rows(weights[pairs]),
             _numbers(shares),
         ]
         return pa.RecordBatch.from_arrays(columns, names=list(names))
@@ -110,26 +114,35 @@ class Curve(Evaluated):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        return {**self._figures, _OWN: self._curve}
+        return {**self._figures, self._name: self._curve}
+
+    @property
+    def _name(self) -> str:
+        """Of the curve: that of the figure, where it is measured anyway."""
+        return next((name for name, metric in self._figures.items() if metric == self._curve), _OWN)
 
     def table(self, found: Summary) -> pa.RecordBatch:
-        thresholds, inside, outside = self._curve.curve(merged(found, _OWN, self._curve))[:, ::-1]
+        thresholds, inside, outside = self._curve.curve(merged(found, self._name, self._curve))[:, ::-1]
         hits, false_alarms = np.cumsum(inside), np.cumsum(outside)
         some = np.unique(np.linspace(0, len(hits) - 1, MOST_THRESHOLDS).round().astype(int))
         misses, rejected = hits[-1] - hits, false_alarms[-1] - false_alarms
         with np.errstate(invalid="ignore"):
-            columns = {
+            rates = {
                 "threshold": thresholds,
                 "recall": hits / hits[-1],
                 "false_positive_rate": false_alarms / false_alarms[-1],
                 "precision": hits / (hits + false_alarms),
                 "f1": 2 * hits / (2 * hits + false_alarms + misses),
-                "true_positives": hits,
-                "false_positives": false_alarms,
-                "true_negatives": rejected,
-                "false_negatives": misses,
             }
-        return pa.RecordBatch.from_pydict({name: _numbers(values[some]) for name, values in columns.items()})
+        counts = {
+            "true_positives": hits,
+            "false_positives": false_alarms,
+            "true_negatives": rejected,
+            "false_negatives": misses,
+        }
+        columns = {name: _numbers(values[some]) for name, values in rates.items()}
+        columns |= {name: self._rows(values[some]) for name, values in counts.items()}
+        return pa.RecordBatch.from_pydict(columns)
 
 
 class Importances:

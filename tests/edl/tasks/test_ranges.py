@@ -80,8 +80,8 @@ def test_a_task_holds_whole_minibatches(batch_size: int, rows: int) -> None:
     ("samples", "columns", "rows", "expected"),
     [
         (32, 9, 100, 1024),  # a block
-        (32, 9, 1024 * 512, 1024),
-        (32, 9, 1024 * 512 + 1, 2048),
+        (32, 9, 1024 * 4096, 1024),
+        (32, 9, 1024 * 4096 + 1, 2048),
         (10_000, 9, 100, 3),
         (32, 1, 100, 8192),
         (32, 9, 10**9, STREAMED_ROWS),

@@ -168,11 +168,36 @@ def test_rows_go_to_a_file_in_the_format_that_its_name_says(
     assert [json.loads(line) for line in file.read_text().splitlines()] == [{"x": 1}, {"y": 2}]
     assert main([*program, "SELECT 3 AS x; SELECT x FROM nowhere"]) == 1
     found = capsys.readouterr()
-    assert f"{file} stays as it was" in found.err
+    assert f"{file} is not written: a statement failed" in found.err
     assert not found.out
     assert "3" not in file.read_text()
+    assert main([*program, "SELECT nothing; SELECT 5 AS x", "--on-error", "continue"]) == 1
+    assert json.loads(file.read_text()) == {"x": 5}
     assert main([*program, "SELECT 4 AS x", "--format", "csv"]) == 0
     assert file.read_text() == "x\n4\n"
+    assert main([*program, "CREATE TABLE none AS SELECT 1 AS x"]) == 0
+    assert "no statement gave rows" in capsys.readouterr().err
+    assert file.read_text() == "x\n4\n"
+    assert main([*program, "SELECT 4 AS x; SELECT 5 AS x", "--format", "csv"]) == 0
+    assert "several result sets" in capsys.readouterr().err
+
+
+def test_a_file_whose_format_nobody_says_is_not_written(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.parquet"
+    assert main(["run", "--source", url, "-o", str(file), "-e", "SELECT 1 AS x"]) == 2
+    assert "give --format, or a name that ends in .csv, .tsv" in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_what_cannot_be_written_fails_its_statement(url: str, capfd: pytest.CaptureFixture[str]) -> None:
+    program = ["run", "--source", url, "--format", "csv", "-o"]
+    assert main([*program, "/dev/full", "-e", "SELECT 1 AS x; SELECT 2 AS x"]) == 1
+    assert "cannot write /dev/full: No space left" in capfd.readouterr().err
+    for stdout in ("-", "/dev/stdout"):
+        assert main([*program, stdout, "-e", "SELECT 1 AS x"]) == 0
+        assert capfd.readouterr().out == "x\n1\n"
 
 
 def test_variables_fill_the_programs(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

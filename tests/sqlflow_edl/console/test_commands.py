@@ -48,7 +48,8 @@ def test_jobs_are_listed_and_shown(typed: Typed) -> None:
     job.end("failed", "no rows")
     assert job.id in typed("/jobs\r").data
     assert "no rows" in typed(f"/job {job.id}\r").data
-    assert "does not run: it is failed" in typed(f"/job {job.id} cancel\r").words
+    assert "not ended" in typed(f"/job {job.id} cancel\r", "n\r").words
+    assert "does not run: it is failed" in typed(f"/job {job.id} cancel\r", "y\r").words
     assert "/job ID log [INSTANCE]" in typed(f"/job {job.id} lgo\r").words
 
 
@@ -111,23 +112,55 @@ def test_the_next_rows_go_to_a_file(typed: Typed, tmp_path: Path) -> None:
     assert file.read_text() == "size,colour\n0,red\n1,red\n2,red\n"
     assert console.data.split() == ["x", "7"]
     assert f"3 rows in {file}" in console.words
-    assert "cannot write" in typed(f"/once {tmp_path}/none/rows\r", "SELECT 1;\r").words
+    assert "cannot write" in typed(f"/once {tmp_path}/none/rows\r").words
+    assert "no such home folder" in typed("/once ~nobody-of-that-name/rows\r").words
+
+
+def test_rows_that_go_to_a_file_are_all_there_and_may_be_shown_after_all(
+    typed: Typed, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.txt"
+    console = typed(f"/once {file}\r", "SELECT i FROM range(150) AS t(i);\r")
+    assert len(file.read_text().splitlines()) == 151
+    assert "150 rows in" in console.words
+    assert typed(f"/once {file}2\r", "/once\r", "SELECT 7 AS x;\r").data.split() == ["x", "7"]
+    assert list(tmp_path.glob("*rows*")) == [file]
+
+
+def test_a_disk_that_is_full_is_told(typed: Typed) -> None:
+    console = typed("/tee /dev/full\r", "SELECT 7 AS x;\r", "/once /dev/full\r", "SELECT 8 AS x;\r")
+    assert "no file is written any more: No space left" in console.words
+    assert "cannot write /dev/full: No space left" in console.words
+    assert console.data.split() == ["x", "7"]
 
 
 def test_all_that_is_shown_goes_to_a_file_too(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "session.txt"
-    typed(f"/tee {file}\r", "SELECT 7 AS x;\r", "SELECT nothing;\r", "/tee\r", "SELECT 8 AS later;\r")
+    typed(
+        f"/tee {file}\r",
+        "SELECT 7 AS x; SELECT 'me' AS password;\r",
+        "SELECT 7 AS x;\r",
+        "SELECT nothing;\r",
+        "/tee\r",
+        "SELECT 8 AS later;\r",
+    )
     kept = file.read_text()
     assert "sqlflow> SELECT 7 AS x;\nx\n7\n1 row (" in kept
     assert "error:" in kept
     assert "later" not in kept
-    assert "cannot write" in typed(f"/tee {tmp_path}\r").words
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "AS password" not in kept
+    assert "cannot write" in typed(f"/tee {file}\r", f"/tee {tmp_path}\r", "SELECT 9 AS again;\r").words
+    assert "again" in file.read_text()
 
 
 def test_a_program_has_the_terminal(typed: Typed, tmp_path: Path) -> None:
     typed(f"/system touch '{tmp_path}/two words'\r")
     assert (tmp_path / "two words").exists()
     assert "ended with 1" in typed("/system false\r").words
+    assert "ended by SIGTERM" in typed("/system sh -c 'kill $$'\r").words
+    typed(f"/system find {tmp_path} -name 'two*' -exec mv {{}} {tmp_path}/one \\;\r")
+    assert (tmp_path / "one").exists()
     assert "no-such-program does not start" in typed("/system no-such-program\r").words
 
 

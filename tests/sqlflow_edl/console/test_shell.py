@@ -102,6 +102,11 @@ def test_the_interrupt_key_leaves_where_nothing_is_typed_twice(typed: Typed) -> 
     assert console.words.count("Ctrl-C again leaves") == 2
 
 
+def test_what_is_typed_between_two_interrupts_stays_unsent(typed: Typed) -> None:
+    console = typed(CTRL_C, "abc", CTRL_C, CTRL_C, "SELECT 1 AS x;\r")
+    assert console.data.split() == ["x", "1"]
+
+
 def test_types_stand_under_the_names_of_columns_on_a_terminal(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

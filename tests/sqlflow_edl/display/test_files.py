@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.display.files import OutputFile, format_of
+from sqlflow_edl.display.files import OutputFile, format_of, writing
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
@@ -46,14 +46,31 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_a_pipe_takes_what_is_written(tmp_path: Path) -> None:
     pipe, found = tmp_path / "pipe", list[str]()
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()), daemon=True)
     reader.start()
     with OutputFile(pipe) as file:
         file.out.write("row")
         file.keep()
-    reader.join()
+    reader.join(60)
     assert found == ["row"]
     assert pipe.is_fifo()
+
+
+def test_a_file_keeps_who_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.touch(0o640)
+    with OutputFile(path) as file:
+        file.out.write("new")
+        file.keep()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    with pytest.raises(SQLFlowError, match="No space left"), OutputFile(path) as file, writing(path):
+        os.dup2(os.open("/dev/full", os.O_WRONLY), file.out.fileno())
+        file.out.write("x" * 100_000)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:

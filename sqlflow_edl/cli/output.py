@@ -1,0 +1,75 @@
+"""Where the data of a run goes: stdout, or with `-o` a file, which is there when all of it is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
+from sqlflow_edl.display.output import FORMATS, WHOLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
+
+
+def complaint(options: argparse.Namespace) -> str:
+    """What is wrong with the options, empty when nothing is."""
+    path: Path | None = options.output
+    if path is None or options.format or format_of(path) or (options.dry_run and options.on):
+        return ""
+    return f"which format is {path} to have? give --format, or a name that ends in {', '.join(SUFFIXES)}"
+
+
+class Output:
+    """tell: says a line to the user."""
+
+    def __init__(self, path: Path | None, format_: str | None, tell: Callable[[str], None]) -> None:
+        self._file = OutputFile(path) if path is not None else None
+        self._out = self._file.out if self._file else sys.stdout
+        self._format = format_ or (path and format_of(path)) or "table"
+        self._writer = (WHOLE if self._file else FORMATS)[self._format]
+        self._tell = tell
+        self._results = 0
+
+    def rows(self, reader: pa.RecordBatchReader) -> str:
+        """Write a result set; its footer. SQLFlowError: the file cannot be written."""
+        with self._writing():
+            footer = self._writer(reader, self._out)
+            self._out.flush()
+        self._results += 1
+        if self._file and self._results == 2 and self._format in _OF_ONE:
+            self._tell(f"note: {self._file.path} has several result sets, one after another")
+        return footer
+
+    def text(self, text: str) -> None:
+        """Write it as it is."""
+        with self._writing():
+            self._out.write(text)
+            self._out.flush()
+        self._results += 1
+
+    def end(self, *, failed: bool) -> None:
+        """Nothing follows. failed: something is missing, and the file stays as it was."""
+        if self._file is None or self._file.passes_on:
+            return
+        if failed or not self._results:
+            why = "a statement failed" if failed else "no statement gave rows"
+            self._tell(f"{self._file.path} is not written: {why}")
+        else:
+            self._file.keep()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.__exit__(*error)
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return writing(self._file.path) if self._file is not None else nullcontext()
