@@ -19,7 +19,7 @@ import time
 from typing import NoReturn
 
 from edl import exit_codes
-from edl.stamps import stamped
+from edl.logs import log
 
 LONGEST_ABSENCE = 3600.0  # seconds: nodes that are lost, and waits for room, take minutes
 LOOK_SECS = 30.0  # between two looks at the master
@@ -52,9 +52,7 @@ def _look(address: str, longest: float, look_secs: float) -> None:
         if _listens(address):
             heard = time.monotonic()
         elif time.monotonic() - heard >= longest:
-            print(
-                stamped(f"leaving: the job has had no master for {longest:g} s"), file=sys.stderr, flush=True
-            )
+            log(f"leaving: the job has had no master for {longest:g} s")
             abandon()
 
 

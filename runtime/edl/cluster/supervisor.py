@@ -37,7 +37,7 @@ from edl.cluster.messages import DETACH
 from edl.cluster.share import sharing
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
-from edl.stamps import stamped
+from edl.logs import stamped
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError
 

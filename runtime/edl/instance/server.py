@@ -7,7 +7,6 @@ What is slow to load is loaded while the master is told and workers build their 
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from pathlib import Path
 
@@ -16,12 +15,12 @@ from edl.checkpoints import opening
 from edl.cluster import Instance
 from edl.cluster.environment import own_address
 from edl.cluster.folder import ClusterFolder
+from edl.logs import log
 from edl.ps.server import Server
 from edl.ps.service import serve
 from edl.ps.store import warm_up
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
-from edl.stamps import stamped
 
 CALL_SECS = 10.0
 RETRY_SECS = 0.1  # until a master that is away is tried again
@@ -40,7 +39,7 @@ def main(job: Path, instance: Instance) -> int:
     with MasterChannel(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:
-        print(stamped("leaving: the master wants another one"), file=sys.stderr, flush=True)
+        log("leaving: the master wants another one")
         return exit_codes.PREEMPTED
     ended.wait()
     server.close()

@@ -8,13 +8,12 @@ ends this worker, and another one takes its name.
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from edl import exit_codes
+from edl import exit_codes, logs
 from edl.checkpoints import GoneError
 from edl.cluster import Instance
 from edl.cluster.body import TAKE_OVER
@@ -27,7 +26,6 @@ from edl.instance.storage import storage_of
 from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel
 from edl.spec import JobSpec
-from edl.stamps import stamped
 from edl.tasks.failed import to_failed
 from edl.worker.remote import RefusedError, RemoteTasks
 from edl.worker.ring_member import RingMember
@@ -58,7 +56,7 @@ def main(job: Path, instance: Instance) -> int:
 
             _with_program(spec, folder, do)
         except (RefusedError, GoneError) as error:  # the latter: its master is gone, with the checkpoint
-            print(stamped(f"leaving: {error}"), file=sys.stderr)
+            logs.log(f"leaving: {error}")
             return exit_codes.PREEMPTED
         except Exception as error:
             traceback.print_exc()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 import threading
 from collections.abc import Callable
 
@@ -19,6 +18,7 @@ from edl.cluster import Change, Instance, Room
 from edl.cluster.folder import ClusterFolder
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
+from edl.logs import log
 from edl.master.backend import Backend
 from edl.master.crew import Crew
 from edl.master.curve_copies import CurveCopies
@@ -40,7 +40,6 @@ from edl.ps import cuts
 from edl.ps.messages import Mode
 from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
-from edl.stamps import stamped
 from edl.tasks import encoding
 from edl.tasks.failed import to_failed
 from edl.tasks.job import plan
@@ -61,7 +60,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     except ClusterError:
         raise
     except SQLFlowError as error:
-        _note(f"error: {error.message}")
+        log(f"error: {error.message}")
         _end_instances(backend)
         end = backend.storing.end(to_failed(error, folder.shown_log("master")))
         backend.events.write(end)
@@ -80,7 +79,7 @@ def _leases(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs:
         kept,
         parameters,
         lease_secs=lease_secs,
-        note=_note,
+        note=log,
         is_there=lambda name: name in store.names(last_file),
     )
 
@@ -163,7 +162,7 @@ class Master:
         if not going_on.done():
             going_on.cancel()
             await self._office.write()
-            _note("told to leave: the next master goes on from here")
+            log("told to leave: the next master goes on from here")
             await self._keep_curves()
             return exit_codes.PREEMPTED
         await going_on
@@ -182,7 +181,7 @@ class Master:
         try:
             await asyncio.to_thread(self._store.clear)
         except (OSError, SQLFlowError) as error:
-            _note(f"checkpoints of the job are left: {error}")
+            log(f"checkpoints of the job are left: {error}")
         code = self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
         await self._keep_curves()
         return code
@@ -250,7 +249,7 @@ def _end_instances(backend: Backend) -> None:
     try:
         backend.end_instances()
     except ClusterError as error:
-        _note(f"instances may be left: {error.message}")
+        log(f"instances may be left: {error.message}")
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:
@@ -270,7 +269,3 @@ def _servers(spec: JobSpec, leases: Leases, mode: Mode, when: Checkpoints) -> Se
     local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
     count = spec.cluster.parameter_servers
     return Servers(leases, mode, count, Cuts(leases, when, count, steps_per_version=local_steps))
-
-
-def _note(text: str) -> None:
-    print(stamped(text), file=sys.stderr, flush=True)

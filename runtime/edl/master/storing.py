@@ -6,7 +6,6 @@ that the job is over, and begins this again.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,6 +16,7 @@ from edl.data import Source, connect
 from edl.data.insisting import insisting
 from edl.data.jobs import JobFolder
 from edl.errors import SQLFlowError
+from edl.logs import log
 from edl.master.backend import End
 from edl.models.intent import Intent, registry_of
 from edl.tasks.failed import Failed, to_failed
@@ -44,7 +44,7 @@ class InSource:
                     self._take_back(source, end)
                 self._unpin(source)
         except SQLFlowError as error:  # the next session of a client does it
-            _say(f"what the job used in its data source stays there for now: {error.message}")
+            log(f"what the job used in its data source stays there for now: {error.message}")
         return end
 
     def _commit(self, outcome: Outcome) -> Outcome:
@@ -74,7 +74,3 @@ class InSource:
         for folder in (self._job.rows, self._job.held_out):
             if folder.is_dir():
                 source.unpin(read_pinned(folder), folder)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -5,13 +5,13 @@ Written is a shard that is on disk, or with the neighbour: as who takes the cut 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from edl.errors import SQLFlowError
+from edl.logs import log
 from edl.ps import shards
 from edl.ps.messages import Progress, Shard, Version
 from edl.ps.term import Term, TermCopy
@@ -76,6 +76,6 @@ def _written(write: Write, name: str, copied: TermCopy) -> Shard:
     try:
         return write(name, copied)
     except (OSError, SQLFlowError) as error:  # training goes on
-        print(f"the checkpoint {name} could not be written: {error}", file=sys.stderr, flush=True)
+        log(f"the checkpoint {name} could not be written: {error}")
         index = copied.arranged.index
         return Shard(index, shards.name_of(index), error=str(error))

@@ -5,12 +5,12 @@ The others commit first, server 0 last: a worker that got server 0's version got
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from edl.errors import SQLFlowError
+from edl.logs import log
 from edl.ps import messages as say
 from edl.ps.channel import GenerationError
 from edl.ps.peers import Peers
@@ -131,7 +131,7 @@ class Lead:
             except SQLFlowError as error:
                 if error.message != said:
                     said = error.message
-                    print(f"round {commit.step} waits: {said}", file=sys.stderr, flush=True)
+                    log(f"round {commit.step} waits: {said}")
                 self._closed.wait(_PAUSE)
                 continue
             with self._changed:

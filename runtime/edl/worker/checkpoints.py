@@ -14,7 +14,6 @@ when it is complete.
 from __future__ import annotations
 
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ import numpy as np
 from edl.checkpoints import POSITION, CheckpointStore
 from edl.checkpoints.folder import sync
 from edl.errors import SpecError, SQLFlowError
+from edl.logs import log
 from edl.models import weights as weight_files
 from edl.nn.structure import Array
 from edl.spec import Checkpoints
@@ -118,7 +118,7 @@ class Checkpointer:
         try:
             self._kept = complete(self._store)
         except (OSError, SQLFlowError) as error:  # they stay until the job ends
-            print(f"earlier checkpoints could not be listed: {error}", file=sys.stderr, flush=True)
+            log(f"earlier checkpoints could not be listed: {error}")
 
     def _write(self, name: str, cut: Cut) -> None:
         folder = self._store.folder
@@ -129,7 +129,7 @@ class Checkpointer:
             sync(folder)
             self._store.publish(name, *files)
         except Exception as error:  # training goes on, and tries again when the next one is due
-            print(f"the checkpoint {name} could not be written: {error}", file=sys.stderr, flush=True)
+            log(f"the checkpoint {name} could not be written: {error}")
             for path in (partial, folder / name):  # of ours, and what others may see of it
                 shutil.rmtree(path, ignore_errors=True)
             self._remove(name)
@@ -163,7 +163,7 @@ class Checkpointer:
         try:
             self._store.remove(name)
         except (OSError, SQLFlowError) as error:  # it takes room, no more
-            print(f"the checkpoint {name} could not be removed: {error}", file=sys.stderr, flush=True)
+            log(f"the checkpoint {name} could not be removed: {error}")
 
 
 def complete(store: CheckpointStore) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ from edl.callbacks import Callback
 from edl.checkpoints import CheckpointStore, GoneError
 from edl.data import Reader
 from edl.errors import JobError
+from edl.logs import log
 from edl.models.weights import Weights
 from edl.nn import Adapter, create
 from edl.nn.structure import Array
@@ -258,7 +258,7 @@ class Trainer:
         try:
             return epoch, self._strategy.weights(epoch)
         except GoneError as error:
-            print(f"{error}: the model is that of the last step", file=sys.stderr, flush=True)
+            log(f"{error}: the model is that of the last step")
             return 0, self._strategy.weights(0)
 
     def _end_epoch(self, found: Round, values: Figures) -> None:
