@@ -216,14 +216,16 @@ def test_which_classes_are_taken_for_which_is_counted(session: Session) -> None:
     text = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = confusion_matrix"
     [result] = run(session, text)
     found = result.to_arrow()
-    assert found.column_names == ["kind", "predicted", "rows", "share"]
-    assert (found.num_rows, sum(found["rows"].to_pylist())) == (9, 150)
-    right = [row["rows"] for row in found.to_pylist() if row["kind"] == row["predicted"]]
+    assert found.column_names == ["kind", "predicted", "row_count", "share"]
+    assert (found.num_rows, sum(found["row_count"].to_pylist())) == (9, 150)
+    right = [row["row_count"] for row in found.to_pylist() if row["kind"] == row["predicted"]]
     assert result.figures
     assert result.figures["accuracy"] == pytest.approx(sum(right) / 150)
     [result] = run(session, f"{text} INTO taken")
     assert result.rows == 9
-    assert table(session, "SELECT kind, predicted, rows, share FROM taken").to_pydict() == found.to_pydict()
+    assert (
+        table(session, "SELECT kind, predicted, row_count, share FROM taken").to_pydict() == found.to_pydict()
+    )
 
 
 def test_a_model_is_explained_by_the_columns_that_it_reads(session: Session) -> None:

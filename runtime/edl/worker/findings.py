@@ -95,7 +95,7 @@ class Confusion(Evaluated):
         if not isinstance(label, ClassLabel):
             raise RuntimeError("the compiler lets only classes be confused")
         classes = pa.array(label.classes)
-        names = unique_names([label.column, "predicted", "rows", "share"], taken=())
+        names = unique_names([label.column, "predicted", "row_count", "share"], taken=())
         columns = [
             classes.take(pa.array(true)),
             classes.take(pa.array(predicted)),

@@ -78,8 +78,8 @@ def test_a_confusion_matrix_has_a_row_for_each_pair_of_classes(
     outcome, found = reported(tmp_path, "confusion_matrix", rows, classes)
     predicted = np.array(classes)[odds(rows, len(classes)).argmax(axis=1)]
     expected = sk.confusion_matrix(rows["y"].to_numpy(zero_copy_only=False), predicted, labels=classes)
-    assert found.schema.names == ["y", "predicted", "rows", "share"]
-    assert found.schema.field("rows").type == pa.int64()
+    assert found.schema.names == ["y", "predicted", "row_count", "share"]
+    assert found.schema.field("row_count").type == pa.int64()
     cells = {
         (true, guess): number for true, guess, number, _ in zip(*found.to_pydict().values(), strict=True)
     }
@@ -100,7 +100,7 @@ def test_a_confusion_matrix_has_a_row_for_each_pair_of_classes(
 def test_a_class_that_does_not_occur_has_no_shares(tmp_path: Path) -> None:
     _, found = reported(tmp_path, "confusion_matrix", table(("no",)), ("no", "yes"))
     assert found["share"].to_pylist()[2:] == [None, None]
-    assert found["rows"].to_pylist()[2:] == [0, 0]
+    assert found["row_count"].to_pylist()[2:] == [0, 0]
 
 
 def test_a_curve_tells_what_each_threshold_makes_right_and_wrong(tmp_path: Path) -> None:
