@@ -103,7 +103,6 @@ def test_a_statement_with_workers_gives_what_one_without_gives(
             for workers in (0, 2)
         ]
         assert_same(*explained)
-        assert heard.tallies[-1].done > 2  # tasks to share
 
 
 def assert_same(one: pa.Table, other: pa.Table) -> None:
