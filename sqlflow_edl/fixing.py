@@ -1,6 +1,6 @@
 """Between the plan of a TRAIN statement and its JobSpec: the rows.
 
-`fix` pins them, fits the features to those that are trained on, and checks those that are held out; `look` does the
+`fix` pins them, fits the features to those that are trained on, and checks the validation rows; `look` does the
 same from a look at the queries, and fixes nothing.
 """
 
@@ -75,7 +75,7 @@ def _statistics(
 
 
 def _pin_held_out(source: data.Source, plan: TrainingPlan, job: JobFolder) -> ColumnStatistics:
-    """Pin the held-out rows that have a query of their own, in its order; what their labels are."""
+    """Pin the validation rows that have a query of their own, in its order; what their labels are."""
     if not plan.held_out.query:
         return ColumnStatistics()
     with plan.held_out.placed():
@@ -86,6 +86,6 @@ def _pin_held_out(source: data.Source, plan: TrainingPlan, job: JobFolder) -> Co
 
 
 def _split(plan: TrainingPlan, total: int, own: int, digest: str = "") -> spec.Rows:
-    """The last rows are held out, or all of the other query."""
+    """Row counts: the validation rows are the last of the query, or all of another query."""
     last = plan.held_out.rows(total)
     return spec.Rows(bool(digest), total + own, total - last, last + own, digest)

@@ -29,6 +29,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.fixing import fix
 from sqlflow_edl.handles import LostSightError
 from sqlflow_edl.places import at, placed
+from sqlflow_edl.reports.words import counted
 from sqlflow_edl.results import Result
 from sqlflow_edl.storing import store_model, store_table
 from sqlflow_edl.submit import Submitter
@@ -108,15 +109,14 @@ class JobStatements:
                 return self._leave(ready)
             outcome = self._trained(ready)
             model = outcome.stored or self._store_model(ready, outcome)
-        measured = _measured_on(fitted.rows)
-        ending = f"; {outcome.ending}" if outcome.ending else ""
         return Result(
             statement,
-            message=f"trained {fitted.model.name} {model} on {fitted.rows.training:,} rows, "
-            f"measured on {measured}{ending}",
+            message=_trained_on(fitted, model),
             notes=tuple(plan.notes),
             figures=outcome.figures,
-            measured_on=measured,
+            measured_on=_measured_on(fitted.rows),
+            ending=outcome.ending,
+            curve=outcome.curve,
             model=model,
             stored_in=session.registry.url,
         )
@@ -169,7 +169,7 @@ class JobStatements:
                 written = store_table(session.source, job, target, outcome.tasks)
         return Result(
             statement,
-            message=f"wrote {written:,} row{'' if written == 1 else 's'} to {target} with {found.reference}",
+            message=f"wrote {counted(written)} to {target} with {found.reference}",
             notes=notes,
             rows=written,
             figures=figures,
@@ -265,8 +265,19 @@ def _table(outcome: Outcome) -> pa.Table:
     return pa.Table.from_batches([made(outcome.figures)])
 
 
+def _trained_on(trained: JobSpec, model: str) -> str:
+    rows = trained.rows
+    validated = f"validated on {counted(rows.validation)}" if rows.validation else "measured on the same rows"
+    return f"trained {trained.model.name} {model} on {counted(rows.training)}, {validated}"
+
+
 def _measured_on(rows: Rows) -> str:
-    return f"{rows.validation:,} held out" if rows.validation else "the same rows"
+    """The rows that a training's figures are of."""
+    return (
+        counted(rows.validation, "validation row")
+        if rows.validation
+        else counted(rows.training, "training row")
+    )
 
 
 def _record(job_spec: JobSpec, figures: Figures) -> ModelRecord:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from edl.tasks.events import EpochEnd
     from sqlflow_edl.syntax import Statement
 
 
@@ -29,7 +30,9 @@ class Result:
     message: str = ""
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float | None] | None = None
-    measured_on: str = ""  # a training's figures: which rows
+    measured_on: str = ""  # the rows of a training's figures: 10 validation rows
+    ending: str = ""  # how a training ended, where it did not take all its epochs
+    curve: tuple[EpochEnd, ...] = ()  # of a training
     model: str = ""  # name@version of what was trained
     stored_in: str = ""  # URL of what keeps the model
     rows: int = 0  # written to a table

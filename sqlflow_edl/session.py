@@ -226,7 +226,7 @@ class Session:
                 return Parent(model.reference, read_archive(archive).spec, statement.using.span)
 
     def _with_held_out(self, plan: train.TrainingPlan) -> train.TrainingPlan:
-        """The plan with the query of its held-out rows, if they have one, looked at."""
+        """The plan with the query of its validation rows, if they have one, looked at."""
         if not plan.held_out.query:
             return plan
         with plan.held_out.placed():

@@ -45,7 +45,7 @@ from edl.worker.training import train as train_here
 @dataclass(frozen=True)
 class Trained:
     """model: with the trained weights in it. history: a row for each epoch, figures by name. metrics: the loss and the
-    metrics over the rows that were held out, or over all where none were. outcome: all that there is to tell."""
+    metrics over the validation rows, or over all where there are none. outcome: all that there is to tell."""
 
     model: Any
     history: Sequence[Figures] = field(repr=False)

@@ -47,5 +47,5 @@ if __name__ == "__main__":
         metrics=["accuracy"],
         workers=options.workers,
     )
-    print(f"accuracy on the rows held out: {trained.metrics['accuracy']:.3f}")
+    print(f"accuracy on the validation rows: {trained.metrics['accuracy']:.3f}")
     print("a three looks like", np.argmax(trained.predict(images[3:4])))

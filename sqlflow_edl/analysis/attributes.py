@@ -30,15 +30,15 @@ TRAIN = (
     Attribute(
         "train.early_stopping",
         "integer",
-        "End when the held-out loss was not lower for so many epochs; 0 never. By default 8, and 0 where "
-        "train.epoch or train.max_steps is written or no rows are held out.",
+        "End when the validation loss was not lower for so many epochs; 0 never. By default 8, and 0 where "
+        "train.epoch or train.max_steps is written or there are no validation rows.",
         low=0,
         aliases=("early_stopping", "train.patience", "patience", "train.early_stopping_patience"),
     ),
     Attribute(
         "train.min_delta",
         "number",
-        "By how much a held-out loss must be lower to count as a gain for early stopping.",
+        "By how much the validation loss must be lower to count as a gain for early stopping.",
         0.0,
         low=0,
         aliases=("min_delta",),
@@ -46,8 +46,8 @@ TRAIN = (
     Attribute(
         "train.keep",
         "text",
-        "Which weights the model gets: of the epoch with the lowest held-out loss, or of the last step; by default "
-        "best where rows are held out.",
+        "Which weights the model gets: of the epoch with the lowest validation loss, or of the last step; by default "
+        "best where there are validation rows.",
         choices=("best", "last"),
         aliases=("train.keep_weights",),
     ),
@@ -156,7 +156,7 @@ TRAIN = (
     Attribute(
         "validation.steps",
         "integer",
-        "Measure the held-out rows after so many steps too, not only at the end of each epoch; 0 does not.",
+        "Measure the validation rows after so many steps too, not only at the end of each epoch; 0 does not.",
         0,
         low=0,
         aliases=("evaluation_steps", "train.evaluation_steps"),
@@ -164,7 +164,7 @@ TRAIN = (
     Attribute(
         "validation.secs",
         "number",
-        "Measure the held-out rows after so many seconds too; 0 does not.",
+        "Measure the validation rows after so many seconds too; 0 does not.",
         0.0,
         low=0,
     ),
@@ -187,7 +187,7 @@ TRAIN = (
     Attribute(
         "validation.fraction",
         "number",
-        "Share of the rows that is held out and measured, the last of the "
+        "Share of the rows that the model is validated on and not trained on, the last of the "
         "order; by default 0.1 when there are 100 rows or more.",
         low=0,
         high=0.9,
@@ -196,7 +196,7 @@ TRAIN = (
     Attribute(
         "validation.select",
         "text",
-        "A query whose rows are held out and measured, instead of a share; also VALIDATE ON (query).",
+        "A query that gives the validation rows, instead of a share; also VALIDATE ON (query).",
         aliases=("validation.query",),
     ),
     Attribute(

@@ -1,4 +1,4 @@
-"""The rows that are held out and measured: a share of the query's rows, or those of a query of their own."""
+"""The validation rows: a share of the query's rows, or those of a query of their own."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.dictionary import Resolved
 
 FRACTION, SELECT = "validation.fraction", "validation.select"
-FEWEST_ROWS = 100  # of which some are held out by default
+FEWEST_ROWS = 100  # fewer have no validation rows by default
 DEFAULT_FRACTION = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What a statement holds out. query: of the rows; without one `fraction` of the training query's, None by default.
+    """The validation rows of a statement. query: that gives them; without one they are a `fraction` of
+    the training query's, None by default.
 
     span: of the query or fraction. in_text: whether the query stands there byte for byte, not in a string.
     """
@@ -38,7 +39,7 @@ class HeldOut:
     in_text: bool = False
 
     def rows(self, total: int) -> int:
-        """How many of `total` rows are held out without a query; never all."""
+        """Number of validation rows among `total`, without a query; never all."""
         fraction = self.fraction
         if fraction is None:
             fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
@@ -63,21 +64,24 @@ def chosen(statement: ast.Statement, resolved: Mapping[str, Resolved], errors: l
         found.append(HeldOut(str(given.value).strip().rstrip(";"), span=given.written.value.span))
     if len(found) > 1:
         errors.append(
-            SemanticError("what is held out is written twice", span=found[1].span, hint="keep one of them")
+            SemanticError("the validation rows are given twice", span=found[1].span, hint="keep one of them")
         )
     return found[0] if found else HeldOut()
 
 
 def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Schema) -> list[SQLFlowError]:
-    """What the held-out query lacks of the columns that are read. own: of the training query; given: of this one."""
+    """Errors for columns that are read and that the validation query lacks.
+
+    own: columns of the training query; given: of this one.
+    """
     errors: list[SQLFlowError] = []
     for column in dict.fromkeys(read):
         found = given.find(column)
         if found is None:
-            message, hint = f"the held-out rows lack the column {column}", did_you_mean(column, given.names)
+            message, hint = f"the validation rows lack the column {column}", did_you_mean(column, given.names)
         elif given.type(found) is not own.type(column) and not given.is_null(found):
             here, there = own.type(column).words, given.type(found).words
-            message, hint = f"{column} is {here} in training and {there} in the held-out rows", "cast it"
+            message, hint = f"{column} is {here} in training and {there} in the validation rows", "cast it"
         else:
             continue
         errors.append(SemanticError(message, span=held_out.span, hint=hint or given.known()))
@@ -85,7 +89,7 @@ def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Sc
 
 
 def labels(label: str, batches: Iterable[pa.RecordBatch]) -> ColumnStatistics:
-    """What is known of the labels of held-out rows: their number, NULLs and classes."""
+    """Statistics of the labels of validation rows: their number, NULLs and classes."""
     counted = (
         batch.select([found]).rename_columns([label])
         for batch in batches
@@ -99,10 +103,10 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, 
     if not held_out.query:
         return
     if not found.rows:
-        raise SemanticError("the held-out query yields no rows", span=held_out.span)
+        raise SemanticError("the validation query yields no rows", span=held_out.span)
     if found.nulls:
         raise SemanticError(
-            f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} held-out rows",
+            f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} validation rows",
             span=held_out.span,
             hint=f"add WHERE {expressions.name(label.column, dialect)} IS NOT NULL to the query",
         )
@@ -114,7 +118,7 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, 
         shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
         near = did_you_mean(str(unknown[0]), [str(value) for value in label.classes]) if unknown else None
         raise SemanticError(
-            f"{label.column} has classes in the held-out rows that no training row has: {shown or 'too many'}",
+            f"{label.column} has classes in the validation rows that no training row has: {shown or 'too many'}",
             span=held_out.span,
             hint=near or "select training rows of every class",
         )

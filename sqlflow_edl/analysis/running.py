@@ -1,4 +1,4 @@
-"""How a job runs: with how many workers, when the held-out rows are measured, and where it can go on from."""
+"""How a job runs: with how many workers, when the validation rows are measured, and where it can go on from."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class TrainingPlan:
         return {cells for draft in self.drafts for cells in draft.lists}
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
-        """The JobSpec. classes: the distinct labels of *all* rows, those held out included."""
+        """The JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
         errors: list[SQLFlowError] = []
         choice = self.settings.choice
         model, label = labels.choose(self, statistics[self.label], classes)

@@ -22,7 +22,7 @@ PATIENCE = 8  # epochs, where no number of epochs or steps is written
 def training(
     settings: Settings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
 ) -> spec.Training:
-    """The training settings of a JobSpec; errors are appended. own_query: of the held-out rows."""
+    """The training settings of a JobSpec; errors are appended. own_query: of the validation rows."""
 
     def get(name: str, default: Any) -> Any:
         value = settings.get(name)
@@ -59,14 +59,14 @@ def default_epochs(rows: int, batch_size: int) -> int:
 
 
 def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:
-    """Errors for what is written and means nothing without held-out rows."""
+    """Errors for what is written and means nothing without validation rows."""
     wanted = {"train.early_stopping": settings.get("train.early_stopping")}
     wanted["train.keep"] = settings.get("train.keep") == "best"
     return [
         SemanticError(
-            f"{name} needs held-out rows, and none are held out",
+            f"{name} needs validation rows, and there are none",
             span=settings.span(name),
-            hint="write VALIDATE 0.2 to hold out a fifth of the rows",
+            hint="write VALIDATE 0.2 to validate on a fifth of the rows",
         )
         for name, written in wanted.items()
         if written

@@ -14,8 +14,8 @@ from sqlflow_edl.console.prompt import PROMPT, Prompt
 from sqlflow_edl.console.reading import Called, command
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
-from sqlflow_edl.display.output import counted
 from sqlflow_edl.render import render
+from sqlflow_edl.reports.words import counted
 
 
 class Shell:

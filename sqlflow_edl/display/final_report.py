@@ -43,14 +43,16 @@ def _bar(share: float) -> str:
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """Names and values of the report."""
+    """Names and values of the report; what goes on from the line before has no name."""
+    if result.ending:
+        yield "ending", result.ending
     if result.figures:
-        yield "metric", result.measured_on
+        yield "metrics", f"of {result.measured_on}"
         for name, value in result.figures.items():
             yield name, number(value)
     if result.model:
         name = result.model.rpartition("@")[0]
         yield "model", f"{result.model} in {result.stored_in}"
-        yield "predict", f"SELECT … TO PREDICT table.column USING {name}"
-        yield "measure", f"SELECT … TO EVALUATE {name}"
-        yield "look", f"DESCRIBE MODEL {name}"
+        yield "next", f"DESCRIBE MODEL {name}"
+        yield "", f"SELECT … TO EVALUATE {name}"
+        yield "", f"SELECT … TO PREDICT table.column USING {name}"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from sqlflow_edl.reports.words import counted
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
@@ -69,10 +71,6 @@ def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
 
     are_numbers = (types.is_integer, types.is_floating, types.is_decimal)
     return [(field.name, any(are(field.type) for are in are_numbers)) for field in schema]
-
-
-def counted(number: int, noun: str = "row") -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def write_rows(

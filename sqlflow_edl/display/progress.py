@@ -13,7 +13,7 @@ LEAST_SHARE = 0.02  # of the rows, before we say how long it will take: the firs
 
 
 def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tally | None = None) -> str:
-    """How far a phase is. learnt: the figures of the rows held out, after the last epoch. tally: of its tasks."""
+    """How far a phase is. learnt: the figures of the validation rows after the last epoch. tally: of its tasks."""
     parts = _reached(event, learnt) if event else []
     if tally is not None:
         parts += _tallied(tally)
@@ -56,10 +56,10 @@ def bar(share: float) -> str:
 
 
 def epoch(event: EpochEnd) -> str:
-    """The loss of the training rows, and the figures of those held out."""
-    held_out = f"; held out: {figures(event.metrics)}" if event.metrics else ""
+    """The loss of the training rows, then the figures of the validation rows."""
+    validation = f"; validation {figures(event.metrics)}" if event.metrics else ""
     at = "" if event.final else f", step {event.step:,}"
-    return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{held_out}"
+    return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{validation}"
 
 
 def left(seconds: float) -> str:

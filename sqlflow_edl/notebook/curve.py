@@ -1,4 +1,4 @@
-"""The learning curve of a training as an SVG: the loss of the training rows and of those held out, by epoch."""
+"""The learning curve of a training as an SVG: training and validation loss by epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 420, 150  # pixels
 MOST_POINTS = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 20, 20  # around the lines
-_COLOURS = {"training loss": "#3b82c4", "held-out loss": "#e0803a"}
+_COLOURS = {"training loss": "#3b82c4", "validation loss": "#e0803a"}
 
 Point = tuple[float, float]  # epoch, loss
 
@@ -24,7 +24,7 @@ def learning_curve(epochs: Sequence[EpochEnd]) -> str:
     ends = _thinned([each for each in epochs if each.final])
     both = {
         "training loss": _points((each.epoch, each.loss) for each in ends),
-        "held-out loss": _points((each.epoch, each.metrics.get("loss")) for each in ends),
+        "validation loss": _points((each.epoch, each.metrics.get("loss")) for each in ends),
     }
     lines = {name: points for name, points in both.items() if points}
     known = [point for points in lines.values() for point in points]

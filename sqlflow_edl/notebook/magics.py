@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.display.output import counted
 from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
 from sqlflow_edl.notebook.connections import Connections, Settings
 from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.live import Bundle, Live, Screen, Terminal
 from sqlflow_edl.render import render
+from sqlflow_edl.reports.words import counted
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

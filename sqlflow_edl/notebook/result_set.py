@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlflow_edl.display.final_report import facts, final_report, largest
-from sqlflow_edl.display.output import FirstRows, counted, first_rows, rows_of, write_rows
+from sqlflow_edl.display.output import FirstRows, first_rows, rows_of, write_rows
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.curve import learning_curve
+from sqlflow_edl.reports.words import counted
 from sqlflow_edl.results import Result, data_frame
 
 if TYPE_CHECKING:

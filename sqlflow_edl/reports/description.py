@@ -81,9 +81,9 @@ def _training(spec: JobSpec) -> Rows:
     yield from words.settings(training)
     if spec.weights is not None:
         yield "weight_column", spec.weights.column
-    yield "rows", f"{spec.rows.training:,} trained on, {spec.rows.validation:,} held out"
+    yield "rows", f"{spec.rows.training:,} for training, {spec.rows.validation:,} for validation"
     if spec.validation:
-        yield "held-out query", spec.validation.select
+        yield "validation query", spec.validation.select
 
 
 def _curve(curve: Sequence[Figures]) -> Rows:

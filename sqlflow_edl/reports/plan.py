@@ -165,7 +165,7 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
     yield "training", f"{rows.training:,}", ""
     few = "none of fewer than 100 rows" if not rows.validation else "a tenth"
     written = "by a query of their own" if plan.held_out.query else WRITTEN
-    yield "held out", f"{rows.validation:,}", written if plan.held_out.span else f"{DEFAULT}: {few}"
+    yield "validation", f"{rows.validation:,}", written if plan.held_out.span else f"{DEFAULT}: {few}"
 
 
 def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:

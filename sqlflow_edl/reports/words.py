@@ -15,7 +15,7 @@ LONGEST = 40  # characters of one entry
 
 
 def feature(found: spec.Feature | spec.Category) -> str:
-    """`standardize, mean 44.5, std 14.431`; `one-hot of vocabulary, 3 values: blue, green, red`."""
+    """`standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 3 values: blue, green, red`."""
     if isinstance(found, spec.OneHot):
         return f"one-hot of {feature(found.category)}; {spec.width(found):,} wide"
     if isinstance(found, spec.Embedding):
@@ -69,7 +69,7 @@ _TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 
 def summary(found: ColumnSummary) -> str:
-    """`1,080 rows, 2.5% NULL, 20 to 69, mean 44.5, std 14.431`."""
+    """`1,080 rows, 2.5 % NULL, 20 to 69, mean 44.5, std 14.43`."""
     parts = [f"{found.rows:,} rows", nulls(found)]
     if found.min is not None and found.max is not None:
         parts.append(f"{number(found.min)} to {number(found.max)}")
@@ -84,11 +84,11 @@ def summary(found: ColumnSummary) -> str:
 
 
 def nulls(found: ColumnSummary) -> str:
-    """The share of NULLs: no NULL, 2.5% NULL, below 0.1% NULL."""
+    """The share of NULLs: no NULL, 2.5 % NULL, below 0.1 % NULL."""
     if not found.nulls:
         return "no NULL"
     share = found.nulls / found.rows
-    return f"{share:.1%} NULL" if share >= 0.001 else "below 0.1% NULL"
+    return f"{percent(share)} NULL" if share >= 0.001 else "below 0.1 % NULL"
 
 
 def figures(found: Mapping[str, float | None]) -> str:
@@ -101,17 +101,29 @@ def value(found: object) -> str:
         return f"[{', '.join(map(value, found))}]"
     if isinstance(found, bool):
         return str(found).upper()
-    return number(found) if isinstance(found, float) else text(found)
+    return f"{found:.10g}" if isinstance(found, float) else text(found)
 
 
 def number(found: float | None) -> str:
-    """Five significant digits."""
-    return "not defined" if found is None else f"{found:.5g}"
+    """A computed number with four significant digits; a larger whole part is kept: 0.1682, 12346."""
+    if found is None:
+        return "not defined"
+    return f"{found:.0f}" if 1e4 <= abs(found) < 1e9 else f"{found:.4g}"
+
+
+def percent(share: float | None) -> str:
+    """A share with one decimal: 34.2 %."""
+    return "not defined" if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def counted(count: int, noun: str = "row") -> str:
+    """`1 row`, `1,200 rows`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def listed(values: Iterable[object], shown: int = SHOWN) -> str:
     """The first values, and a sign that there are more."""
-    words = [value(each) for each in values]
+    words = [number(each) if isinstance(each, float) else value(each) for each in values]
     return ", ".join([*words[:shown], *(["…"] if len(words) > shown else [])])
 
 
@@ -143,4 +155,6 @@ def _fact(field: str, found: object) -> str:
     if isinstance(found, tuple):
         return f"{len(found):,} {field}: {listed(found)}"
     name = {"size": "buckets"}.get(field, field)
+    if isinstance(found, float):
+        return f"{name} {number(found)}"
     return f"{name} {found:,}" if isinstance(found, int) else f"{name} {value(found)}"

@@ -86,7 +86,7 @@ class JobFolder:
 
     @property
     def held_out(self) -> Path:
-        """Where held-out rows of a query of their own are pinned."""
+        """Where validation rows of a query of their own are pinned."""
         return self.rows / "held-out"
 
     @property

@@ -1,4 +1,4 @@
-"""Two sets of pinned rows read as one: those of training, and behind them the held-out rows of another query."""
+"""Two sets of pinned rows read as one: those of training, and behind them the validation rows of another query."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class JoinedReader:
         found = column if column in self._second.schema.names else self._names.get(column.casefold())
         if found is None:
             hint = did_you_mean(column, self._second.schema.names)
-            raise SourceError(f"the held-out rows have no column {column}", hint=hint)
+            raise SourceError(f"the validation rows have no column {column}", hint=hint)
         return found

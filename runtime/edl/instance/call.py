@@ -154,7 +154,7 @@ def job_spec(
 
 
 def _share(validation: object) -> float | None:
-    """Of the rows that is held out; None where rows are given, or nothing is. SemanticError: it is no share."""
+    """Share of the rows to validate on; None where rows are given, or there are none. SemanticError: it is no share."""
     if not isinstance(validation, Real):
         return None
     share = float(validation)

@@ -55,14 +55,14 @@ class Dataset(Protocol):
         ...
 
     def pin(self, job: JobFolder) -> Pinned:
-        """Note in the job folder which rows are the job's; held-out rows of a query of their own stand behind them."""
+        """Note in the job folder which rows are the job's; validation rows of their own query come after them."""
         ...
 
 
 def dataset(
     given: Any, validation: Any, framework: Framework, feed: Feed | None, *, shuffle: bool, seed: int
 ) -> Dataset:
-    """validation: held-out rows of the same kind, or None. SemanticError: what is given is none of the kinds."""
+    """validation: validation rows of the same kind, or None. SemanticError: what is given is none of the kinds."""
     if isinstance(given, str | Path):
         return _Files(given, validation, _needed(feed, "files"))
     if all(hasattr(given, name) for name in ("rows", "schema", "read")):
@@ -177,7 +177,7 @@ class _Items:
 
 
 class _Numbered:
-    """Rows of one or two parts, the second of them held out. order: of the rows of the first."""
+    """Rows of one or two parts, the second one the validation rows. order: of the rows of the first."""
 
     def __init__(self, parts: Sequence[_Part], order: Numbers | None) -> None:
         self._parts = parts

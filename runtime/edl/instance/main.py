@@ -10,7 +10,7 @@
     edl quota    DIR [--slots N]
 
 A module's rows are those of files (see `edl.data.ranges`), or of its own reader. A program's are fixed by its own
-reader.py, `pin(folder, *, seed, shuffle)`, and held-out rows that have a query of their own by its
+reader.py, `pin(folder, *, seed, shuffle)`, and validation rows that have a query of their own by its
 `pin_held_out(folder)`. Figures and predictions go to standard output, progress and messages to standard error. Nothing
 heavy is imported before the arguments are right.
 """

@@ -1,7 +1,7 @@
 """Running one job in this process: rows in, results or a model's archive out, all in the job folder.
 
     rows/pinned.json, rows/…   in: what was pinned, and the rows
-    rows/held-out/…            in: the same of held-out rows that have a query of their own
+    rows/held-out/…            in: the same of validation rows that have a query of their own
     results/                   out: the staged result of PREDICT, EVALUATE and EXPLAIN
     archive.zip                out: the model of TRAIN
 
@@ -82,7 +82,7 @@ def run(
 
 
 def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
-    """The rows that are pinned in the job folder; held-out rows that have a query of their own come last."""
+    """The rows that are pinned in the job folder; validation rows that have a query of their own come last."""
     pinned = read_pinned(job.rows)
     reader = _open_rows(program, pinned, job.rows)
     if program.spec.kind == "train" and job.held_out.is_dir():

@@ -125,7 +125,7 @@ def _pinned_by_module(program: Program, written: str, folder: Path) -> Pinned:
 
 
 def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -> Pinned:
-    """Pin the rows of the job, and those that are held out."""
+    """Pin the rows of the job, validation rows included."""
     pinned = pin(program, getattr(options, DATA[options.kind]), job.rows)
     if options.kind == "train" and options.validation_data is not None:
         pin(program, options.validation_data, job.held_out)

@@ -119,7 +119,7 @@ def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def _name(monitor: str) -> str:
-    """The figure as edl calls it: metrics are those of the held-out rows."""
+    """The figure as edl calls it: metrics are those of the validation rows."""
     if monitor == "val_loss":
         return "validation_loss"
     return monitor.removeprefix("val_")

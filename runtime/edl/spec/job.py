@@ -48,7 +48,7 @@ class Rows(Struct, frozen=True):
     """The fixed rows that statistics were computed on and the job reads.
 
     pinned: False when the query was only looked at (compile, EXPLAIN); then the job pins when it starts. The first
-    `training` rows of the pinned order are trained on, the `validation` rows after them are held out.
+    `training` rows of the pinned order are trained on, the `validation` rows after them are measured only.
     """
 
     pinned: bool
@@ -100,8 +100,8 @@ class Training(Struct, frozen=True):
     """How the optimizer's steps are taken.
 
     minibatches_per_task: rows that are handed out and permuted together; 0 leaves it to `edl.tasks.ranges`.
-    early_stopping: end after so many epochs without a held-out loss that is lower by more than `min_delta`; 0 never.
-    keep: the weights of the epoch with the lowest held-out loss, or those of the last step. Both need held-out rows.
+    early_stopping: end after so many epochs without a validation loss that is lower by more than `min_delta`; 0 never.
+    keep: the weights of the epoch with the lowest validation loss, or of the last step. Both need validation rows.
     """
 
     epochs: int = 1
@@ -130,7 +130,7 @@ class Checkpoints(Struct, frozen=True):
 
 
 class Evaluation(Struct, frozen=True):
-    """When the held-out rows are measured in the middle of an epoch, besides at its end; 0: not.
+    """When the validation rows are measured in the middle of an epoch, besides at its end; 0: not.
 
     steps: after so many optimizer steps. secs: after so many seconds, the first time `start_delay_secs` after
     the start. throttle_secs: not sooner than this after the last time.
@@ -212,7 +212,7 @@ class JobSpec(Struct, frozen=True):
     batch_size: int = 8192  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
     report: EvaluationReport = "figures"  # of EVALUATE
-    validation: Query | None = None  # of the held-out rows, where they are not the last of the query's
+    validation: Query | None = None  # of the validation rows, where they are not the last of the query's
     own: Own | None = None
     zoo: Zoo | None = None
     edited: bool = False  # model.py no longer is what the compiler wrote

@@ -7,7 +7,7 @@ directly (`edl.tasks.local`), the master with leases around it (`edl.master.leas
     evaluate   round over all rows ─▶ export
     predict    all rows
 
-A round measures the held-out rows; `conclude` makes figures of it and may end the training. Without held-out rows an
+A round measures the validation rows; `conclude` makes figures of it and may end the training. Without such rows an
 epoch is concluded at once, and the training rows are measured when training has ended. While a round is measured,
 tasks of the next epoch may be handed out; they are void when the conclusion ends the training.
 """
@@ -28,7 +28,7 @@ from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task, Tas
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a job is to do. rows: trained on, evaluated or predicted, from 0; validation: held out, after them.
+    """What a job is to do. rows: trained on, evaluated or predicted, from 0; validation: measured, after them.
     streamed: rows of a task that evaluates or predicts.
     """
 
@@ -242,7 +242,7 @@ class Job:
         return []
 
     def _measure(self, epoch: int, *, final: bool, now: float) -> None:
-        """Begin a round on the held-out rows; without such rows there is nothing to measure, only to conclude."""
+        """Begin a round on the validation rows; without such rows there is nothing to measure, only to conclude."""
         self.state.rounds += 1
         self.state.measured_at = (self.state.step, now)
         measured_on: MeasuredOn = "validation" if self.plan.validation else ""

@@ -1,4 +1,4 @@
-"""The epochs' held-out losses: which epoch was the best, and whether training still gains.
+"""The epochs' validation losses: which epoch was the best, and whether training still gains.
 
 Whichever worker concludes an epoch makes this of the learning curve, so nothing of it has to be kept.
 """
@@ -16,7 +16,7 @@ from edl.tasks.events import EpochEnd, Figures
 class Standing(msgspec.Struct, frozen=True):
     """Where training stands.
 
-    best: the epoch of the lowest held-out loss, 0 before the first. since: epochs since a loss was lower than `mark`
+    best: the epoch of the lowest validation loss, 0 before the first. since: epochs since a loss was lower than `mark`
     by more than `min_delta`.
     """
 
@@ -27,7 +27,7 @@ class Standing(msgspec.Struct, frozen=True):
     since: int = 0
 
     def after(self, epoch: int, figures: Figures, min_delta: float) -> Standing:
-        """The standing after an epoch whose held-out rows gave `figures`; a loss that is no number gains nothing."""
+        """The standing after an epoch whose validation rows gave `figures`; a loss that is no number gains nothing."""
         found = figures.get("loss")
         loss = math.inf if found is None else found
         standing = self
@@ -39,7 +39,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def standing(curve: Iterable[EpochEnd], min_delta: float) -> Standing:
-    """After the epochs of the curve that had held-out rows."""
+    """After the epochs of the curve that had validation rows."""
     found = Standing()
     for row in curve:
         if row.final and row.metrics:

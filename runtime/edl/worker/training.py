@@ -272,7 +272,7 @@ class Trainer:
             if training.keep == "best" and now.best == found.epoch:
                 self._strategy.keep(found.epoch)
             if 0 < training.early_stopping <= now.since:
-                self.stop_training(f"no lower held-out loss in {now.since} epochs")
+                self.stop_training(f"no lower validation loss in {now.since} epochs")
         self._hear(found.epoch, found.trained.mean_loss, values)
 
     def _hear(self, epoch: int, loss: float | None, values: Figures) -> None:

@@ -1,4 +1,4 @@
-"""Rows of training and held-out rows, read as one."""
+"""Rows of training and validation rows, read as one."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_a_range_over_both_is_refused(joined: JoinedReader) -> None:
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     first, second = pa.table({"height": [1]}), pa.table({"heigt": [1]})
     reader = JoinedReader(rows_of(tmp_path / "1", first), rows_of(tmp_path / "2", second))
-    with pytest.raises(SourceError, match="the held-out rows have no column height") as raised:
+    with pytest.raises(SourceError, match="the validation rows have no column height") as raised:
         list(reader.read(1, 2, ["height"]))
     assert raised.value.hint == "did you mean heigt?"

@@ -9,7 +9,7 @@ from edl.worker.best import Standing, standing
 
 
 def after(losses: list[float | None], min_delta: float = 0.0) -> Standing:
-    """Of epochs with these held-out losses; in the middle of each, a round that is no end of it."""
+    """Of epochs with these validation losses; in the middle of each, a round that is no end of it."""
     curve = []
     for epoch, loss in enumerate(losses, 1):
         curve.append(EpochEnd(epoch, 10 * epoch - 5, 0.0, {"loss": -1.0}, 1.0, final=False))

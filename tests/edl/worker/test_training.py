@@ -276,7 +276,7 @@ def test_rows_are_split_as_the_spec_says_when_it_knows_them() -> None:
 
 
 def overfitting(rows: int = 60) -> pa.Table:
-    """Noise to learn by heart: the held-out loss soon rises."""
+    """Noise to learn by heart: the validation loss soon rises."""
     draw = np.random.default_rng(3)
     return pa.table({"x": draw.normal(size=rows), "y": draw.normal(size=rows)})
 
@@ -324,7 +324,7 @@ def test_early_stopping_ends_the_training(tmp_path: Path) -> None:
         tmp_path, overfitting(), validation=20, epochs=200, batch_size=8, early_stopping=3, keep="best"
     )
     assert outcome.epochs == outcome.kept_epoch + 3 < 200
-    stopped = f"stopped after epoch {outcome.epochs}: no lower held-out loss in 3 epochs"
+    stopped = f"stopped after epoch {outcome.epochs}: no lower validation loss in 3 epochs"
     assert outcome.ending == f"{stopped}; epoch {outcome.kept_epoch} is kept"
 
 
@@ -398,7 +398,7 @@ def test_whoever_concludes_an_epoch_rebuilds_what_went_before_from_the_curve(tmp
         3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve=curve
     )
     conclusion = trainer.conclude(found)
-    assert conclusion.stop == "no lower held-out loss in 2 epochs"
+    assert conclusion.stop == "no lower validation loss in 2 epochs"
     assert told == [(1, 0.5, 0.2), (2, 0.5, 0.3), (3, 0.5, 0.4)]
 
 

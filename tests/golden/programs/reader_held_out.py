@@ -17,7 +17,7 @@ def pin(folder, *, seed, shuffle):
 
 
 def pin_held_out(folder):
-    """The held-out rows as another such file, in the order of their query."""
+    """The validation rows as another such file, in the order of their query."""
     with data.connect(SOURCE) as source:
         return source.pin(HELD_OUT, folder, seed=0, shuffle=False)
 

@@ -18,7 +18,7 @@ TRAINED = Result(
     STATEMENT,
     message="trained X m@2 on 90 rows",
     figures={"loss": 0.5, "auc": None},
-    measured_on="10 held out",
+    measured_on="10 validation rows",
     model="m@2",
     stored_in="duckdb:///x.duckdb",
 )
@@ -66,13 +66,13 @@ def test_a_training_ends_with_its_figures_where_the_model_is_and_what_to_do_next
     Narrator(out).ends(STEP, TRAINED, "", 2.0)
     assert out.getvalue().splitlines()[1:] == [
         "  trained X m@2 on 90 rows",
-        "  metric   10 held out",
+        "  metrics  of 10 validation rows",
         "  loss     0.5",
         "  auc      not defined",
         "  model    m@2 in duckdb:///x.duckdb",
-        "  predict  SELECT … TO PREDICT table.column USING m",
-        "  measure  SELECT … TO EVALUATE m",
-        "  look     DESCRIBE MODEL m",
+        "  next     DESCRIBE MODEL m",
+        "           SELECT … TO EVALUATE m",
+        "           SELECT … TO PREDICT table.column USING m",
     ]
 
 

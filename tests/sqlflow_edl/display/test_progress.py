@@ -11,7 +11,7 @@ from sqlflow_edl.display import progress
 def test_a_line_says_epoch_share_loss_metric_speed_and_time_left() -> None:
     event = Progress("training", 300, 1000, 50.0, epoch=3, epochs=10, step=30, loss=0.123456789)
     line = progress.live(event, {"loss": 0.2, "accuracy": 0.75, "f1": 0.5})
-    assert line == "  epoch 3/10 ━━━╌╌╌╌╌╌╌ 30%  loss 0.12346  accuracy 0.75  50 rows/s  14 s left"
+    assert line == "  epoch 3/10 ━━━╌╌╌╌╌╌╌ 30%  loss 0.1235  accuracy 0.75  50 rows/s  14 s left"
 
 
 def test_the_first_steps_promise_nothing() -> None:
@@ -51,7 +51,7 @@ def test_a_distributed_job_says_where_its_tasks_and_instances_stand(tally: Tally
 
 def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
     event = EpochEnd(4, 40, None, {"loss": 0.5, "auc": None}, 1.0)
-    assert progress.epoch(event) == "  epoch 4: loss not defined; held out: loss 0.5, auc not defined"
+    assert progress.epoch(event) == "  epoch 4: loss not defined; validation loss 0.5, auc not defined"
     assert progress.epoch(EpochEnd(1, 1, 2.0, {}, 1.0)) == "  epoch 1: loss 2"
     assert progress.epoch(EpochEnd(1, 1200, 2.0, {}, 1.0, final=False)) == "  epoch 1, step 1,200: loss 2"
 

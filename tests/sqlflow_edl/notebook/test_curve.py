@@ -39,7 +39,7 @@ def test_both_losses_fall_from_the_top_left_to_the_right_in_one_scale() -> None:
 
 def test_the_ends_of_the_scale_are_written_beside_it() -> None:
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", learning_curve(ends([4.0, 0.123456789])))
-    assert texts == ["4", "0.12346", "epoch 1", "2"]
+    assert texts == ["4", "0.1235", "epoch 1", "2"]
 
 
 def test_one_epoch_is_no_curve() -> None:
@@ -50,7 +50,7 @@ def test_one_epoch_is_no_curve() -> None:
 def test_what_is_not_defined_is_left_out() -> None:
     [line] = lines(learning_curve(ends([4.0, None, math.inf, 1.0], [None] * 4)))
     assert len(line) == 2
-    assert "held-out" not in learning_curve(ends([4.0, 1.0]))
+    assert "validation" not in learning_curve(ends([4.0, 1.0]))
 
 
 def test_a_loss_that_stays_is_a_level_line() -> None:

@@ -48,7 +48,7 @@ def test_one_output_says_what_is_done_and_in_the_end_how_it_ended() -> None:
 def test_the_figures_of_the_last_epoch_stand_beside_the_next_one_and_the_curve_below() -> None:
     page = Page()
     page.live.progress(EpochEnd(1, 5, 0.5, {"loss": 0.75, "auc": 0.625}, 1.0))
-    assert page.texts() == ["epoch 1: loss 0.5; held out: loss 0.75, auc 0.625"]
+    assert page.texts() == ["epoch 1: loss 0.5; validation loss 0.75, auc 0.625"]
     page.live.progress(EpochEnd(2, 10, 0.25, {"loss": 0.5, "auc": 0.75}, 1.0))
     page.live.progress(Progress("training", 300, 1000, 50.0, epoch=3, epochs=10))
     [bundle] = page.outputs.values()

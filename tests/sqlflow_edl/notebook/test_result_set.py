@@ -120,7 +120,7 @@ def test_a_training_is_its_report_with_the_curve() -> None:
         statement,
         message="trained DNNRegressor m@1 on 90 rows",
         figures={"loss": 0.25, "auc": None},
-        measured_on="10 held out",
+        measured_on="10 validation rows",
         model="m@1",
         stored_in="duckdb:///a&b.duckdb",
     )
@@ -134,7 +134,7 @@ def test_a_training_is_its_report_with_the_curve() -> None:
     first = repr(found).splitlines()[:3]
     assert first == [
         "trained DNNRegressor m@1 on 90 rows",
-        "metric   10 held out",
+        "metrics  of 10 validation rows",
         "loss     0.25",
     ]
     assert (found.model, found.figures["loss"]) == ("m@1", 0.25)

@@ -65,7 +65,7 @@ def test_a_version_is_described_with_all_that_is_known(models: Session) -> None:
         ("label", "y", "a number, mean 0, std 1"),
         ("feature", "x", "standardize, mean 1, std 2 (by type: a number, standardised)"),
         ("left out", "z", "it is NULL in every training row"),
-        ("statistics", "x", "8 rows, 25.0% NULL, -1 to 3, mean 1, std 2, most often é (5), b (1)"),
+        ("statistics", "x", "8 rows, 25.0 % NULL, -1 to 3, mean 1, std 2, most often é (5), b (1)"),
         ("statistics", "y", "8 rows, no NULL, more than 5 different"),
         ("training", "optimizer", "adam"),
         ("metric", "rmse", "0.25"),

@@ -37,7 +37,7 @@ def test_written_values_are_told_from_defaults(session: Session) -> None:
     assert found["training", "batch_size"] == ("32", "default for 1,080 rows")
     assert found["training", "steps"] == ("102", "34 per epoch")
     assert found["rows", "total"][0] == "1,200"
-    assert found["rows", "held out"] == ("120", "default: a tenth")
+    assert found["rows", "validation"] == ("120", "default: a tenth")
 
 
 def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
@@ -51,7 +51,7 @@ def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
         "one-hot of vocabulary, 4 values: bonn, lima, oslo, rome; 5 wide",
         "by type: a text, as a category; 5 ids, so one-hot",
     )
-    assert found["feature", "height"][1] == "by type: a number, standardised; 2.8% NULL"
+    assert found["feature", "height"][1] == "by type: a number, standardised; 2.8 % NULL"
     assert found["left out", "one"] == ("", "it is the same in every training row")
     assert found["left out", "flat"][1].startswith("its text is different in every row")
 
@@ -64,7 +64,7 @@ def test_cells_of_several_values_say_what_their_items_become(session: Session) -
     )
     assert found["feature", "ids, pairs"] == (
         "embedding of concat of hash bucket, buckets 9 and list of category id, buckets 20, weighted; 4 wide",
-        "written in COLUMN; 2.0% NULL",
+        "written in COLUMN; 2.0 % NULL",
     )
     assert found["feature", "point"] == ("vector, 3 numbers, standardised", "by type: a text, of lists")
 

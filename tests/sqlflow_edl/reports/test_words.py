@@ -13,7 +13,7 @@ from sqlflow_edl.reports import words
     ("feature", "wanted"),
     [
         (spec.Numeric("a", 2.0), "numeric, mean 2"),
-        (spec.Normalize("a", -1.0, 1.0, 0.123456789), "normalize, min -1, max 1, mean 0.12346"),
+        (spec.Normalize("a", -1.0, 1.0, 0.123456789), "normalize, min -1, max 1, mean 0.1235"),
         (spec.OneHot(spec.Bucket("a", (1.0, 2.5))), "one-hot of bucket, 2 boundaries: 1, 2.5; 4 wide"),
         (spec.Embedding(spec.CategoryId("a", 1000), 16, "mean"),
          "embedding of category id, buckets 1,000; 16 wide, combined by mean"),
@@ -52,7 +52,7 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, wanted: str) ->
 
 @pytest.mark.parametrize(
     ("nulls", "wanted"),
-    [(0, "no NULL"), (1, "below 0.1% NULL"), (2500, "25.0% NULL"), (10_000, "100.0% NULL")],
+    [(0, "no NULL"), (1, "below 0.1 % NULL"), (2500, "25.0 % NULL"), (10_000, "100.0 % NULL")],
 )
 def test_the_share_of_nulls_is_never_rounded_to_none(nulls: int, wanted: str) -> None:
     assert words.nulls(ColumnSummary(rows=10_000, nulls=nulls)) == wanted
