@@ -21,7 +21,7 @@ import msgspec
 
 from edl import data, spec
 from edl.data import jobs
-from edl.errors import SemanticError, SQLFlowError, raise_all
+from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.opening import open_registry
 from edl.nn.rows.sizes import table_memory
@@ -175,8 +175,11 @@ class Session:
         return [self._compile(each) for each in self.parse(text) if each.kind in ("train", "auto")]
 
     def _sql(self, statement: Statement) -> Result:
-        with placed(statement.span):
-            reader = self.source.execute(statement.text)
+        try:
+            with placed(statement.span):
+                reader = self.source.execute(statement.text)
+        except SourceError as error:
+            raise statement.refused or error from None
         return Result(statement, message="" if reader is not None else "OK", reader=reader)
 
     # Steps -------------------------------------------------------------------------------------------------

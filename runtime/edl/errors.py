@@ -102,11 +102,23 @@ def raise_all(errors: list[SQLFlowError]) -> None:
         raise ErrorList(errors)
 
 
+NEAR = 0.72  # of difflib's ratio; at 0.6 time_limit is near priority, at 0.7 max_depth near max_steps
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name nearest to `word`, None when none is near. Case does not count."""
     by_folded = {name.casefold(): name for name in known}
-    matches = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    folded = word.casefold()
+    matches = difflib.get_close_matches(folded, by_folded, n=1, cutoff=NEAR)
+    matches = matches or [
+        name for name in by_folded if _abbreviates(name, folded) or _abbreviates(folded, name)
+    ]
     return by_folded[matches[0]] if matches else None
+
+
+def _abbreviates(short: str, long: str) -> bool:
+    """Whether `short` begins `long`, as auto begins automatic."""
+    return len(short) >= 4 and long.startswith(short)
 
 
 def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 12) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
 from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.values import Setting, Type
 from sqlflow_edl.syntax import ast
@@ -59,6 +59,25 @@ class Catalog:
 def family(name: str) -> str | None:
     """The family of models that the name means: a model's name without Classifier or Regressor."""
     return next((each for each in FAMILIES if _key(each) == _key(name)), None)
+
+
+def nearest_model(name: str) -> str | None:
+    """The model or family whose name is nearest; None when none is near.
+
+    A common ending makes no names alike: what stands before Classifier or Regressor must be near, too.
+    """
+    spellings = [
+        *FAMILIES,
+        *(each for entry in MODELS.entries.values() for each in (entry.name, *entry.aliases)),
+    ]
+    near = nearest(name, spellings)
+    if near is None or nearest(name[: len(_stem(near))], (_stem(near),)) is None:
+        return None
+    return near
+
+
+def _stem(model: str) -> str:
+    return model.removesuffix("Classifier").removesuffix("Regressor")
 
 
 def _key(name: str) -> str:
@@ -174,11 +193,6 @@ MODELS = Catalog(
 # Names without Classifier or Regressor: the label decides.
 FAMILIES = ("DNN", "Linear", "DNNLinearCombined", "DeepFM")
 
-# Names of the language whose models come with later work: a clear answer, not a spelling hint.
-PLANNED_MODELS = (
-    "BoostedTreesClassifier",
-    "BoostedTreesRegressor",
-)
 # Attributes of other systems that mean something and cannot be had: what to write instead.
 PLANNED_ATTRIBUTES = {
     **dict.fromkeys(

@@ -14,6 +14,7 @@ from sqlflow_edl.analysis.values import Scalar, Setting, Type
 from sqlflow_edl.syntax import ast
 
 PLACE = "kubernetes."  # begins the names of settings that say where a job runs
+MOST_LISTED = 20  # names in a hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +99,40 @@ class Dictionary:
 
     def _unknown(self, attribute: ast.Attribute) -> SemanticError:
         key = attribute.key
-        known = {**dict.fromkeys(self._names.values(), ""), **self._elsewhere}
-        near = next((name for name in known if name.casefold() == key.casefold()), None) or nearest(
-            key, known
-        )
-        if near is None and "." not in key:  # an unprefixed name is near one without its prefix
-            short = {name.rpartition(".")[2]: name for name in known}
-            last = nearest(key, short)
-            near = short[last] if last else None
-        if near and known[near]:
-            hint = f"{near} belongs to {known[near]}"
+        spellings = {**{name.casefold(): name for name in self._elsewhere}, **self._names}
+        near = spellings.get(key.casefold()) or nearest_dotted(key, spellings)
+        if near and near in self._elsewhere and near not in self.rows:
+            hint = f"{near} belongs to {self._elsewhere[near]}"
         else:
-            hint = f"did you mean {near}?" if near else "known: " + ", ".join(self._listed())
+            hint = f"did you mean {near}?" if near else self._listed(key)
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
 
-    def _listed(self) -> list[str]:
-        """The names for a hint; those of where a job runs are many, and one stands for them."""
-        names = {f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows}
-        return sorted(names)
+    def _listed(self, key: str) -> str:
+        """The names that `key` may be one of: those with its prefix, or all where they are few."""
+        prefix = key.partition(".")[0].casefold() + "."
+        alike = sorted(name for name in self.rows if name.startswith(prefix))
+        few = sorted({f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows})
+        names = alike or (few if len(few) <= MOST_LISTED else [])
+        listed = f"known: {', '.join(names)}" if names else ""
+        return "; ".join(filter(None, (listed, "docs/attributes.md lists all attributes")))
+
+
+def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:
+    """The name whose spelling is nearest to `key`: by its last segment, then by all of it; None when none is near.
+
+    spellings: spelling in lower case -> name. `train.framework` is near model.framework, whose last segment is the
+    same, and near no other name that begins with train.
+    """
+    last = _last(key.casefold())
+    segment = nearest(last, map(_last, spellings))
+    if segment is None:
+        return None
+    alike = [spelling for spelling in spellings if _last(spelling) == segment]
+    return spellings[nearest(key, alike) or alike[0]]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def check(row: Attribute, value: ast.Value) -> Setting:

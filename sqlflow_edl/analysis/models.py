@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.errors import SemanticError, SQLFlowError
 from edl.program.own import OwnModel
-from sqlflow_edl.analysis import catalog, own
+from sqlflow_edl.analysis import alternatives, catalog, own
 from sqlflow_edl.syntax import ast
 
 
@@ -34,25 +34,31 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if statement.model is None:
         return Choice(None, "DNN")
     name = statement.model.text
-    if found := catalog.MODELS.find(name):
-        return Choice(found)
-    if family := catalog.family(name):
-        return Choice(None, family)
+    if built_in := _built_in(name):
+        return built_in
     try:
         return _own(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
-        return Choice(own.unseen(statement)) if "." in name else Choice(None, "DNN")
+        return _built_in(catalog.nearest_model(name) or "") or Choice(own.unseen(statement))
+
+
+def _built_in(name: str) -> Choice | None:
+    """The model or family of that name; None where there is none."""
+    if found := catalog.MODELS.find(name):
+        return Choice(found)
+    family = catalog.family(name)
+    return Choice(None, family) if family else None
 
 
 def _own(name: ast.Name, statement: ast.Statement) -> Choice:
     if "." in name.text:
         found = own.look_up(name)
         return Choice(own.entry(str(name), found, statement.attributes), own=found)
-    if name.text in catalog.PLANNED_MODELS:
-        hint = "there are " + ", ".join(catalog.MODELS.entries)
-        raise SemanticError(f"the model {name.text} is not there yet", span=name.span, hint=hint)
-    hint = did_you_mean(name.text, (*catalog.MODELS.entries, *catalog.FAMILIES)) or (
-        "a model of your own is written with its module: my_module.MyModel"
-    )
+    if other := alternatives.alternative(name.text):
+        raise SemanticError(
+            f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint
+        )
+    near = catalog.nearest_model(name.text)
+    hint = f"did you mean {near}?" if near else alternatives.HINT
     raise SemanticError(f"unknown model {name.text}", span=name.span, hint=hint)

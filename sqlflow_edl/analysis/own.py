@@ -19,6 +19,7 @@ from edl.program.own import OwnModel, Signature, find
 from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.catalog import Entry
 from sqlflow_edl.analysis.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 
 PASSED = ("features", "in_features", "outputs", "out_features")
@@ -47,8 +48,14 @@ def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
 
 
 def unseen(statement: ast.Statement) -> Entry:
-    """Stands in for a model that was not found: it takes every attribute, so that its lack is the only error."""
-    rows = (Attribute(each.key, "anything", "") for each in statement.attributes)
+    """A stand-in for a model that was not found: it takes every attribute that is no other's, of any type."""
+    known = Dictionary((*TRAIN, *KUBERNETES))
+    keys = dict.fromkeys(each.key for each in statement.attributes if known.find(each.key) is None)
+    rows = (
+        Attribute(key, "anything", "")
+        for key in keys
+        if not key.startswith(("optimizer.", "loss.", "schedule."))
+    )
     return Entry("", "", tuple(rows), architecture="own")
 
 

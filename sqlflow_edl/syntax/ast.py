@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from edl.errors import Span
+from edl.errors import Span, StatementSyntaxError
 
 Kind = Literal[
     "sql",  # ordinary SQL, goes to the database as it is
@@ -161,6 +161,8 @@ class Statement:
     like: str | None = None
     if_exists: bool = False
     warnings: tuple[str, ...] = ()
+    # the error of ordinary SQL that the database refuses, where another statement was probably meant
+    refused: StatementSyntaxError | None = None
 
     def attribute(self, key: str) -> Attribute | None:
         """The attribute of that name, case ignored; the last one when it is written twice."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from edl.errors import Span, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 
-_UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "$": "dollar quote"}
+_UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "{": "brace", "$": "dollar quote"}
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_UNDECODED = re.compile("[\ud800-\udfff]")  # as Python decodes arguments and names of files
+_NUL = re.compile("\0")
+_VARIABLE = re.compile(
+    r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}"
+)  # of a template: {{ name }}, {% if … %}
 _VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
 _OPERATORS = frozenset(("SLASH", "PERCENT", "POWER", "COMPARISON"))
 
@@ -54,6 +61,8 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
     token = tokens[position]
     if token.kind == "unclosed":
         return unclosed(token)
+    if wrong := _unfilled(tokens, position) or _unclosed_bracket(tokens, position):
+        return wrong
     if near := _misspelt(tokens, position, accepted):
         return near
     if position > 1 and tokens[position - 2].text == "=" and tokens[position - 1].word in CLAUSES:
@@ -63,6 +72,45 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
         message += f" after {_shown(tokens[position - 1])}"
     hint = _special_hint(tokens, position, accepted) or "expected " + expected(accepted)
     return StatementSyntaxError(message, span=_place(tokens, position), hint=hint)
+
+
+def _unfilled(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
+    """The error of `{{ name }}` where the token is one of its opening braces."""
+    for index in (max(position - 1, 0), position):
+        first, second, name = tokens[index], tokens[index + 1], tokens[index + 2]
+        if (
+            first.text == "{"
+            and second.text in ("{", "%")
+            and first.end == second.start
+            and name.kind == "word"
+        ):
+            return _no_variable(name.text if second.text == "{" else "", Span(first.start, name.end))
+    return None
+
+
+def _unclosed_bracket(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
+    """The error of the innermost bracket that is open before the token, if nothing behind closes it."""
+    open_ones: list[int] = []
+    index = 0
+    while (token := tokens[index]).kind != "end":
+        if token.text in _BRACKETS and token.kind == "symbol":
+            open_ones.append(index)
+        elif token.kind == "symbol" and token.text in _BRACKETS.values():
+            if not open_ones or _BRACKETS[tokens[open_ones[-1]].text] != token.text:
+                break
+            open_ones.pop()
+        index += 1
+    unclosed_before = [each for each in open_ones if each < position]
+    if not unclosed_before:
+        return None
+    opening, found = tokens[unclosed_before[-1]], tokens[position]
+    error = unclosed(opening)
+    if found.kind == "end" or found.word in CLAUSES:
+        closing = _BRACKETS[opening.text]
+        error.hint = (
+            f"put {closing} before {_shown(found)}" if found.kind != "end" else f"put {closing} where it ends"
+        )
+    return error
 
 
 def expected(accepted: Collection[str]) -> str:
@@ -171,6 +219,53 @@ def not_a_query(first: Token, verb: Token) -> StatementSyntaxError:
         f"{first.word} … TO {verb.word} is not a statement",
         span=Span(verb.start, verb.end),
         hint=f"put a SELECT before TO {verb.word}, in the place of {first.word}",
+    )
+
+
+def in_parentheses(to: Token, verb: Token) -> StatementSyntaxError:
+    """A whole statement of ours inside parentheses."""
+    return StatementSyntaxError(
+        f"TO {verb.word} stands inside parentheses",
+        span=Span(to.start, verb.end),
+        hint=f"close the parentheses before TO {verb.word}, or leave them out",
+    )
+
+
+def query_of_create(first: Token, to: Token, verb: Token) -> StatementSyntaxError:
+    """A statement of ours as the query of CREATE TABLE … AS."""
+    names = {
+        "TRAIN": "INTO names the model",
+        "PREDICT": "TO PREDICT my_table.my_column names the table",
+    }.get(verb.word, "INTO names the table")
+    return StatementSyntaxError(
+        f"{first.word} … TO {verb.word} is not a statement",
+        span=Span(to.start, verb.end),
+        hint=f"begin with the SELECT; {names}",
+    )
+
+
+def variable(text: str, start: int) -> StatementSyntaxError | None:
+    """The error of `{{ name }}` at `start`, which stands for a variable; None where no such thing stands there."""
+    match = _VARIABLE.match(text, start)
+    return _no_variable(match[1] or "", Span(*match.span())) if match else None
+
+
+def _no_variable(name: str, span: Span) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        f"the variable {name} is not given" if name else "this is a template, and no variables are given",
+        span=span,
+        hint=f"sqlflow run --var {name or 'name'}=… fills it in",
+    )
+
+
+def unreadable(text: str, statement: Span, sql: Span) -> StatementSyntaxError | None:
+    """The error at a byte that was not UTF-8, or at a NUL in the part of the statement that a database reads."""
+    match = _UNDECODED.search(text, statement.start, statement.end) or _NUL.search(text, sql.start, sql.end)
+    if match is None:
+        return None
+    what = "a NUL byte" if match[0] == "\0" else "a byte that is not UTF-8"
+    return StatementSyntaxError(
+        f"the text holds {what}", span=Span(*match.span()), hint="remove it, or save the text as UTF-8"
     )
 
 

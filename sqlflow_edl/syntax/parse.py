@@ -53,7 +53,7 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
         piece.bare and piece.query and _is_ordinary(piece, piece.query, text, dialect)
     ):
         _raise_doubts(piece, piece.span.end, text, dialect)
-        return Statement("sql", _slice(text, piece.span), piece.span)
+        return Statement("sql", _slice(text, piece.span), piece.span, refused=piece.refused)
     if piece.query:
         _raise_doubts(piece, piece.query.end, text, dialect)
     return _extended(piece, piece.clauses, text, dialect)

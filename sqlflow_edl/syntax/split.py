@@ -23,15 +23,20 @@ from dataclasses import dataclass
 from edl.errors import Span, StatementSyntaxError, nearest
 from sqlflow_edl.syntax.complaints import (
     did_you_mean_keyword,
+    in_parentheses,
     misplaced,
     no_into,
     not_a_query,
+    query_of_create,
     show_train_in_query,
     unclosed,
+    unreadable,
+    variable,
 )
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, clause_tokens, sql_tokens
+from sqlflow_edl.syntax.lookalikes import FEW, lookalike
 
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
 _BARE = frozenset(("TRAIN", "PREDICT", "ANALYZE", "LABEL", "TARGET"))  # without TO
@@ -46,7 +51,9 @@ _OWN = {
     ("DROP", "MODEL"): False,
 }
 # Statements in which TO TRAIN has no meaning of the database's own, unlike GRANT … TO, RENAME TO, COPY … TO.
-_REFUSES_TO = frozenset(("DESCRIBE", "DESC", "DROP", "INSERT", "UPDATE", "DELETE", "REPLACE", "VALUES"))
+_REFUSES_TO = frozenset(
+    ("DESCRIBE", "DESC", "DROP", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE", "VALUES")
+)
 _ROUTINES = frozenset(("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT"))
 _LOOPS = frozenset(("IF", "LOOP", "WHILE", "REPEAT", "FOR"))  # END IF ends no BEGIN
 
@@ -87,7 +94,8 @@ class Piece:
     """One statement of a program: ordinary SQL, or a query and the tokens of its clauses.
 
     raw: the characters up to and with the semicolon; the pieces of a program cover it without a gap.
-    span: the same without the semicolon and the white space around; leading comments belong to it.
+    span: the same without the semicolon, the white space around and the comments before.
+    refused: the error of ordinary SQL that the database refuses, where another statement was probably meant.
     """
 
     raw: Span
@@ -100,6 +108,7 @@ class Piece:
     bare: bool = False  # without TO: an extended statement only if the query is complete
     doubts: tuple[Doubt, ...] = ()
     error: StatementSyntaxError | None = None
+    refused: StatementSyntaxError | None = None
 
 
 def split(text: str, dialect: Dialect) -> Iterator[Piece]:
@@ -127,6 +136,7 @@ class _Walk:
         self._doubts: list[Doubt] = []
         self._misplaced: list[Doubt] = []
         self._inside: Token | None = None  # the parenthesis that a TO TRAIN stands in
+        self._select: int | None = None  # where the query of a CREATE … AS begins
         self._error: StatementSyntaxError | None = None
 
     def piece(self) -> Piece:
@@ -134,10 +144,11 @@ class _Walk:
         self._plan = self._peek(0).word == "EXPLAIN" and self._begins(1)
         if self._plan:
             self._ahead.popleft()
-        self._query_start = self._peek(0).start if self._plan else self._start
+        self._query_start = self._peek(0).start
         self._is_query = (self._peek(0).word or self._peek(0).text) in _QUERIES
         if self._is_own():
             return self._extended(self._peek(0))
+        self._refused = lookalike([self._peek(distance) for distance in range(FEW)])
         while (token := self._next()).kind not in ("end", "unclosed"):
             if token.kind == "semicolon" and not self._blocks:
                 return self._sql(token)
@@ -162,6 +173,7 @@ class _Walk:
         """Keep track of what is open: parentheses, and the blocks of a routine's body."""
         if token.kind == "open":
             self._open.append(token)
+            self._error = self._error or variable(self._text, token.start)
         elif token.kind == "close" and self._open:
             self._open.pop()
         elif token.word in _ROUTINES and self._first.word == "CREATE":
@@ -170,6 +182,8 @@ class _Walk:
             self._blocks += self._before.word != "END"
         elif self._blocks and token.word == "END":
             self._blocks -= self._peek(0).word not in _LOOPS
+        elif token.word in ("SELECT", "WITH") and (self._before.word == "AS" or self._before.kind == "open"):
+            self._select = token.start if self._select is None else self._select
         self._before = token
 
     # --------------------------------------------------------------------------- where clauses begin
@@ -222,8 +236,13 @@ class _Walk:
             return False
         if self._open and self._is_query:
             self._inside = self._inside or self._open[0]
+            query = self._trimmed(self._open[-1].end, token.start)
+            self._doubts.append(Doubt(query, in_parentheses(token, verb)))
         elif not self._is_query and self._first.word in _REFUSES_TO:
             self._error = not_a_query(self._first, verb)
+        elif self._first.word == "CREATE" and self._select is not None:
+            query = self._trimmed(self._select, token.start)
+            self._doubts.append(Doubt(query, query_of_create(self._first, token, verb)))
         return self._is_query and not self._open
 
     def _parses(self, token: Token) -> bool:
@@ -272,11 +291,12 @@ class _Walk:
             self._error = unclosed(never_closed)
         return Piece(
             raw=Span(self._start, end + ended),
-            span=self._trimmed(self._start, end),
+            span=self._trimmed(min(self._first.start, end), end),
             ended=ended,
             empty=self._first is last and last.kind != "unclosed",
             doubts=(*self._doubts, *self._misplaced),
-            error=self._error,
+            error=self._error or unreadable(self._text, Span(self._start, end), Span(self._start, end)),
+            refused=self._refused,
         )
 
     def _extended(self, token: Token, *, bare: bool = False) -> Piece:
@@ -286,13 +306,15 @@ class _Walk:
         ended = end < len(self._text)
         return Piece(
             raw=Span(self._start, end + ended),
-            span=self._trimmed(self._start, end),
+            span=self._trimmed(self._first.start, clauses[-2].end),
             ended=ended,
             clauses=clauses,
             query=self._trimmed(self._query_start, token.start) if self._is_query else None,
             plan=self._plan,
             bare=bare and self._is_query,
             doubts=(*(self._doubts if bare else ()), *self._misplaced),
+            error=self._error
+            or unreadable(self._text, Span(self._start, end), Span(self._start, token.start)),
         )
 
     def _trimmed(self, start: int, end: int) -> Span:

@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis.attributes import TRAIN
-from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, check
+from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, check, nearest_dotted
 from sqlflow_edl.analysis.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.values import Setting
 from sqlflow_edl.syntax import parse
@@ -96,3 +96,20 @@ def test_names_are_read_without_case_and_by_their_aliases() -> None:
 def test_no_two_attributes_of_the_dictionary_share_a_name() -> None:
     names = [name.casefold() for row in (*TRAIN, *KUBERNETES) for name in (row.name, *row.aliases)]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("train.framework", "model.framework"),
+        ("train.time_limit", None),
+        ("hiden_units", None),  # of a model, which is not among these
+        ("optimizer.batchsize", "train.batch_size"),
+        ("validation.metric", "validation.metrics"),
+        ("trian.epoch", "train.epoch"),
+        ("max_depth", None),
+    ],
+)
+def test_the_nearest_attribute_is_found_by_its_last_segment(key: str, near: str | None) -> None:
+    spellings = {spelling.casefold(): row.name for row in TRAIN for spelling in (row.name, *row.aliases)}
+    assert nearest_dotted(key, spellings) == near

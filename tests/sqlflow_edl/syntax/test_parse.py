@@ -13,7 +13,7 @@ from edl.errors import ErrorList, SemanticError, SQLFlowError, StatementSyntaxEr
 from sqlflow_edl.syntax import is_complete, parse
 from sqlflow_edl.syntax.ast import Call, Constant, Name
 from sqlflow_edl.syntax.dialects import DIALECTS
-from sqlflow_edl.syntax.lexer import quoted_name, quoted_string
+from sqlflow_edl.syntax.lexer import quoted_name, quoted_string, sql_tokens
 from tests.sql_cases import cases, corpus
 
 PROGRAMS = sorted({case.program for case in (*cases("syntax/statements.sql"), *cases("syntax/errors.sql"))})
@@ -61,7 +61,8 @@ def test_what_sqlflow_accepts_parses_to_its_kind_with_its_select(dialect: str) -
         assert extended[0].select in statement.sql
         before = statement.sql[: statement.sql.index(extended[0].text)]
         after_select = extended[0].text[len(extended[0].select) :].lstrip().upper()
-        assert not before.strip() or before.rstrip().endswith(";")
+        tokens = [token for token in sql_tokens(before, 0, DIALECTS[dialect]) if token.kind != "comment"]
+        assert not tokens or tokens[-1].kind == "semicolon"
         assert after_select.startswith(("TO ", "TRAIN ", "PREDICT ", "ANALYZE ", "SHOW "))
 
 
@@ -252,3 +253,33 @@ def test_the_console_can_ask_for_completeness_without_loading_sqlglot() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+# --------------------------------------------------------------------------------- comments and odd characters
+
+
+def test_a_comment_around_a_statement_belongs_neither_to_its_text_nor_to_its_place() -> None:
+    text = "-- first\nSELECT 1; /* second */ SELECT 1 TO TRAIN m LABEL a INTO b -- end\n;"
+    sql, train = parse(text)
+
+    assert sql.text == "SELECT 1"
+    assert train.text == "SELECT 1 TO TRAIN m LABEL a INTO b"
+    assert [text[each.span.start : each.span.end] for each in (sql, train)] == [sql.text, train.text]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("SELECT 1; SELECT '\udcff'", 18),
+        ("SELECT 1 TO TRAIN m LABEL a INTO \udcff", 33),
+        ("SELECT \0", 7),
+        ("SELECT '\0' TO TRAIN m LABEL a INTO b", 8),
+    ],
+)
+def test_a_character_that_no_database_takes_is_an_error_at_its_place(text: str, place: int) -> None:
+    with pytest.raises(StatementSyntaxError) as caught:
+        parse(text)
+
+    assert caught.value.span
+    assert caught.value.span.start == place
+    assert caught.value.hint

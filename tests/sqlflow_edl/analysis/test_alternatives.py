@@ -1,0 +1,53 @@
+"""Models of other systems: the answer names what does their job here."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis.alternatives import alternative
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("XGBClassifier", "train a DNNClassifier"),
+        ("XGBRegressor", "train a DNNRegressor"),
+        ("BOOSTED_TREE_CLASSIFIER", "train a DNNClassifier"),
+        ("RandomForestRegressor", "train a DNNRegressor"),
+        ("KMEANS", "models predict a label"),
+        ("LogisticRegression", "train a LinearClassifier"),
+        ("LINEAR_REG", "train a LinearRegressor"),
+        ("FactorizationMachine", "train a DeepFMClassifier"),
+        ("MLPRegressor", "train a DNNRegressor"),
+        ("LSTM", "my_module.MyModel"),
+    ],
+)
+def test_a_model_of_another_system_has_an_alternative(name: str, hint: str) -> None:
+    found = alternative(name)
+
+    assert found
+    assert found.hint.startswith(hint) or hint in found.hint
+
+
+@pytest.mark.parametrize(
+    "name", ["DNNClasifier", "LinearRegresor", "DepFM", "WideDeep", "TabClassifier", "m"]
+)
+def test_a_name_of_no_system_has_none(name: str) -> None:
+    assert alternative(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("DNNClasifier", "DNNClassifier"),
+        ("DNNLinearCombinedRegresor", "DNNLinearCombinedRegressor"),
+        ("linear_clasifier", "LinearClassifier"),
+        ("DepFM", "DeepFM"),
+        ("XGBClassifier", None),
+        ("TabRegressor", None),
+        ("m", None),
+    ],
+)
+def test_a_common_ending_makes_no_models_alike(name: str, near: str | None) -> None:
+    assert catalog.nearest_model(name) == near
