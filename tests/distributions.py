@@ -1,0 +1,130 @@
+"""The sdist and the wheels of the checkout, and an environment with the wheel installed, made once per test run.
+
+The environment is a fresh one outside of the checkout. The dependencies of the wheel come from the environment of the
+tests, by a .pth file: no registry is asked, and the .pth files there, such as that of an editable install, have no
+effect.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+# Folders of the checkout, and what they are called in a wheel.
+PACKAGES = {
+    "sqlflow_edl": "sqlflow_edl",
+    "runtime/edl": "edl",
+    "grammar": "sqlflow_edl/grammar",
+    "codegen_templates": "sqlflow_edl/codegen_templates",
+}
+NOT_DISTRIBUTED = shutil.ignore_patterns(
+    ".*", "__pycache__", "*.egg-info", "build", "demo", "dist", "tests", "benchmarks"
+)
+TIMEOUT_SECS = 300
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """sdist: the archive. direct: the wheel as `pip install .` builds it. wheel: the one built from the sdist."""
+
+    sdist: Path
+    direct: Path
+    wheel: Path
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A virtual environment with the wheel, in `folder`."""
+
+    folder: Path
+
+    @property
+    def packages(self) -> Path:
+        [found] = self.folder.glob("lib/python*/site-packages")
+        return found
+
+    def run(self, command: str, *arguments: str | Path, cwd: Path, stdin: str = "") -> str:
+        """Run a command of the environment in `cwd`, and return its standard output.
+
+        Raises AssertionError with all that the command wrote if it fails.
+        """
+        environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        run = subprocess.run(
+            [self.folder / "bin" / command, *arguments],
+            capture_output=True,
+            check=False,
+            cwd=cwd,
+            encoding="utf-8",
+            env=environment,
+            input=stdin,
+            timeout=TIMEOUT_SECS,
+        )
+        assert run.returncode == 0, (
+            f"{command} {arguments} ended with {run.returncode}\n{run.stdout}{run.stderr}"
+        )
+        return run.stdout
+
+
+def once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """Call `make(folder)` in the first of the processes that ask, while the others wait for it."""
+    done = folder / "done"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # what an attempt that failed left
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+def built(repository: Path, folder: Path) -> Distributions:
+    """Build all distributions in `folder`, from a copy: a checkout may hold the leavings of earlier builds."""
+
+    def make(target: Path) -> None:
+        checkout = target / "checkout"
+        shutil.copytree(repository, checkout, ignore=NOT_DISTRIBUTED)
+        _build(checkout, target / "direct", "--wheel")
+        _build(checkout, target / "from-sdist")  # the sdist, and from it the wheel
+
+    made = once(folder, make)
+    [direct] = made.glob("direct/*.whl")
+    [sdist], [wheel] = made.glob("from-sdist/*.tar.gz"), made.glob("from-sdist/*.whl")
+    return Distributions(sdist, direct, wheel)
+
+
+def installed(wheel: Path, folder: Path) -> Installation:
+    """Install the wheel into a fresh environment in `folder`."""
+
+    def make(target: Path) -> None:
+        venv.create(target, symlinks=True)
+        _python("pip", "--python", target, "install", "-q", "--no-deps", "--no-index", "--no-compile", wheel)
+        dependencies = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+        (Installation(target).packages / "dependencies.pth").write_text("\n".join(dependencies))
+
+    return Installation(once(folder, make))
+
+
+def files_of(sdist: Path) -> set[str]:
+    """Names of the files of an sdist, without the folder that holds them all."""
+    with tarfile.open(sdist) as archive:
+        return {member.name.partition("/")[2] for member in archive if member.isfile()}
+
+
+def _build(checkout: Path, target: Path, *options: str) -> None:
+    _python("build", "--no-isolation", *options, "--outdir", target, checkout)
+
+
+def _python(*arguments: str | Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", *arguments], capture_output=True, check=False, encoding="utf-8"
+    )
+    assert run.returncode == 0, f"{arguments}\n{run.stdout}{run.stderr}"

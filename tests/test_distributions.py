@@ -1,0 +1,218 @@
+"""Completeness of the distributions, and the commands of an environment that has the wheel alone."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import Distribution, packages_distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.distributions import PACKAGES, Distributions, Installation, built, files_of, installed
+from tests.mariadb import Server
+from tests.sqlflow_edl.kubernetes.place import TEMPLATE
+
+PROGRAM = """\
+CREATE TABLE points AS SELECT i AS a, 2.0 * i AS b FROM range(60) AS t(i);
+SELECT a, b FROM points TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL b INTO line;
+SELECT * FROM points TO PREDICT guesses.guess USING line;
+SELECT count(guess) AS guesses FROM guesses;
+SELECT * FROM points TO EVALUATE line LABEL b;
+"""
+FLOWERS = """\
+sepal_length,sepal_width,petal_length,petal_width,species
+5.1,3.5,1.4,0.2,setosa
+6.0,2.9,4.5,1.5,versicolor
+6.3,3.3,6.0,2.5,virginica
+"""
+WHERE_FROM = "import edl, sqlflow_edl, sys; print(edl.__file__, sqlflow_edl.__file__, *sys.meta_path)"
+COMPILE = """\
+import sqlflow_edl
+with sqlflow_edl.connect('duckdb:') as session:
+    query = 'SELECT i AS a, 2.5::DOUBLE * i AS b FROM range(9) AS t(i)'
+    [compiled] = session.compile(f'{query} TO TRAIN DNNRegressor LABEL b INTO m')
+    print(compiled.program.files['model.py'].decode())
+"""
+# A driver that `mysql` does without: building it needs a C library.
+LEFT_OUT_OF_ALL = {"mysqlclient"}
+
+
+@pytest.fixture(scope="module")
+def of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a test run share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="module")
+def distributions(repository: Path, of_run: Path) -> Distributions:
+    return built(repository, of_run / "distributions")
+
+
+@pytest.fixture(scope="module")
+def installation(distributions: Distributions, of_run: Path) -> Installation:
+    return installed(distributions.direct, of_run / "installation")
+
+
+@pytest.fixture(scope="module")
+def requirements(installation: Installation) -> list[Requirement]:
+    """All that the installed wheel requires, with and without an extra."""
+    [metadata] = installation.packages.glob("sqlflow_edl-*.dist-info")
+    return [Requirement(line) for line in Distribution.at(metadata).requires or []]
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(
+    repository: Path, distributions: Distributions
+) -> None:
+    expected = {
+        f"{name}/{path.relative_to(repository / folder).as_posix()}"
+        for folder, name in PACKAGES.items()
+        for path in (repository / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {name for name in contents(distributions.direct) if ".dist-info/" not in name} == expected
+
+
+def test_an_sdist_builds_the_wheel_that_the_checkout_builds(distributions: Distributions) -> None:
+    assert contents(distributions.wheel) == contents(distributions.direct)
+
+
+def test_an_sdist_holds_what_the_readme_points_to(repository: Path, distributions: Distributions) -> None:
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:docs|samples)/[\w/.-]*\w", readme)) | {"ARCHITECTURE.md", "CHANGELOG.md"}
+    held = files_of(distributions.sdist)
+    assert not [path for path in named if not any(f"{each}/".startswith(f"{path}/") for each in held)]
+
+
+def test_an_installation_has_nothing_of_the_checkout(
+    installation: Installation, repository: Path, tmp_path: Path
+) -> None:
+    found = installation.run("python", "-c", WHERE_FROM, cwd=tmp_path)
+    assert found.count(str(installation.packages)) == 2
+    assert str(repository) not in found
+    assert "__editable__" not in found
+
+
+def test_installed_commands_train_predict_evaluate_and_list_their_jobs(
+    installation: Installation, tmp_path: Path
+) -> None:
+    (tmp_path / "program.sql").write_text(PROGRAM)
+    source = ("--source", "duckdb:///points.duckdb")
+    output = installation.run(
+        "sqlflow", "run", *source, "--create", "--format", "csv", "program.sql", cwd=tmp_path
+    )
+    assert re.fullmatch(r"guesses\n60\nloss,rmse,mae,r2\n.*\n", output)
+    jobs = installation.run("sqlflow", "jobs", "--format", "csv", cwd=tmp_path)
+    assert re.findall(r",(train|predict|evaluate),done,", jobs) == ["train", "predict", "evaluate"]
+
+
+def test_an_installed_console_runs_the_statements_of_a_pipe(
+    installation: Installation, tmp_path: Path
+) -> None:
+    output = installation.run(
+        "sqlflow",
+        "console",
+        "--source",
+        "duckdb:",
+        cwd=tmp_path,
+        stdin="SHOW MODELS; SELECT 40 + 2 AS answer;",
+    )
+    assert re.search(r"answer\n\s*42\n", output)
+
+
+def test_an_installed_edl_trains_a_module_of_a_model_zoo(
+    installation: Installation, repository: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(repository / "samples" / "zoo", tmp_path / "zoo")
+    (tmp_path / "iris.csv").write_text(FLOWERS)
+    model = ("--model_zoo", "zoo", "--model_def", "iris.torch_dnn.Net", "--num_epochs", "1")
+    output = installation.run(
+        "edl", "train", *model, "--training_data", "iris.csv", "--output", "iris.zip", cwd=tmp_path
+    )
+    assert "accuracy" in output
+    assert zipfile.is_zipfile(tmp_path / "iris.zip")
+
+
+def test_an_installed_package_compiles_a_statement(installation: Installation, tmp_path: Path) -> None:
+    assert 'fc.standardize("a"' in installation.run("python", "-c", COMPILE, cwd=tmp_path)
+
+
+def test_an_installed_command_prints_the_objects_of_a_job_on_kubernetes(
+    installation: Installation, mariadb: Server, tmp_path: Path
+) -> None:
+    database = mariadb.database()
+    mariadb.run(f"CREATE TABLE {database}.points AS SELECT 1 AS a, 2.5 AS b UNION SELECT 2, 5.5")
+    place = ("--on", "kubernetes", "--image", "mine:1", f"--set=pod_template={TEMPLATE}")
+    train = "SELECT a, b FROM points TO TRAIN LinearRegressor LABEL b INTO line"
+    output = installation.run(
+        "sqlflow", "run", "--source", mariadb.url(database), *place, "--dry-run", "-e", train, cwd=tmp_path
+    )
+    assert {"Job", "Secret", "ConfigMap"} <= {each["kind"] for each in yaml.safe_load_all(output)}
+
+
+def test_extras_of_install_commands_exist_and_all_has_every_requirement(
+    repository: Path, requirements: list[Requirement], installation: Installation
+) -> None:
+    [metadata] = installation.packages.glob("sqlflow_edl-*.dist-info")
+    extras = set(Distribution.at(metadata).metadata.get_all("Provides-Extra") or [])
+    documents = [repository / "README.md", *(repository / "docs").glob("*.md")]
+    lines = [line for path in documents for line in path.read_text(encoding="utf-8").splitlines()]
+    commands = " ".join(line for line in lines if "pip install" in line)
+    named = {extra for found in re.findall(r"[.l]\[([\w,-]+)\]", commands) for extra in found.split(",")}
+    assert {"all", "torch"} <= named <= extras
+    everything = with_extras(requirements, "all")
+    users = with_extras(requirements, *extras - {"test"})
+    assert users - everything == LEFT_OUT_OF_ALL
+
+
+def with_extras(requirements: list[Requirement], *extras: str) -> set[str]:
+    """Names of the distributions that `sqlflow-edl[extras]` requires."""
+    wanted = set(extras)
+    names: set[str] = set()
+    for extra in extras:
+        for each in requirements:
+            if each.marker is None or each.marker.evaluate({"extra": extra}):
+                names.add(canonicalize_name(each.name))
+                wanted |= each.extras if each.name == "sqlflow-edl" else set()
+    return names if wanted == set(extras) else with_extras(requirements, *sorted(wanted))
+
+
+def imported(folder: Path) -> Iterator[str]:
+    """Top-level names that the modules below `folder` import, wherever in a module."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.partition(".")[0]
+
+
+def test_every_package_that_is_imported_is_required(
+    installation: Installation, requirements: list[Requirement]
+) -> None:
+    declared = {
+        canonicalize_name(each.name) for each in requirements if 'extra == "test"' not in str(each.marker)
+    }
+    distributions = {"MySQLdb": ["mysqlclient"], **packages_distributions()}
+    ours = {"edl", "sqlflow_edl"}
+    names = {name for package in ours for name in imported(installation.packages / package)}
+    undeclared = {
+        name
+        for name in names - ours - sys.stdlib_module_names
+        if declared.isdisjoint(map(canonicalize_name, distributions.get(name, ())))
+    }
+    assert not undeclared
