@@ -22,8 +22,8 @@ test: $(VENV)/ready-test lint mariadb  ## set up what the tests need, and run th
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
 
 mariadb:
-	@command -v mariadb-install-db > /dev/null || \
-	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq mariadb-server-core > /dev/null; } || \
+	@{ command -v mariadb-install-db && command -v my_print_defaults; } > /dev/null || \
+	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq mariadb-server-core mariadb-client-core > /dev/null; } || \
 	echo "MariaDB is not installed, and only root can do that: the tests of mysql:// are skipped"
 
 lint: $(VENV)/ready-test   ## style, types and the import contracts
@@ -55,7 +55,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet --upgrade pip
 
-$(VENV)/ready-demo: $(BIN)/python setup.cfg constraints.txt
+$(VENV)/ready-demo: $(BIN)/python setup.cfg setup.py constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt torch
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorflow,torch,samples]'
 	@touch $@

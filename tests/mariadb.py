@@ -29,7 +29,7 @@ MISSING = "MariaDB is not installed: apt-get install mariadb-server"
 
 
 def is_installed() -> bool:
-    return all(map(shutil.which, ("mariadbd", "mariadb-install-db")))
+    return all(map(shutil.which, ("mariadbd", "mariadb-install-db", "my_print_defaults")))
 
 
 @dataclass
