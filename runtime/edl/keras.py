@@ -36,6 +36,16 @@ if keras.backend.backend() != "tensorflow":
     )
 
 
+def checked_model(model: Any) -> keras.layers.Layer:
+    """Return what a user's class or function made. JobError: it is neither a keras.Model nor a layer."""
+    if not isinstance(model, keras.layers.Layer):
+        raise JobError(
+            f"the function that makes the model returned a {type(model).__name__}, not a keras.Model",
+            hint="end it with return model",
+        )
+    return model
+
+
 @keras.saving.register_keras_serializable(package="edl")
 class Embedding(keras.layers.Layer):
     """Rows of a table outside of the graph, for ids that are features: an input of the model, or several.

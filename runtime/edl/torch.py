@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from edl.errors import JobError
 from edl.features import Entry, Features
 from edl.nn.initial import EMBEDDING_SCALE
 from edl.nn.rows import Initial, TableSpec
@@ -50,6 +51,16 @@ def clipped(
 
     optimizer.register_step_pre_hook(clip)
     return optimizer
+
+
+def checked_model(model: Any) -> nn.Module:
+    """Return what a user's class or function made. JobError: it is no torch.nn.Module."""
+    if not isinstance(model, nn.Module):
+        raise JobError(
+            f"the function that makes the model returned a {type(model).__name__}, not a torch.nn.Module",
+            hint="end it with return model",
+        )
+    return model
 
 
 def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from edl.program import contract
-from edl.program.own import OwnModel, Signature, find
+from edl.program.own import OwnModel, Signature, check_permitted, find
 from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.catalog import Entry
 from sqlflow_edl.analysis.dictionary import Attribute, Dictionary
@@ -24,14 +24,57 @@ from sqlflow_edl.syntax import ast
 
 PASSED = ("features", "in_features", "outputs", "out_features")
 
+# package of estimators that are no networks -> its name in prose
+_LIBRARIES: Mapping[str, str] = {
+    "sklearn": "scikit-learn",
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+    "statsmodels": "statsmodels",
+}
+_LINEAR = (
+    "linear_model",
+    "LogisticRegression",
+    "LinearRegression",
+    "LinearSVC",
+    "LinearSVR",
+    "api.OLS",
+    "api.Logit",
+)
+_HOOKS = "sqlflow_"  # how methods begin that SQLFlow calls in place of its own training and prediction
+
 
 def look_up(name: ast.Name) -> OwnModel:
-    """The model of that dotted name; SemanticError with the place."""
+    """The model of that dotted name, which SQL may have made here; SemanticError with the place."""
     try:
-        return find(str(name))
+        if str(name).partition(".")[0] in _LIBRARIES:
+            raise _other_library(str(name))
+        found = find(str(name))
+        check_permitted(found)
+        if hooks := sorted(each for each in found.definition.methods if each.startswith(_HOOKS)):
+            raise _hooks(found, hooks)
+        return found
     except SQLFlowError as error:
         error.span = name.span
         raise
+
+
+def _other_library(name: str) -> SemanticError:
+    """The refusal of an estimator that is no network, with the models that do its work."""
+    library = _LIBRARIES[name.partition(".")[0]]
+    family = "Linear" if any(part in name for part in _LINEAR) else "DNN"
+    hint = f"write TO TRAIN {family}Classifier, or {family}Regressor for a label that is a number"
+    return SemanticError(
+        f"{name} is an estimator of {library}; statements train models of Keras and PyTorch", hint=hint
+    )
+
+
+def _hooks(found: OwnModel, hooks: list[str]) -> SemanticError:
+    return SemanticError(
+        f"{found.name} defines {', '.join(hooks)}, which is not called here: a job trains every model by minibatches",
+        hint="remove it, and write what it does as loss, optimizer or callbacks beside the model, or in its call; "
+        "a model that must train itself is trained in Python, see docs/python.md",
+    )
 
 
 def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:

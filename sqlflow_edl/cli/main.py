@@ -34,6 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if getattr(options, "model_packages", None) is not None:
+        from edl.program.model_packages import VARIABLE
+
+        os.environ[VARIABLE] = options.model_packages  # every process of a job inherits it
     if options.command is None and at_terminal and os.environ.get("SQLFLOW_SOURCE"):
         options = parser.parse_args(["console"])
     if options.command is None:
@@ -121,6 +125,7 @@ def _add_run(commands: Commands) -> None:
     run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
     _variables(run)
     _model_store(run)
+    _model_packages(run)
     _add_ways(run)
     run.add_argument(
         "--detach",
@@ -134,6 +139,7 @@ def _add_console(commands: Commands) -> None:
     console = _command(commands, "console", "type statements at a prompt, see docs/console.md")
     _results(console)
     _model_store(console)
+    _model_packages(console)
     _add_ways(console)
     console.set_defaults(
         files=["-"],
@@ -185,6 +191,7 @@ def _add_compile(commands: Commands) -> None:
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
     _variables(compile_)
     _model_store(compile_)
+    _model_packages(compile_)
 
 
 def _add_export(commands: Commands) -> None:
@@ -198,6 +205,7 @@ def _add_export(commands: Commands) -> None:
         help="FILE.keras or a folder for TensorFlow (a Keras model), FILE.pt2 or FILE.onnx (a PyTorch model)",
     )
     _model_store(export)
+    _model_packages(export)
 
 
 def _add_job_commands(commands: Commands) -> None:
@@ -265,6 +273,26 @@ def _model_store(command: argparse.ArgumentParser) -> None:
         help="a folder, or the URL of an object store such as s3://bucket/models, that keeps models instead of the "
         "data source; by default what SQLFLOW_MODEL_STORE names",
     )
+
+
+def _model_packages(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--model-packages",
+        metavar="NAME,…",
+        type=_packages,
+        help="installed packages whose models statements may name, such as torchvision.models; see docs/security.md "
+        "(default: SQLFLOW_MODEL_PACKAGES, else none)",
+    )
+
+
+def _packages(text: str) -> str:
+    from edl.errors import SemanticError
+    from edl.program.model_packages import parse
+
+    try:
+        return ",".join(parse(text))
+    except SemanticError as error:
+        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
 
 
 def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:

@@ -13,15 +13,15 @@ _HELPERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "deep": ("concatenated", "feature_inputs"),
         "wide_deep": ("concatenated", "feature_inputs", "weighted_sum"),
         "deepfm": ("concatenated", "feature_inputs", "weighted_sum"),
-        "own": ("concatenated", "feature_inputs"),
-        "own, arrays": ("feature_inputs",),
+        "own": ("checked_model", "concatenated", "feature_inputs"),
+        "own, arrays": ("checked_model", "feature_inputs"),
     },
     "torch": {
         "deep": ("Concatenated",),
         "wide_deep": ("Concatenated", "WeightedSum"),
         "deepfm": ("Concatenated", "WeightedSum"),
-        "own": ("Concatenated",),
-        "own, arrays": (),
+        "own": ("Concatenated", "checked_model"),
+        "own, arrays": ("checked_model",),
     },
 }
 

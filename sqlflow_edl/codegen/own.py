@@ -10,7 +10,8 @@ from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
 _TAKEN = frozenset(
     (
         *("FEATURES", "LABEL", "STORED", "F", "Path", "fc", "keras", "math", "metrics", "nn", "schedules", "torch"),
-        *("Concatenated", "Model", "clipped", "concatenated", "feature_inputs", "inputs", "model", "outputs", "super"),
+        *("Concatenated", "Model", "checked_model", "clipped", "concatenated", "feature_inputs", "inputs", "model"),
+        *("outputs", "super"),
         *("callbacks", "custom_model", "eval_metrics_fn", "feed", "learning_rate", "loss", "optimizer", "scores"),
     )
 )  # fmt: skip
@@ -27,12 +28,14 @@ def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
     }
     passed = tuple((each, known[each]) for each in own.passes)
     written = tuple((each, _value(value)) for each, value in spec.model.params.items())
+    made = Call("checked_model", (Call(name, (*passed, *written)),))
+    indent, prefix = (4, "model = ") if spec.framework == "keras" else (8, "self.model = ")
     imported = in_order(
         [f"{own.attribute}{'' if name == own.attribute else ' as own_model'}", *own.functions]
     )
     return {
         "own_import": f"from {own.module} import {', '.join(imported)}",
-        "own_model": layout(Call(name, (*passed, *written)), indent=8, prefix="self.model = "),
+        "own_model": layout(made, indent=indent, prefix=prefix),
     }
 
 

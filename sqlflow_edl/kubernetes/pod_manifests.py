@@ -11,6 +11,8 @@ from edl.data.url import redacted
 from edl.errors import SemanticError
 from edl.kubernetes import names, quantities
 from edl.kubernetes.names import PodRole
+from edl.program.model_packages import OPTION, configured
+from edl.program.model_packages import VARIABLE as PACKAGES_VARIABLE
 from edl.program.own import PATH_VARIABLE
 from edl.spec import JobSpec
 from edl.version import VERSION
@@ -77,6 +79,11 @@ def check(settings: Settings) -> None:
             raise SemanticError(
                 f"kubernetes.env sets {name}, which is the job's own", hint="leave it out, or rename it"
             )
+        if name == PACKAGES_VARIABLE:
+            raise SemanticError(
+                f"kubernetes.env sets {name}, which a statement may not",
+                hint=f"set {name} where sqlflow runs, or give {OPTION}: pods get the same",
+            )
     if settings.text("volume_code") and not settings.text("volume"):
         raise SemanticError(
             "kubernetes.volume_code names a folder of no volume", hint="set kubernetes.volume too"
@@ -107,6 +114,7 @@ def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[
         VARIABLE: _checkpoints(settings),
         MOST: str(int(OF_DISK * quantities.value(disk))) if disk and role == "master" else "",
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
+        PACKAGES_VARIABLE: ",".join(configured()),
     }
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import sqlflow_edl
-from edl.errors import SourceError, SQLFlowError
+from edl.errors import ErrorList, SourceError, SQLFlowError
 from edl.models.tables import CHUNKS, MODELS
-from edl.program.own import find
+from edl.program.own import PATH_VARIABLE, find
 from sqlflow_edl.session import Session
 from tests.databases import Databases
 
@@ -200,7 +200,7 @@ def test_a25_a_stored_model_may_not_name_any_function_there_is(
     job["own"] = {"module": found.module, "attribute": found.attribute, "digest": found.digest, "passes": []}
     files["job.json"] = json.dumps(job).encode()
     plant(session, "hostile_own", files, tmp_path)
-    with pytest.raises(SQLFlowError, match=r"a stored model may not use it|is damaged"):
+    with pytest.raises(SQLFlowError, match=r"SQL may not name|is damaged"):
         predicted(session, "hostile_own")
     assert not marker.exists()
 
@@ -218,6 +218,49 @@ def test_a25_the_module_of_a_stored_model_is_the_one_that_was_looked_at(
     plant(session, "hostile_own", files, tmp_path)
     with pytest.raises(SQLFlowError, match=r"keras\.layers\.Dense is not subprocess\.Popen"):
         predicted(session, "hostile_own")
+    assert not marker.exists()
+
+
+HELPERS = """
+import subprocess, torch
+from subprocess import getoutput
+from torch.hub import load
+
+class Task:
+    def __init__(self, cmd):
+        subprocess.run(cmd, shell=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "subprocess.getoutput",
+        "helpers.getoutput",
+        "helpers.subprocess.getoutput",
+        "helpers.load",
+        "helpers.Task",
+        "helpers.__loader__.exec_module",
+        "os.system",
+        "os.path.join",
+        "builtins.eval",
+        "torch.hub.load",
+        "keras.utils.get_file",
+        "sqlflow_edl.session.Session",
+    ],
+)
+def test_a25_a_statement_trains_models_and_calls_nothing_else(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    marker = tmp_path / "executed"
+    statement = f"SELECT x, y FROM t TO TRAIN {model} WITH model.cmd = 'touch {marker}' LABEL y INTO trained"
+    with pytest.raises(SQLFlowError) as raised:
+        list(session.run(statement))
+    error = raised.value.errors[0] if isinstance(raised.value, ErrorList) else raised.value
+    assert error.span is not None
+    assert statement[error.span.start : error.span.end] == model
     assert not marker.exists()
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from edl.errors import JobError
 from edl.program.contract import check
 from edl.program.digest import is_edited
-from edl.program.own import make_importable, with_digest
+from edl.program.model_packages import check_imported
+from edl.program.own import make_importable, model_sources, with_digest
 from edl.program.sources import CompilingLoader, always_compile
 from edl.program.user_code import user_code
 from edl.program.zoo import import_zoo, zoo_functions
@@ -63,7 +64,8 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
     Every call imports anew under a new module name, so two programs, or two versions of one, live side by side;
     files beside model.py are found by `__file__`, and modules beside it by `from . import name`.
     A module of a model zoo takes the place of model.py where the JobSpec names one; see `edl.program.zoo`.
-    A model of the user's own is imported as it is on disk now; the source of one that is used must be that of training.
+    A model of the user's own is imported as it is on disk now; the source of one that is used must be that of training,
+    and SQL must be permitted to name it.
     JobError: no such file, an error in model.py with its line, a function that is missing or takes other arguments.
     SpecError: job.json is not a JobSpec.
     """
@@ -77,6 +79,8 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
         make_importable(spec.model.name)
     source = _read(folder / MODEL_FILE)
     module = _import(folder / MODEL_FILE, source)
+    if spec.own is not None:
+        check_imported(spec.own.module, spec.own.attribute, model_sources())
     functions = check(module, spec.framework, str(folder / MODEL_FILE))
     return Program(folder, spec, module, functions, is_edited(folder, source))
 

@@ -7,13 +7,14 @@ folder hides nothing.
 `find` reads the module's source and imports nothing, because a model's module loads a framework; `make_importable`
 prepares the process that does import it.
 
-A TRAIN statement may name whatever its user likes. A stored model was perhaps made by somebody else, who could name
-`subprocess.Popen`: `with_digest` lets it use the user's own folders, model classes and zoos, and nothing else.
+A statement and a stored model can name any function that is installed, such as `subprocess.getoutput`, with arguments
+of their choice. `check_permitted` refuses what is no model of the model path or of an allowed package, by its source.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import importlib
 import importlib.util
@@ -21,22 +22,23 @@ import keyword
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.program.digest import digest
+from edl.program.model_packages import OPTION, ModelSources, configured
 from edl.program.sources import always_compile, is_installed
 from edl.spec import JobSpec
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
 ZOO_FUNCTION = "custom_model"
 FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")  # that a statement's program may take too
-_ZOOS = ("keras.applications", "timm.models", "torchvision.models")  # functions that make models
 _FRAMEWORKS = frozenset(("keras", "tensorflow", "tf_keras", "torch"))
 _MODEL_CLASSES = ("Module", "Model", "Layer", "Sequential")
 _MOST_HOPS = 8  # from a name to where it is defined, over `from … import …` and base classes
@@ -61,6 +63,21 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """The class or function that a name leads to, over `from … import …`, as its source tells.
+
+    origin: the module that defines it. kind: unseen where that has no source. is_model: a class derives from a
+    framework's models, modules or layers, a function's module imports a framework; None where sources do not tell.
+    methods: of a class and its bases.
+    """
+
+    origin: str
+    kind: Literal["class", "function", "unseen"]
+    is_model: bool | None = None
+    methods: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class OwnModel:
     """What a dotted name means. module: to import from; digest: of the source that defines it."""
 
@@ -70,16 +87,21 @@ class OwnModel:
     digest: str
     signature: Signature
     framework: str | None  # that the source imports, None when that does not tell
-    is_model: bool  # a class of modules, models or layers of a framework
+    module_file: Path  # of `module`; `file` is that of the definition, which `module` may import
+    definition: Definition
     functions: Mapping[str, Signature] = field(
         default_factory=dict
     )  # of the contract, that the module has too
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}.{self.attribute}"
 
 
 def find(dotted: str) -> OwnModel:
     """The model that the name means, by a look at its source. SemanticError: there is none, and what is near."""
     parts = dotted.split(".")
-    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in parts):
+    if not all(map(_is_name, parts)):
         raise SemanticError(
             f"{dotted} is no name of a Python module", hint="such as my_package.my_module.MyModel"
         )
@@ -93,11 +115,52 @@ def find(dotted: str) -> OwnModel:
     return _look(name, attribute, module)
 
 
+def _is_name(part: str) -> bool:
+    dunder = part.startswith("__") and part.endswith("__")
+    return part.isidentifier() and not keyword.iskeyword(part) and not dunder
+
+
+def check_permitted(found: OwnModel) -> None:
+    """Check that SQL text may have the model made, by the sources alone. SemanticError: it may not, and why."""
+    sources = model_sources()
+    if not sources.allows(found.name, found.module_file):
+        raise _not_allowed(found, sources)
+    defined = found.definition
+    if defined.kind == "unseen" or not sources.allows_origin(found.name, defined.origin, found.file):
+        raise SemanticError(
+            f"{found.module} does not define {found.attribute}, it imports it from {defined.origin}",
+            hint=f"define the model in {found.module}: a class of yours, or a function that returns the model",
+        )
+    if defined.kind == "class" and defined.is_model is False:
+        raise SemanticError(
+            f"{found.name} is no model: it derives from no class of Keras or PyTorch",
+            hint="derive it from keras.Model or torch.nn.Module",
+        )
+    if defined.kind == "function" and not defined.is_model:
+        raise SemanticError(
+            f"{found.name} can make no model: {found.file.name} imports neither Keras nor PyTorch",
+            hint="a function that SQL names returns a keras.Model or a torch.nn.Module",
+        )
+
+
+def _not_allowed(found: OwnModel, sources: ModelSources) -> SemanticError:
+    where = ", ".join(sources.folders)
+    hint = f"a model of your own stands in a module in a folder of {PATH_VARIABLE}: {where}"
+    if sources.may_be_allowed(found.module, found.module_file):
+        hint += f"\nif SQL may use this package, the one who runs sqlflow allows it: {OPTION} {found.module}"
+    return SemanticError(f"SQL may not name {found.name}", hint=hint)
+
+
+def model_sources() -> ModelSources:
+    """The folders and packages that SQL may take models from. SemanticError: the setting holds no names."""
+    return ModelSources(tuple(search_path()), configured())
+
+
 def with_digest(spec: JobSpec) -> JobSpec:
     """The JobSpec with the digest of its own model's source as it is now.
 
-    JobError: the spec uses a trained model, and the source is not what it was in training, or nothing that a stored
-    model may use. SpecError: its parts do not fit together.
+    SemanticError: SQL may not name the model. JobError: the spec uses a trained model, and the source is not what it
+    was in training. SpecError: its parts do not fit together.
     """
     if spec.own is None:
         return spec
@@ -106,15 +169,11 @@ def with_digest(spec: JobSpec) -> JobSpec:
         raise SpecError(
             f"the JobSpec is damaged: {spec.model.name} is not {spec.own.module}.{spec.own.attribute}"
         )
+    check_permitted(found)
     if lacking := [name for name in spec.own.functions if name not in found.functions]:
         raise JobError(
             f"{found.module} defines no {lacking[0]} any more, which {spec.model.name} was trained with",
             hint=f"restore {found.file}, or train the model again",
-        )
-    if spec.kind != "train" and not _may_be_used(found):
-        raise JobError(
-            f"{spec.model.name} is no model class, and not in a folder of yours: a stored model may not use it",
-            hint=f"train with a function in a module of your own, in a folder of {PATH_VARIABLE}",
         )
     if spec.kind != "train" and found.digest != spec.own.digest:
         raise JobError(
@@ -122,13 +181,6 @@ def with_digest(spec: JobSpec) -> JobSpec:
             hint=f"restore {found.file}, or train the model again",
         )
     return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=found.digest))
-
-
-def _may_be_used(found: OwnModel) -> bool:
-    """Whether a model that somebody may have put into a database can have this made, with arguments of its choice."""
-    own = any(found.file.is_relative_to(folder) for folder in search_path()) and not is_installed(found.file)
-    zoo = any(f"{found.module}.".startswith(f"{name}.") for name in _ZOOS)
-    return own or zoo or found.is_model
 
 
 def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
@@ -254,7 +306,6 @@ def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
         raise SemanticError(f"{module} defines no class or function {attribute}", hint=hint)
     definition, at = _definition(source, attribute, _MOST_HOPS)
     signature = _signature(definition, at, _MOST_HOPS) if definition else Signature(anything=True)
-    is_model = isinstance(definition, ast.ClassDef) and _derives(definition, at, _MOST_HOPS)
     return OwnModel(
         module,
         attribute,
@@ -262,9 +313,21 @@ def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
         digest(at.text),
         signature,
         _framework(at.tree),
-        is_model,
+        source.file,
+        _described(definition, at, attribute),
         _functions(source) if not is_installed(source.file) else {},
     )
+
+
+def _described(definition: _Definition | None, at: _Source, attribute: str) -> Definition:
+    if isinstance(definition, ast.ClassDef):
+        is_model = _derives(definition, at, _MOST_HOPS)
+        return Definition(at.name, "class", is_model, frozenset(_methods(definition, at, _MOST_HOPS)))
+    if definition is not None:
+        return Definition(at.name, "function", _uses_framework(at))
+    statement = at.names.get(attribute)
+    unseen = _absolute(statement, at) if isinstance(statement, ast.ImportFrom) else at.name
+    return Definition(unseen, "unseen")
 
 
 def _functions(source: _Source) -> dict[str, Signature]:
@@ -285,12 +348,19 @@ def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | No
         return statement, source
     if isinstance(statement, ast.ImportFrom) and hops:
         original = next(alias.name for alias in statement.names if (alias.asname or alias.name) == name)
-        base = source.package.split(".")[: len(source.package.split(".")) - max(statement.level - 1, 0)]
-        module = ".".join([*base, statement.module or ""]).strip(".") if statement.level else statement.module
-        spec = _module(module or "")
+        spec = _module(_absolute(statement, source))
         if spec is not None and spec.origin and spec.origin.endswith(".py"):
             return _definition(_Source.of(spec), original, hops - 1)
     return None, source
+
+
+def _absolute(statement: ast.ImportFrom, source: _Source) -> str:
+    """The module that a `from … import …` of the source names."""
+    if not statement.level:
+        return statement.module or ""
+    package = source.package.split(".")
+    base = package[: len(package) - (statement.level - 1)]
+    return ".".join([*base, statement.module or ""]).strip(".")
 
 
 def _signature(definition: _Definition, source: _Source, hops: int) -> Signature:
@@ -318,16 +388,60 @@ def _parameters(function: ast.FunctionDef, skip: int) -> Signature:
     return Signature(tuple(required), tuple(optional), given.kwarg is not None)
 
 
-def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool:
-    """Whether the class derives from one of a framework, as far as sources show."""
+def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
+    """Return true if the class derives from one of a framework; None where a base is out of sight."""
+    found = [_base_derives(base, definition, source, hops) for base in definition.bases]
+    return True if True in found else None if None in found else False
+
+
+def _base_derives(base: ast.expr, definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
+    here = source.names.get(base.id) if isinstance(base, ast.Name) else None
+    named = ast.unparse(base).rpartition(".")[2] in _MODEL_CLASSES
+    if named and not isinstance(here, ast.ClassDef) and _imported(source.tree) & _FRAMEWORKS:
+        return True
+    if not isinstance(base, ast.Name) or not hops:
+        return None
+    if here is None:
+        return False if hasattr(builtins, base.id) else None
+    found, at = _definition(source, base.id, hops - 1)
+    if not isinstance(found, ast.ClassDef) or found is definition:
+        return None
+    return _derives(found, at, hops - 1)
+
+
+def _methods(definition: ast.ClassDef, source: _Source, hops: int) -> Iterator[str]:
+    yield from (each.name for each in definition.body if isinstance(each, ast.FunctionDef))
     for base in definition.bases:
         if isinstance(base, ast.Name) and hops:
             found, at = _definition(source, base.id, hops - 1)
-            if isinstance(found, ast.ClassDef) and found is not definition and _derives(found, at, hops - 1):
-                return True
-        if ast.unparse(base).rpartition(".")[2] in _MODEL_CLASSES and _imported(source.tree) & _FRAMEWORKS:
+            if isinstance(found, ast.ClassDef) and found is not definition:
+                yield from _methods(found, at, hops - 1)
+
+
+def _uses_framework(source: _Source) -> bool:
+    """Return true if the module imports a framework, itself or by way of modules that are not installed."""
+    seen, waiting = {source.name}, [source]
+    while waiting:
+        each = waiting.pop()
+        if _imported(each.tree) & (_FRAMEWORKS | {"edl"}):
             return True
+        for name in _imported_modules(each):
+            spec = _module(name) if name not in seen else None
+            seen.add(name)
+            if spec and spec.origin and spec.origin.endswith(".py") and not is_installed(Path(spec.origin)):
+                waiting.append(_Source.of(spec))
     return False
+
+
+def _imported_modules(source: _Source) -> Iterable[str]:
+    """The absolute names of what the module imports; some are not modules, but names in one."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(node, source)
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names if alias.name != "*")
 
 
 def _framework(tree: ast.Module) -> str | None:

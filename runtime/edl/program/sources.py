@@ -54,8 +54,13 @@ def always_compile(folder: Path | str) -> None:
 
 
 def is_installed(file: Path) -> bool:
-    """Whether a file is of Python itself, or of a package that was installed."""
+    """Return true if a file is of Python itself, or of a package that was installed."""
     return file.is_relative_to(sysconfig.get_path("stdlib")) or any(part in _INSTALLED for part in file.parts)
+
+
+def is_standard(file: Path) -> bool:
+    """Return true if a file is of Python's standard library."""
+    return is_installed(file) and not any(part in _INSTALLED for part in file.parts)
 
 
 def _is_covered(path: Path) -> bool:

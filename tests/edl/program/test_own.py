@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from edl.errors import JobError, SemanticError, SpecError
-from edl.program.own import PATH_VARIABLE, find, make_importable, search_path, with_digest
+from edl.program import model_packages
+from edl.program.own import (
+    PATH_VARIABLE,
+    check_permitted,
+    find,
+    make_importable,
+    search_path,
+    with_digest,
+)
 from edl.spec import Component, JobSpec, Own, Query, RegressionLabel, Rows
 
 MODELS = Path(__file__).parents[2] / "fixtures" / "models"
@@ -164,34 +172,119 @@ def used(name: str, own: Own) -> JobSpec:
 
 
 @pytest.mark.parametrize(
-    ("name", "allowed"),
+    ("name", "packages", "allowed"),
     [
-        ("torch_nets.Model", True),
-        ("torch_nets.custom_model", True),
-        ("nets.joined", True),
-        ("torch.nn.modules.linear.Linear", True),
-        ("keras.layers.Dense", True),
-        ("keras.applications.MobileNet", True),
-        ("subprocess.Popen", False),
-        ("shutil.rmtree", False),
-        ("torch.hub.load", False),
-        ("torch.utils.cpp_extension.load", False),
-        ("keras.utils.get_file", False),
-        ("keras.models.load_model", False),
-        ("webbrowser.open", False),
+        ("torch_nets.Model", "", True),
+        ("torch_nets.custom_model", "", True),
+        ("nets.joined", "", True),
+        ("torch.nn.modules.linear.Linear", "", False),
+        ("torch.nn.modules.linear.Linear", "torch.nn", True),
+        ("keras.layers.Dense", "", False),
+        ("keras.layers.Dense", "numpy, keras.layers.Dense", True),
+        ("keras.layers.Lambda", "keras.layers.Dense", False),
+        ("keras.applications.MobileNet", "", False),
+        ("keras.applications.MobileNet", "keras.applications", True),
+        ("keras.utils.get_file", "keras.applications", False),
+        ("subprocess.Popen", "", False),
+        ("shutil.rmtree", "", False),
+        ("torch.hub.load", "torch.nn", False),
+        ("torch.utils.cpp_extension.load", "", False),
+        ("webbrowser.open", "", False),
+        ("edl.program.loader.load", "edl", False),
+        ("edl.keras.Embedding", "", False),
     ],
 )
-def test_a25_a_stored_model_uses_folders_of_the_user_model_classes_and_zoos(
-    name: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
+def test_a25_sql_names_models_of_the_path_and_of_allowed_packages(
+    name: str, packages: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(PATH_VARIABLE, f"{MODELS}:/")  # even where a folder of the user's holds everything
+    monkeypatch.setenv(PATH_VARIABLE, f"{MODELS}:/")  # even where a folder of the path holds everything
+    monkeypatch.setenv(model_packages.VARIABLE, packages)
     found = find(name)
     job = used(name, Own(found.module, found.attribute, found.digest))
     if allowed:
         assert with_digest(job) == job
         return
-    with pytest.raises(JobError, match="a stored model may not use it"):
+    with pytest.raises(SemanticError, match="SQL may not name"):
         with_digest(job)
+
+
+FLAWED = """
+import keras
+from collections import OrderedDict
+from keras.layers import Dense
+from posix import system
+from shutil import rmtree
+from subprocess import getoutput as build
+
+class Config:
+    def __init__(self, path): ...
+
+class Failure(Exception): ...
+
+class Net(keras.Model): ...
+
+class Wide(Net): ...
+
+class Joined(keras.layers.Dense): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("build", "flawed does not define build, it imports it from subprocess"),
+        ("system", "flawed does not define system, it imports it from posix"),
+        ("rmtree", "flawed does not define rmtree, it imports it from shutil"),
+        ("Dense", "flawed does not define Dense, it imports it from keras"),
+        ("OrderedDict", "flawed does not define OrderedDict"),
+        ("Config", "flawed.Config is no model"),
+        ("Failure", "flawed.Failure is no model"),
+        ("Net", ""),
+        ("Wide", ""),
+        ("Joined", ""),  # its base is out of sight: the process that imports it looks
+    ],
+)
+def test_a25_a_module_lends_sql_the_models_that_it_defines_and_nothing_that_it_imports(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "flawed.py").write_text(FLAWED)
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    found = find(f"flawed.{name}")
+    if not message:
+        check_permitted(found)
+        return
+    with pytest.raises(SemanticError, match=message):
+        check_permitted(found)
+
+
+def test_a25_a_function_makes_models_where_its_module_comes_to_import_a_framework(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "blocks.py").write_text("import torch")
+    (tmp_path / "towers.py").write_text("from blocks import block\ndef build(n): ...")
+    (tmp_path / "chores.py").write_text("import shutil, chores\ndef clean(path): ...")
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    check_permitted(find("towers.build"))
+    with pytest.raises(SemanticError, match=r"chores\.clean can make no model"):
+        check_permitted(find("chores.clean"))
+
+
+@pytest.mark.parametrize(
+    "name", ["torch_nets.__loader__.exec_module", "nets.__init__.Tower", "torch_nets.__dict__"]
+)
+def test_a25_a_name_with_dunders_is_no_name_of_a_model(name: str) -> None:
+    with pytest.raises(SemanticError, match="is no name of a Python module"):
+        find(name)
+
+
+def test_what_sql_may_not_name_is_answered_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SemanticError) as raised:
+        check_permitted(find("keras.applications.MobileNet"))
+    assert f"SQLFLOW_MODEL_PATH: {MODELS}" in str(raised.value.hint)
+    assert "--model-packages keras.applications" in str(raised.value.hint)
+    with pytest.raises(SemanticError) as raised:
+        check_permitted(find("subprocess.getoutput"))
+    assert "--model-packages" not in str(raised.value.hint)
 
 
 def test_a25_a_stored_models_parts_are_those_of_its_name() -> None:
@@ -220,10 +313,13 @@ def test_functions_of_the_contract_may_come_from_another_module(
     assert found["optimizer"].anything
 
 
-def test_a25_a_stored_model_takes_functions_from_modules_of_the_user_only() -> None:
+def test_a25_a_stored_model_takes_functions_from_modules_of_the_user_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     own = find("torch_zoo.custom_model")
     good = Own(own.module, own.attribute, own.digest, (), ("loss", "callbacks"))
     assert with_digest(used("torch_zoo.custom_model", good)).own == good
+    monkeypatch.setenv(model_packages.VARIABLE, "torch.nn,keras.layers")
     for name in ("torch_nets.Model", "torch.nn.functional.mse_loss", "keras.layers.Dense"):
         found = find(name)
         with pytest.raises(JobError, match="defines no loss any more"):

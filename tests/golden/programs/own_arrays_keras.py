@@ -5,7 +5,7 @@ import keras
 
 from edl import features as fc
 from edl import metrics
-from edl.keras import feature_inputs
+from edl.keras import checked_model, feature_inputs
 
 from zoo.wide import build
 
@@ -19,7 +19,7 @@ LABEL = fc.class_label("left", [False, True])
 
 def custom_model():
     inputs = feature_inputs(FEATURES)
-    model = build(features=FEATURES)
+    model = checked_model(build(features=FEATURES))
     outputs = model(inputs)  # logits
     return keras.Model(inputs, outputs)
 

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from edl import features as fc
 from edl import metrics
+from edl.torch import checked_model
 
 from zoo.wide import build
 
@@ -21,7 +22,7 @@ LABEL = fc.class_label("left", [False, True])
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.model = build(features=FEATURES)
+        self.model = checked_model(build(features=FEATURES))
 
     def forward(self, features):
         return self.model(features)  # logits

@@ -5,7 +5,7 @@ import keras
 
 from edl import features as fc
 from edl import metrics
-from edl.keras import concatenated, feature_inputs
+from edl.keras import checked_model, concatenated, feature_inputs
 
 from nets import Model as own_model
 
@@ -19,11 +19,13 @@ LABEL = fc.label("income", mean=60000.0, std=15000.0)
 
 def custom_model():
     inputs = feature_inputs(FEATURES)
-    model = own_model(
-            in_features=FEATURES.width,
-            out_features=1,
-            units=[16, 8],
-            kind="x'); import os #",
+    model = checked_model(
+            own_model(
+                in_features=FEATURES.width,
+                out_features=1,
+                units=[16, 8],
+                kind="x'); import os #",
+            ),
         )
     outputs = model(concatenated(FEATURES, inputs))
     outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(outputs)

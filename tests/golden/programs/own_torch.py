@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from edl import features as fc
 from edl import metrics
-from edl.torch import Concatenated
+from edl.torch import Concatenated, checked_model
 
 from nets import Model as own_model
 
@@ -23,11 +23,13 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.features = Concatenated(FEATURES)
-        self.model = own_model(
-            in_features=FEATURES.width,
-            out_features=1,
-            units=[16, 8],
-            kind="x'); import os #",
+        self.model = checked_model(
+            own_model(
+                in_features=FEATURES.width,
+                out_features=1,
+                units=[16, 8],
+                kind="x'); import os #",
+            ),
         )
 
     def forward(self, features):

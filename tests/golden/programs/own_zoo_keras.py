@@ -4,7 +4,7 @@
 import keras
 
 from edl import features as fc
-from edl.keras import concatenated, feature_inputs
+from edl.keras import checked_model, concatenated, feature_inputs
 
 from zoo.net import callbacks, custom_model as own_model, eval_metrics_fn, loss, optimizer
 
@@ -18,7 +18,7 @@ LABEL = fc.label("income", mean=60000.0, std=15000.0)
 
 def custom_model():
     inputs = feature_inputs(FEATURES)
-    model = own_model(outputs=1)
+    model = checked_model(own_model(outputs=1))
     outputs = model(concatenated(FEATURES, inputs))
     outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(outputs)
     return keras.Model(inputs, outputs)

@@ -4,7 +4,7 @@
 from torch import nn
 
 from edl import features as fc
-from edl.torch import Concatenated
+from edl.torch import Concatenated, checked_model
 
 from zoo.net import callbacks, custom_model as own_model, eval_metrics_fn, loss, optimizer
 
@@ -20,7 +20,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.features = Concatenated(FEATURES)
-        self.model = own_model(outputs=1)
+        self.model = checked_model(own_model(outputs=1))
 
     def forward(self, features):
         return self.model(self.features(features)) * LABEL.std + LABEL.mean

@@ -151,3 +151,17 @@ def test_a_function_that_cannot_be_called_as_the_contract_does_is_not_taken(
 def test_classes_cannot_be_weighed_in_a_loss_of_the_module(session: Session) -> None:
     with pytest.raises(SQLFlowError, match=r"the loss is torch_zoo\.loss"):
         compiled(session, "torch_zoo.custom_model", "class_weights = balanced", label="age % 3")
+
+
+def test_a_class_that_trains_itself_is_refused(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "self_trained.py").write_text(
+        "import keras\nclass Base(keras.Model):\n    def sqlflow_train_loop(self, rows): ...\nclass Net(Base): ..."
+    )
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    with pytest.raises(
+        SQLFlowError, match="Net defines sqlflow_train_loop, which is not called here"
+    ) as raised:
+        compiled(session, "self_trained.Net")
+    assert "docs/python.md" in (raised.value.hint or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,25 @@ def test_help_lists_the_commands_and_the_exit_codes() -> None:
     assert done.returncode == 0
     assert "run" in done.stdout
     assert "130  interrupted" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["run"], ["compile", "-o", os.devnull]])
+def test_the_command_line_allows_packages_for_every_process_of_a_job(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQLFLOW_MODEL_PACKAGES", "numpy")
+    file = tmp_path / "program.sql"
+    file.write_text("SELECT 1 AS x, 2 AS y TO TRAIN torch.nn.functional.mse_los LABEL y INTO m;")
+    arguments = [*command, "--source", "duckdb:", "--model-packages", "torch.nn , keras"]
+    main([*arguments, str(file)])
+    assert os.environ["SQLFLOW_MODEL_PACKAGES"] == "torch.nn,keras"
+
+
+def test_a_package_that_is_no_name_is_refused_with_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["run", "--source", "duckdb:", "--model-packages", "keras.*", "-e", "SELECT 1"])
+    assert left.value.code == 2
+    assert "--model-packages" in capsys.readouterr().err
 
 
 def test_data_goes_to_stdout_and_words_to_stderr() -> None:

@@ -200,6 +200,16 @@ def test_workers_get_as_many_threads_as_they_may_use_processors() -> None:
     assert msgspec.json.decode(spec, type=Spec).threads == 2
 
 
+def test_pods_allow_the_packages_that_the_client_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLFLOW_MODEL_PACKAGES", "torchvision.models, my_company")
+    found = jobs.objects()
+    [master] = found[0]["spec"]["template"]["spec"]["containers"]
+    [worker] = jobs.deployment(found).worker["spec"]["containers"]
+    packages = {"name": "SQLFLOW_MODEL_PACKAGES", "value": "torchvision.models,my_company"}
+    assert packages in master["env"]
+    assert packages in worker["env"]
+
+
 def test_the_masters_disk_bounds_the_checkpoints_that_it_keeps() -> None:
     found = jobs.objects(settings=configured(written=[("master_disk", "10G")]).settings())
     [master] = found[0]["spec"]["template"]["spec"]["containers"]

@@ -59,6 +59,11 @@ def test_what_pods_reach_runs_with_the_settings_of_the_statement(models: str) ->
     ("name", "value", "message"),
     [
         ("env", "EDL_JOB=x", "sets EDL_JOB"),
+        (
+            "env",
+            "SQLFLOW_MODEL_PACKAGES=subprocess",
+            "sets SQLFLOW_MODEL_PACKAGES, which a statement may not",
+        ),
         ("volume_code", "src", "names a folder of no volume"),
         ("pod_template", "/nowhere.yaml", "cannot read the pod template"),
         ("checkpoints", "s3://key:hidden@bucket/x", "holds a password or a key: s3://key@bucket/x"),

@@ -1,0 +1,109 @@
+"""Modules that SQL text may take models from, and the check of an imported object before it is called.
+
+SQL text names models by their dotted names, and may come from people who must not run code here. So a name counts only
+in two kinds of places, both of which the operator chooses outside of SQL:
+
+* the model path, folders of modules (`edl.program.own.search_path`), without anything that is installed in them;
+* installed packages that SQLFLOW_MODEL_PACKAGES lists, `torchvision.models,my_company.models.Wide`. An entry allows a
+  package, a module, a class or a function, and all below it. By default there is none.
+
+docs/security.md describes the threat, and the checks in their order.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+
+from edl.errors import JobError, SemanticError
+from edl.program.sources import is_installed, is_standard
+
+VARIABLE = "SQLFLOW_MODEL_PACKAGES"
+OPTION = "--model-packages"
+
+_OWN_PACKAGES = ("edl", "sqlflow_edl")  # of this project: no models, wherever they are installed
+_MODEL_BASES = (("keras", "Layer"), ("torch.nn", "Module"))  # every keras.Model is a Layer
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """The entries of a list with commas. SemanticError: one is no dotted name."""
+    entries = tuple(entry.strip() for entry in text.split(",") if entry.strip())
+    for entry in entries:
+        if not all(part.isidentifier() for part in entry.split(".")):
+            raise SemanticError(
+                f"{VARIABLE} holds {entry!r}, which is no name of a package",
+                hint="write names of packages with commas, such as torchvision.models,my_company.models",
+            )
+    return entries
+
+
+def configured() -> tuple[str, ...]:
+    """The entries that the environment has. SemanticError: one is no dotted name."""
+    return parse(os.environ.get(VARIABLE, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSources:
+    """folders: the model path, absolute. packages: the entries of SQLFLOW_MODEL_PACKAGES."""
+
+    folders: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+
+    def allows(self, name: str, file: Path) -> bool:
+        """Return true if SQL text may name `name`, a dotted object of the module in `file`."""
+        if name.partition(".")[0] in _OWN_PACKAGES:
+            return False
+        in_folder = any(file.is_relative_to(folder) for folder in self.folders) and not is_installed(file)
+        return in_folder or self._entry(name) is not None
+
+    def allows_origin(self, name: str, origin: str, file: Path) -> bool:
+        """Return true if `name` may stand for an object that the module `origin` in `file` defines.
+
+        A package that is allowed may give names to what its own modules elsewhere define (keras.applications does); a
+        module of the model path may not do that with what it imports from installed packages.
+        """
+        if self.allows(f"{origin}.{name.rpartition('.')[2]}", file):
+            return True
+        entry = self._entry(name)
+        return entry is not None and entry.partition(".")[0] == origin.partition(".")[0]
+
+    def may_be_allowed(self, name: str, file: Path) -> bool:
+        """Return true if the operator can allow the package of `name`, a module in `file`."""
+        return name.partition(".")[0] not in _OWN_PACKAGES and not is_standard(file)
+
+    def _entry(self, name: str) -> str | None:
+        return next((each for each in self.packages if f"{name}.".startswith(f"{each}.")), None)
+
+
+def check_imported(module: str, attribute: str, sources: ModelSources) -> None:
+    """Check the object that a program is about to call, after its module was imported.
+
+    JobError: it is neither a class of models nor a function, or its definition is not in `sources`.
+    """
+    found = getattr(sys.modules[module], attribute)
+    name = f"{module}.{attribute}"
+    if isinstance(found, type):
+        if not issubclass(found, _model_bases()):
+            raise JobError(
+                f"{name} is no class of models", hint="derive it from keras.Model or torch.nn.Module"
+            )
+    elif not isinstance(getattr(found, "__wrapped__", found), FunctionType):
+        raise JobError(
+            f"{name} is a {type(found).__name__}, neither a class nor a function",
+            hint="a model is a class, or a function that returns a model",
+        )
+    origin = str(found.__module__)
+    file = getattr(sys.modules.get(origin), "__file__", None)
+    if file is None or not sources.allows_origin(name, origin, Path(file)):
+        raise JobError(
+            f"{name} is {origin}.{found.__qualname__}, which SQL may not name",
+            hint=f"define the model in {module} itself",
+        )
+
+
+def _model_bases() -> tuple[type, ...]:
+    """Base classes of models, of the frameworks that this process has loaded."""
+    return tuple(getattr(sys.modules[module], name) for module, name in _MODEL_BASES if module in sys.modules)
