@@ -9,11 +9,11 @@ from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.reports.words import figures, number
 
 BAR = 10  # cells
-LEAST_SHARE = 0.02  # of the rows, before we say how long it will take: the first steps are slow
+LEAST_SHARE = 0.01  # of the rows that are done before the time left is shown
 
 
 def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tally | None = None) -> str:
-    """How far a phase is. learnt: the figures of the validation rows after the last epoch. tally: of its tasks."""
+    """The progress of a phase. learnt: the figures of the validation rows after the last epoch. tally: of its tasks."""
     parts = _reached(event, learnt) if event else []
     if tally is not None:
         parts += _tallied(tally)
@@ -31,7 +31,8 @@ def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
     if event.rows_per_second > 0:
         parts.append(f"{event.rows_per_second:,.0f} rows/s")
     if event.rows_per_second > 0 and share >= LEAST_SHARE:
-        parts.append(f"{left((event.total - event.rows) / event.rows_per_second)} left")
+        bound = "at most " if event.may_end_early else ""
+        parts.append(f"{bound}{left((event.total - event.rows) / event.rows_per_second)} left")
     return parts
 
 
@@ -63,7 +64,11 @@ def epoch(event: EpochEnd) -> str:
 
 
 def left(seconds: float) -> str:
-    """12 s, 3 min, 2 h."""
+    """12 s, 3 min, 2 h 10 min, 30 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"

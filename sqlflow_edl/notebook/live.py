@@ -1,11 +1,13 @@
-"""Progress in a cell: one output that is updated while a statement runs, and says in the end how long it took."""
+"""Progress in a cell: one output that is updated while a statement runs, and shows in the end how long it took."""
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from edl.tasks.curve import LearningCurve
 from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator
@@ -14,16 +16,18 @@ from sqlflow_edl.notebook.curve import learning_curve
 from sqlflow_edl.observer import Observer
 from sqlflow_edl.syntax import Statement
 
+INTERVAL = 0.2  # seconds between two updates of the output while a job runs: epochs may end more often
+
 Bundle = dict[str, str]  # by MIME type
 Publish = Callable[[Bundle, str, bool], None]  # what, the id of its output, and whether that is there already
 
 
 class Screen(Observer, Protocol):
-    """Who shows how far the statements of a cell are."""
+    """An observer that shows the progress of the statements of a cell."""
 
     @property
     def curve(self) -> Sequence[EpochEnd]:
-        """The epochs of the statement, as far as this screen has use for them."""
+        """The learning curve of the statement, thinned; empty on a screen that draws none."""
         ...
 
     def ended(self, words: str) -> None:
@@ -41,10 +45,11 @@ class Terminal(Narrator):
 
 
 class Live:
-    """An output of a notebook; there is none before there is something to tell."""
+    """An output of a notebook, made when there is something to show, and updated at most about five times a second."""
 
-    def __init__(self, publish: Publish) -> None:
+    def __init__(self, publish: Publish, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._publish = publish
+        self._clock = clock
         self._begin()
 
     def _begin(self) -> None:
@@ -55,7 +60,12 @@ class Live:
         self._learnt: Mapping[str, float | None] = {}
         self._reached: Progress | None = None
         self._tally: Tally | None = None
-        self.curve: list[EpochEnd] = []
+        self._curve = LearningCurve()
+        self._updated_at = -INTERVAL
+
+    @property
+    def curve(self) -> Sequence[EpochEnd]:
+        return self._curve.rows
 
     def started(self, statement: Statement) -> None:
         self._begin()
@@ -71,13 +81,16 @@ class Live:
     def progress(self, event: Progress | EpochEnd | Tally) -> None:
         if isinstance(event, EpochEnd):
             self._learnt = event.metrics
-            self.curve.append(event)
+            self._curve.add(event)
             self._doing = progress.epoch(event).strip()
         elif isinstance(event, Tally):
             self._tally = event
         else:
             self._reached = event
-        self._show(self._now(), learning_curve(self.curve))
+        now = self._clock()
+        if now - self._updated_at >= INTERVAL:
+            self._updated_at = now
+            self._show(self._now(), learning_curve(self.curve))
 
     def ended(self, words: str) -> None:
         if self._is_there:

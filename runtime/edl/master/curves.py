@@ -85,7 +85,7 @@ class Curves:
 
     def _tell_again(self) -> None:
         """What became void, or may never have been told, and is true."""
-        for row in self._leases.job.state.curve:
+        for row in self._leases.job.state.curve.rows:
             if row.step >= self._step:
                 self.epoch_end(row)
 

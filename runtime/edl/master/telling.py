@@ -20,6 +20,7 @@ from edl.spec import JobSpec
 from edl.tasks.events import PHASES, EpochEnd, Progress, Tally
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError, Outcome
+from edl.tasks.rate import RecentRate
 
 SNAPSHOT_SECS = 1.0
 
@@ -46,8 +47,8 @@ class Teller:
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._told_at = self._written_at = -1.0
         self._tally: Tally | None = None
-        self._progress = (0.0, 0)  # second and rows of the last event
-        self._rate = 0.0
+        self._rate: RecentRate | None = None  # since the first rows
+        self._rows = 0  # of the last event
 
     def tell(self, now: float) -> None:
         """Tell what is new, as often as the backend wants."""
@@ -136,12 +137,11 @@ class Teller:
     def _tell_progress(self, now: float) -> None:
         state, training = self._leases.job.state, self._spec.training
         rows, kind = figures.rows(self._leases), self._spec.kind
-        at, before = self._progress
-        if rows == before:
+        if rows == self._rows:
             return
-        rate = (rows - before) / max(now - at, 1e-3)
-        self._rate = rate if not self._rate else 0.7 * self._rate + 0.3 * rate
-        self._progress = (now, rows)
+        self._rate = self._rate or RecentRate(now, rows)
+        self._rate.add(now, rows)
+        self._rows = rows
         total = self._leases.plan.rows * (training.epochs if kind == "train" else 1)
         limit = training.max_steps * training.batch_size if kind == "train" and training.max_steps else total
         epochs = training.epochs if kind == "train" else 0
@@ -150,11 +150,12 @@ class Teller:
                 PHASES[kind],
                 rows,
                 min(total, limit),
-                max(self._rate, 0.0),
+                self._rate.per_second,
                 state.epoch,
                 epochs,
                 state.step,
                 figures.loss(self._leases),
+                training.early_stopping > 0,
             )
         )
 

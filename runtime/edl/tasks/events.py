@@ -21,16 +21,22 @@ Figures = dict[str, float | None]
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """How far a phase is; at most about five a second."""
+    """How far a phase is; at most about five a second.
+
+    rows, total: of this phase, over all epochs. rows_per_second: of late, all time counted (`edl.tasks.rate`). epoch:
+    counted from 1; 0 outside training. loss: the mean since the last event. may_end_early: early stopping may end the
+    phase before its last row.
+    """
 
     phase: Phase
-    rows: int  # done in this phase, over all epochs
-    total: int  # rows of this phase, over all epochs
+    rows: int
+    total: int
     rows_per_second: float
-    epoch: int = 0  # counted from 1; 0 outside training
+    epoch: int = 0
     epochs: int = 0
     step: int = 0
-    loss: float | None = None  # mean since the last event
+    loss: float | None = None
+    may_end_early: bool = False
 
 
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):

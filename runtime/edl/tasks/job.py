@@ -20,6 +20,7 @@ import msgspec
 
 from edl.spec import Evaluation, JobSpec, Rows, Training
 from edl.spec.job import Work
+from edl.tasks.curve import LearningCurve
 from edl.tasks.events import EpochEnd, Figures
 from edl.tasks.outcome import MeasuredOn, Outcome
 from edl.tasks.pool import Merge, Pool, PoolState
@@ -58,7 +59,7 @@ class JobState(msgspec.Struct):
     epoch: the last that was begun. trained: epochs whose rows are all done and that are not concluded. measured: the
     last whose final round was begun. step, rows, loss, weight: sums over
     all training tasks that are done. rounds: that were begun. measured_at: the step and the second of the last one.
-    rate: that the last conclusion to do so has set, with the number of its round.
+    rate: that the last conclusion to do so has set, with the number of its round. callbacks: the program has some.
     """
 
     pools: list[PoolState] = []
@@ -69,7 +70,7 @@ class JobState(msgspec.Struct):
     measured_at: tuple[int, float] = (0, 0.0)
     trained: dict[int, Summary] = {}
     measured: int = 0
-    curve: list[EpochEnd] = []
+    curve: LearningCurve = msgspec.field(default_factory=LearningCurve)
     figures: Figures = {}
     measured_on: MeasuredOn = ""
     stopped: str = ""
@@ -78,6 +79,7 @@ class JobState(msgspec.Struct):
     rate: tuple[int, float] | None = None
     loss: float = 0.0
     weight: float = 0.0
+    callbacks: bool = False
 
 
 class Job:
@@ -281,7 +283,8 @@ class Job:
             now - self._began,
             final=found.final,
         )
-        self.state.curve.append(row)
+        self.state.curve.add(row, self.plan.training.min_delta)
+        self.state.callbacks = self.state.callbacks or conclusion.callbacks
         if found.final:
             self.state.trained.pop(found.epoch, None)
         self.state.stopped = self.state.stopped or conclusion.stop
@@ -309,10 +312,12 @@ class Job:
             state.rows,
             state.step,
             now - self._began,
-            tuple(state.curve),
+            state.curve.rows,
             state.figures,
             state.measured_on,
             state.stopped,
+            state.curve.epochs,
+            state.curve.standing,
         )
         self._open("export", 0, msgspec.structs.replace(found, course=course))
 
@@ -356,7 +361,9 @@ class Job:
     def _informed(self, task: Task) -> Task:
         """Tell what the conclusions so far came to, whichever workers made them."""
         if task.type == "conclude" and task.round is not None:
-            found = msgspec.structs.replace(task.round, curve=tuple(self.state.curve))
+            curve = self.state.curve
+            rows = curve.rows if self.state.callbacks else ()
+            found = msgspec.structs.replace(task.round, curve=rows, standing=curve.standing)
         elif task.type == "train" and self.state.rate is not None:
             number, rate = self.state.rate
             found = Round(number, rate=rate)

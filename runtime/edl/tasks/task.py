@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from edl.metrics import State
+from edl.tasks.curve import Standing
 from edl.tasks.events import EpochEnd, Figures, finite
 from edl.tasks.outcome import MeasuredOn, Outcome
 
@@ -39,7 +40,9 @@ class Summary(msgspec.Struct):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What a job came to, as far as its tasks tell. rows: each counted once per epoch."""
+    """What a job came to, as far as its tasks tell. rows: each counted once per epoch. curve: thinned. epochs: that
+    were concluded. standing: after the last of them.
+    """
 
     rows: int = 0
     steps: int = 0
@@ -48,11 +51,8 @@ class Course(msgspec.Struct, frozen=True):
     figures: Figures = {}
     measured_on: MeasuredOn = ""
     stopped: str = ""
-
-    @property
-    def epochs(self) -> int:
-        """That were concluded."""
-        return sum(row.final for row in self.curve)
+    epochs: int = 0
+    standing: Standing = Standing()
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -60,7 +60,8 @@ class Round(msgspec.Struct, frozen=True):
 
     epoch: in which it falls, 0 outside training; final: it ends that epoch. step: of the optimizer. trained: the
     epoch so far. measured: of the rows that `measured_on` names. course: of the whole job, for
-    the export. curve: so far, for a conclusion. rate: of the steps from now on, for training.
+    the export. standing: before it, for a conclusion. curve: the same, thinned, where the program has callbacks. rate:
+    of the steps from now on, for training.
     """
 
     number: int = 0
@@ -73,6 +74,7 @@ class Round(msgspec.Struct, frozen=True):
     course: Course | None = None
     curve: tuple[EpochEnd, ...] = ()
     rate: float | None = None
+    standing: Standing = Standing()
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -102,13 +104,14 @@ class Task(msgspec.Struct, frozen=True):
 
 class Conclusion(msgspec.Struct, frozen=True):
     """What a program makes of a round. stop: why training is to end, empty to go on. outcome: of an export. rate: of
-    the steps from now on, where a callback wants one.
+    the steps from now on, where a callback wants one. callbacks: the program has some, which are given each epoch.
     """
 
     figures: Figures = {}
     stop: str = ""
     outcome: Outcome | None = None
     rate: float | None = None
+    callbacks: bool = False
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,7 +98,8 @@ class Worker:
         total: rows of all epochs together, for the progress. JobCancelledError: `cancelled` was set. DivergedError: the
         loss is no number any more.
         """
-        meter = Meter(self.observer, "training", total, epochs=training.epochs)
+        stops = training.early_stopping > 0
+        meter = Meter(self.observer, "training", total, epochs=training.epochs, may_end_early=stops)
         pace = Pace(group=self.strategy.group)
         while not self._over:
             with self._read_ahead(training) as blocks:
@@ -152,10 +152,8 @@ class Worker:
                 self._settle(item[0])
             elif self.source.turn():
                 self._flush()
-            began = time.monotonic()
             while self.source.pending and (task := self.source.next(*ASIDE)):
                 self._aside(task, endings, None)
-            meter.pause(time.monotonic() - began)
             if self.source.stopped or self.draining.is_set():
                 return
 

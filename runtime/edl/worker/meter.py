@@ -1,4 +1,4 @@
-"""From steps to progress events: rates, running losses, and not more events than a person can read."""
+"""Progress events of a phase: rates, running losses, and no more events than a person can read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable
 
 from edl.tasks.events import Observer, Phase, Progress, finite
+from edl.tasks.rate import RecentRate
 
 INTERVAL = 0.2  # seconds between two events
 
 
 class Meter:
-    """Counts the rows of one phase and tells the observer about five times a second."""
+    """Counts the rows of one phase and informs the observer about five times a second.
+
+    may_end_early: see `Progress`.
+    """
 
     def __init__(
         self,
@@ -20,18 +24,19 @@ class Meter:
         total: int,
         *,
         epochs: int = 0,
+        may_end_early: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._observer = observer
         self._phase = phase
         self._total = total
         self._epochs = epochs
+        self._may_end_early = may_end_early
         self._clock = clock
         self._rows = self._step = self._epoch = 0
         self._loss = self._weight = 0.0  # since the last event
-        self._rate = 0.0
         self._told_at = clock()
-        self._told_rows = 0
+        self._rate: RecentRate | None = None  # from the end of the first steps, which compile the model
 
     def add(self, rows: int, *, steps: int = 0, epoch: int = 0, loss: float | None = None) -> None:
         """Count rows that were just done; loss is their mean."""
@@ -41,24 +46,28 @@ class Meter:
         if loss is not None:
             self._loss += loss * rows
             self._weight += rows
+        self._rate = self._rate or RecentRate(self._clock(), self._rows)
         if self._clock() - self._told_at >= INTERVAL:
             self.tell()
 
-    def pause(self, seconds: float) -> None:
-        """Time that went to something else does not count against the rate."""
-        self._told_at += seconds
-
     def tell(self) -> None:
-        """Tell the observer now."""
+        """Inform the observer now."""
         now = self._clock()
-        if now > self._told_at:
-            rate = (self._rows - self._told_rows) / (now - self._told_at)
-            self._rate = rate if not self._rate else (self._rate + rate) / 2
+        self._rate = self._rate or RecentRate(now, self._rows)
+        self._rate.add(now, self._rows)
         loss = finite(self._loss / self._weight) if self._weight else None
         self._observer(
             Progress(
-                self._phase, self._rows, self._total, self._rate, self._epoch, self._epochs, self._step, loss
+                self._phase,
+                self._rows,
+                self._total,
+                self._rate.per_second,
+                self._epoch,
+                self._epochs,
+                self._step,
+                loss,
+                self._may_end_early,
             )
         )
-        self._told_at, self._told_rows = now, self._rows
+        self._told_at = now
         self._loss = self._weight = 0.0

@@ -18,7 +18,6 @@ from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Ring, Seek
 from edl.tasks.task import Report, Task, TaskType
-from edl.worker.best import standing
 from edl.worker.ring_log import Course, Entry, Log
 from edl.worker.ring_member import RingMember
 from edl.worker.ring_place import Place
@@ -263,7 +262,8 @@ class RingTasks:
         found, conclusion = report.task.round, report.conclusion
         if found is None or conclusion is None or not (found.epoch and found.final):
             return
-        before = standing(found.curve, self._training.min_delta)
         figures = conclusion.figures
-        now = before.after(found.epoch, figures, self._training.min_delta) if figures else before
+        now = found.standing
+        if figures:
+            now = now.after(found.epoch, figures, self._training.min_delta)
         self._place.best = found.epoch, now.best if self._training.keep == "best" else 0

@@ -19,12 +19,12 @@ from edl.nn import Adapter, create
 from edl.nn.structure import Array
 from edl.program import Program, user_code
 from edl.spec import Rows
+from edl.tasks.curve import Thinned
 from edl.tasks.events import Figures, Observer
 from edl.tasks.job import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Report, Round, Task, TaskSource
-from edl.worker.best import standing
 from edl.worker.blocks import Blocks
 from edl.worker.checkpoints import Checkpointer, Cut, Position
 from edl.worker.loop import Worker
@@ -107,7 +107,8 @@ class Trainer:
         self._first_rate = self.adapter.learning_rate(0)
         self._rate: float | None = None
         self._round = 0  # that is being concluded
-        self._heard: list[tuple[int, dict[str, float]]] = []
+        self._heard: Thinned[tuple[int, dict[str, float]]] = Thinned()
+        self._heard_to = 0  # the last epoch in it
         self._before: tuple[tuple[int, dict[str, float]], ...] = ()  # of the cut that we go on from
         self._checkpointer: Checkpointer | None = None
         self._begin_cuts: Callable[[], Checkpointer] | None = None
@@ -202,7 +203,7 @@ class Trainer:
 
     def _cut(self) -> Cut:
         epoch, best = next(iter(self._best.items()), (0, None))
-        position = Position(self._local().step, tuple(self._heard), epoch, self._unconcluded())
+        position = Position(self._local().step, tuple(self._heard.items), epoch, self._unconcluded())
         return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), best)
 
     @property
@@ -226,13 +227,13 @@ class Trainer:
         self._round, self._rate = found.number, None
         if found.epoch and found.final:
             self._end_epoch(found, values)
-        return Conclusion(values, self._stop, rate=self._rate)
+        return Conclusion(values, self._stop, rate=self._rate, callbacks=bool(self._callbacks))
 
     def export(self, found: Round) -> Conclusion:
         """Write the model, of the best epoch where that is wanted."""
         course = found.course or Course()
         training = self._program.spec.training
-        best = standing(course.curve, training.min_delta)
+        best = course.standing
         wanted = best.best if training.keep == "best" else 0
         kept, weights = self._weights(wanted)
         values = best.figures if kept else course.figures
@@ -264,11 +265,10 @@ class Trainer:
     def _end_epoch(self, found: Round, values: Figures) -> None:
         training = self._program.spec.training
         for row in found.curve:  # that other workers concluded
-            if row.final and row.epoch not in dict(self._heard):
+            if row.final and row.epoch > self._heard_to:
                 self._hear(row.epoch, row.loss, row.metrics)
         if values:
-            before = standing(found.curve, training.min_delta)
-            now = before.after(found.epoch, values, training.min_delta)
+            now = found.standing.after(found.epoch, values, training.min_delta)
             if training.keep == "best" and now.best == found.epoch:
                 self._strategy.keep(found.epoch)
             if 0 < training.early_stopping <= now.since:
@@ -276,7 +276,9 @@ class Trainer:
         self._hear(found.epoch, found.trained.mean_loss, values)
 
     def _hear(self, epoch: int, loss: float | None, values: Figures) -> None:
-        """Tell the callbacks of an epoch."""
+        """Give an epoch to the callbacks, if there are any."""
+        if not self._callbacks:
+            return
         renamed = {
             ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
         }
@@ -285,11 +287,12 @@ class Trainer:
     def _hear_again(self) -> None:
         """Tell the callbacks what was told before the cut that we go on from."""
         for epoch, told in self._before:
-            if epoch not in dict(self._heard):
+            if epoch > self._heard_to:
                 self._tell(epoch, told)
 
     def _tell(self, epoch: int, told: dict[str, float]) -> None:
-        self._heard.append((epoch, told))
+        self._heard.add((epoch, told))
+        self._heard_to = max(self._heard_to, epoch)
         self._tell_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
 
     def _tell_callbacks(self, tell: Callable[[Callback], None]) -> None:

@@ -58,7 +58,7 @@ class Running:
         )
 
     def conclude(self, row: EpochEnd) -> None:
-        self.leases.job.state.curve.append(row)
+        self.leases.job.state.curve.add(row)
         self.curves.epoch_end(row)
 
     def kept(self) -> Kept:

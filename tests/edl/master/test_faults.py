@@ -104,7 +104,7 @@ def test_a1_a_preempted_worker_loses_nothing(moment: str) -> None:
     job.master.lost("worker-0", 0, job.now, "preempted")
     job.work(other)
     state = job.master.job.state
-    assert (state.finished, state.rows, len(state.curve)) == (True, 2 * TRAIN.rows, 2)
+    assert (state.finished, state.rows, len(state.curve.rows)) == (True, 2 * TRAIN.rows, 2)
     assert job.master.kept.done["export"] == 1
 
 

@@ -136,7 +136,7 @@ def test_a1_a_preempted_member_loses_nothing(trio: RingStage, moment: str, gone:
     trio.form(trio.present.members)
     trio.work(leader)
     state = trio.master.job.state
-    assert (state.finished, state.rows, len(state.curve)) == (True, 2 * trio.plan.rows, 2)
+    assert (state.finished, state.rows, len(state.curve.rows)) == (True, 2 * trio.plan.rows, 2)
     assert trio.master.kept.done["export"] == 1
 
 

@@ -29,7 +29,7 @@ def check_the_job(world: World) -> None:
     kept, state = world.master.kept, world.master.job.state
     assert kept.failed is None
     assert state.rows == 2 * ROWS
-    assert [(row.epoch, row.loss) for row in state.curve if row.final] == [(1, 2.0), (2, 2.0)]
+    assert [(row.epoch, row.loss) for row in state.curve.rows if row.final] == [(1, 2.0), (2, 2.0)]
     assert kept.done["export"] == 1
     assert not kept.leases
     assert world.exports

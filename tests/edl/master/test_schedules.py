@@ -240,7 +240,7 @@ def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int)
     for seed in range(100 * block, 100 * block + 100):
         state = run(seed, plan, workers=3).master.job.state
         assert state.rows == 2 * rows
-        assert [(row.epoch, row.loss) for row in state.curve] == [(1, 2.0), (2, 2.0)]
+        assert [(row.epoch, row.loss) for row in state.curve.rows] == [(1, 2.0), (2, 2.0)]
         assert state.outcome is not None
 
 

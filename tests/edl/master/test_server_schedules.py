@@ -38,7 +38,7 @@ def check_the_job(world: World) -> None:
     state = world.master.job.state
     assert world.master.kept.failed is None
     assert state.rows == 2 * ROWS
-    assert [(row.epoch, row.loss) for row in state.curve if row.final] == [(1, 2.0), (2, 2.0)]
+    assert [(row.epoch, row.loss) for row in state.curve.rows if row.final] == [(1, 2.0), (2, 2.0)]
     assert world.master.kept.done["export"] == 1
     assert not world.master.kept.leases
     assert not world.master.kept.revoking

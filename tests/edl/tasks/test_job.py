@@ -58,11 +58,16 @@ def kinds(tasks: list[Task]) -> list[str]:
     return [kind for position, kind in enumerate(found) if position == 0 or found[position - 1] != kind]
 
 
-def test_a_conclusion_is_told_what_the_earlier_ones_came_to() -> None:
+def test_a_conclusion_has_the_standing_and_for_callbacks_the_curve_of_the_earlier_ones() -> None:
     job = Job(plan(validation=100, epochs=3))
-    tasks = [task for task in run(job) if task.type == "conclude"]
-    curves = [task.round.curve for task in tasks if task.round is not None]
-    assert [[(row.epoch, row.metrics) for row in curve] for curve in curves] == [
+    rounds = [task.round for task in run(job) if task.type == "conclude" and task.round is not None]
+    assert [(found.standing.best, found.standing.since) for found in rounds] == [(0, 0), (1, 0), (1, 1)]
+    assert [found.curve for found in rounds] == [(), (), ()]
+
+    job = Job(plan(validation=100, epochs=3))
+    job.state.callbacks = True
+    rounds = [task.round for task in run(job) if task.type == "conclude" and task.round is not None]
+    assert [[(row.epoch, row.metrics) for row in found.curve] for found in rounds] == [
         [],
         [(1, {"loss": 1.0})],
         [(1, {"loss": 1.0}), (2, {"loss": 2.0})],
@@ -88,7 +93,7 @@ def test_an_epoch_is_measured_and_concluded_before_the_next() -> None:
     job = Job(plan(validation=100, epochs=2))
     tasks = run(job)
     assert kinds(tasks) == ["train", "evaluate", "conclude", "train", "evaluate", "conclude", "export"]
-    assert [(row.epoch, row.step, row.loss) for row in job.state.curve] == [(1, 49, 2.0), (2, 98, 2.0)]
+    assert [(row.epoch, row.step, row.loss) for row in job.state.curve.rows] == [(1, 49, 2.0), (2, 98, 2.0)]
     assert [(task.start, task.end) for task in tasks if task.type == "evaluate"] == [(ROWS, ROWS + 100)] * 2
 
 
@@ -107,7 +112,7 @@ def test_without_held_out_rows_the_training_rows_are_measured_at_the_end() -> No
 def test_a_conclusion_ends_the_training_and_voids_what_was_handed_out() -> None:
     job = Job(plan(validation=100, epochs=9))
     tasks = run(job, stop_at=2)
-    assert (job.state.stopped, len(job.state.curve)) == ("enough", 2)
+    assert (job.state.stopped, len(job.state.curve.rows)) == ("enough", 2)
     assert tasks[-1].type == "export"
     assert {task.number for task in tasks if task.type == "train"} == {1, 2}
 
@@ -136,14 +141,14 @@ def test_a_prediction_is_over_when_its_rows_are_done() -> None:
 def test_rounds_are_begun_by_steps() -> None:
     job = Job(plan(validation=100, shuffle=False, evaluation=Evaluation(steps=20)))
     run(job)
-    assert [(row.step, row.final) for row in job.state.curve] == [(32, False), (48, False), (49, True)]
+    assert [(row.step, row.final) for row in job.state.curve.rows] == [(32, False), (48, False), (49, True)]
 
 
 def test_the_end_of_an_epoch_is_measured_once() -> None:
     """Though a round by steps were due there too."""
     job = Job(plan(validation=100, shuffle=False, epochs=2, evaluation=Evaluation(steps=49)))
     run(job)
-    assert [(row.step, row.final) for row in job.state.curve] == [(49, True), (98, True)]
+    assert [(row.step, row.final) for row in job.state.curve.rows] == [(49, True), (98, True)]
 
 
 def test_rounds_are_begun_by_seconds_after_a_delay_and_not_too_often() -> None:
@@ -179,7 +184,7 @@ def test_a_part_that_was_given_back_is_counted_and_not_done_again() -> None:
     assert (again.id, again.skip, again.rows) == (task.id, 1024, task.rows - 1024)
     job.done(done(again))
     run(job)
-    assert (job.state.rows, job.state.step, job.state.curve[0].loss) == (ROWS, 49, 2.0)
+    assert (job.state.rows, job.state.step, job.state.curve.rows[0].loss) == (ROWS, 49, 2.0)
 
 
 def test_a_task_that_settles_an_epoch_says_so() -> None:
@@ -220,7 +225,7 @@ def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st
         job.give_back(task)
     run(job)
     assert job.state.rows == epochs * ROWS
-    assert [(row.epoch, row.loss) for row in job.state.curve] == [
+    assert [(row.epoch, row.loss) for row in job.state.curve.rows] == [
         (epoch, 2.0) for epoch in range(1, epochs + 1)
     ]
 

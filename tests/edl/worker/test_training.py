@@ -18,6 +18,7 @@ from edl.nn import Adapter, Minibatches
 from edl.nn.adapter import Floats
 from edl.program import UserCodeError
 from edl.spec import ClassLabel, Rows
+from edl.tasks.curve import Standing
 from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import JobCancelledError
@@ -395,7 +396,15 @@ def test_whoever_concludes_an_epoch_rebuilds_what_went_before_from_the_curve(tmp
     curve = tuple(EpochEnd(epoch, epoch, 0.5, {"loss": loss}, 1.0) for epoch, loss in ((1, 0.2), (2, 0.3)))
     trained = Summary(50, 1, 25.0, 50.0)
     found = Round(
-        3, 3, True, 3, trained, Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]), "validation", curve=curve
+        3,
+        3,
+        True,
+        3,
+        trained,
+        Summary(10, 0, 4.0, 10.0, [_no_states(trainer)]),
+        "validation",
+        curve=curve,
+        standing=Standing(1, 0.2, {"loss": 0.2}, 0.2, 1),
     )
     conclusion = trainer.conclude(found)
     assert conclusion.stop == "no lower validation loss in 2 epochs"

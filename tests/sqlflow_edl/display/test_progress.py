@@ -16,6 +16,12 @@ def test_a_line_says_epoch_share_loss_metric_speed_and_time_left() -> None:
 
 def test_the_first_steps_promise_nothing() -> None:
     assert "left" not in progress.live(Progress("training", 1, 1000, 0.5, epoch=1, epochs=9), {})
+    assert "33 min left" in progress.live(Progress("training", 10, 1000, 0.5, epoch=1, epochs=9), {})
+
+
+def test_early_stopping_makes_the_time_left_an_upper_bound() -> None:
+    line = progress.live(Progress("training", 300, 1000, 50.0, epoch=3, epochs=10, may_end_early=True), {})
+    assert line.endswith("50 rows/s  at most 14 s left")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +62,9 @@ def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
     assert progress.epoch(EpochEnd(1, 1200, 2.0, {}, 1.0, final=False)) == "  epoch 1, step 1,200: loss 2"
 
 
-@pytest.mark.parametrize(("seconds", "wanted"), [(0.2, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2 h")])
+@pytest.mark.parametrize(
+    ("seconds", "wanted"),
+    [(0.2, "0 s"), (99, "99 s"), (600, "10 min"), (7200, "2 h"), (7800, "2 h 10 min"), (108_000, "30 h")],
+)
 def test_time_left_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
     assert progress.left(seconds) == wanted

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 
+from edl.tasks.curve import LIMIT
 from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.notebook.live import Bundle, Live, Terminal
 from sqlflow_edl.syntax import parse
@@ -16,12 +18,15 @@ class Page:
 
     def __init__(self) -> None:
         self.outputs: dict[str, Bundle] = {}
-        self.live = Live(self.publish)
+        self.updates = 0
+        self.clock = itertools.count().__next__  # a second passes at each look
+        self.live = Live(self.publish, clock=lambda: self.clock())
         self.live.started(STATEMENT)
 
     def publish(self, bundle: Bundle, output: str, is_there: bool) -> None:
         assert (output in self.outputs) == is_there
         self.outputs[output] = bundle
+        self.updates += 1
 
     def texts(self) -> list[str]:
         return [bundle["text/plain"] for bundle in self.outputs.values()]
@@ -56,6 +61,18 @@ def test_the_figures_of_the_last_epoch_stand_beside_the_next_one_and_the_curve_b
     assert bundle["text/html"].count("<polyline") == 2
     assert "<svg" not in bundle["text/plain"]
     assert [end.epoch for end in page.live.curve] == [1, 2]
+
+
+def test_thousands_of_epochs_a_second_are_drawn_five_times_a_second_from_a_bounded_curve() -> None:
+    page = Page()
+    epochs = 20_000
+    ticks = iter(range(epochs))
+    page.clock = lambda: next(ticks) // 2_000  # 2,000 epochs a second, for ten seconds
+    for epoch in range(1, epochs + 1):
+        page.live.progress(EpochEnd(epoch, epoch, 1 / epoch, {}, 1.0))
+    assert page.updates == epochs // 2_000
+    assert len(page.live.curve) <= LIMIT + 2
+    assert [page.live.curve[0].epoch, page.live.curve[-1].epoch] == [1, epochs]
 
 
 def test_notes_stay_above() -> None:
