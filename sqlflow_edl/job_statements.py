@@ -90,6 +90,14 @@ class JobStatements:
         """Whether every job has one, whatever its statement says."""
         return self.leaving or self._place is not None
 
+    def check_place(self, statement: Statement) -> None:
+        """SemanticError: the statement cannot run on Kubernetes, as far as its text shows. No cluster is asked."""
+        if self._place is not None and not statement.plan:
+            from sqlflow_edl.kubernetes import statements
+
+            session = self._session
+            statements.settings_of(statement, self._place, session.source.url, session.registry.url)
+
     def _train(self, statement: Statement) -> Result:
         session, on = self._session, self._settings(statement)
         plan = session.training_plan(statement, warm=True)

@@ -10,7 +10,7 @@ an embedded database is opened by this process alone. A job on Kubernetes stores
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,12 +37,14 @@ from sqlflow_edl.fixing import look
 from sqlflow_edl.job_statements import KINDS, JobStatements
 from sqlflow_edl.observer import Observer, Silent
 from sqlflow_edl.places import at, placed
+from sqlflow_edl.program_check import ProgramCheck
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.results import Result
 from sqlflow_edl.submit import Submitter
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.parse import read
 
 if TYPE_CHECKING:
     from sqlflow_edl.kubernetes.settings import Configuration
@@ -128,12 +130,32 @@ class Session:
         """The statements of the text; their errors together, before anything runs."""
         return parse(text, self.dialect)
 
+    def program(self, text: str) -> list[Statement]:
+        """The statements of the text, checked before the first one runs; see `sqlflow_edl.program_check`.
+
+        SQLFlowError: all that is wrong with them, in the order of their places. A single statement is not checked
+        here: it is when it runs, before anything is done.
+        """
+        found = self.read(text)
+        raise_all([error for error in self.problems(found) if error is not None])
+        return [each for each in found if isinstance(each, Statement)]
+
+    def read(self, text: str) -> list[Statement | SQLFlowError]:
+        """The statements of the text; the error in the place of one that cannot be read."""
+        return read(text, self.dialect)
+
+    def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
+        """The errors of each statement that can be found before any of them runs; None where there are none."""
+        if len(program) == 1:
+            return [program[0] if isinstance(program[0], SQLFlowError) else None]
+        return ProgramCheck(self).problems(program)
+
     def run(self, text: str) -> Iterator[Result]:
-        """Run the statements of the text one after another; the first that fails ends it.
+        """Check the statements of the text, then run them one after another; the first that fails ends it.
 
         A result's rows are read before the next statement runs, or not at all.
         """
-        for statement in self.parse(text):
+        for statement in self.program(text):
             yield self.execute(statement)
 
     def leave(self, statement: Statement) -> Result:
@@ -200,7 +222,7 @@ class Session:
         warm: start the training process, which imports its framework while we read rows.
         """
         wrong: list[SQLFlowError] = []
-        parent = self._parent(statement)
+        parent = self.parent(statement)
         try:
             settings = train.checked_settings(statement, parent)
             if warm and not (
@@ -218,8 +240,12 @@ class Session:
             raise
         return self._with_held_out(train.plan(statement, query, schema, parent, self.workers))
 
-    def _parent(self, statement: Statement) -> Parent | None:
-        """The model that the statement starts from."""
+    def check_place(self, statement: Statement) -> None:
+        """SemanticError unless the statement can run where the session's jobs do, as far as its text shows."""
+        self._jobs.check_place(statement)
+
+    def parent(self, statement: Statement) -> Parent | None:
+        """The model that TRAIN … USING starts from; None without USING."""
         if statement.using is None:
             return None
         with TemporaryDirectory(prefix="sqlflow-edl-") as folder:

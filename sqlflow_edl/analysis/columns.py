@@ -100,7 +100,7 @@ class Resolver:
         if function is None:
             raise _unknown_function(call)
         arguments = _arguments(call, function)
-        self._check_required(call, function, arguments)
+        _check_required(call, function, arguments)
         expanded: list[dict[str, Any]] = [{}]
         for parameter in function.parameters:
             if parameter.name in arguments:
@@ -110,15 +110,6 @@ class Resolver:
         if call.alias and len(drafts) == 1:
             self.aliases[call.alias.text.casefold()] = drafts[0]
         return drafts
-
-    def _check_required(self, call: ast.Call, function: Function, arguments: Mapping[str, ast.Value]) -> None:
-        for parameter in function.parameters:
-            if parameter.required and parameter.name not in arguments:
-                raise SemanticError(
-                    f"{function.name} lacks its {parameter.name}",
-                    span=call.span,
-                    hint=f"write {function.usage}",
-                )
 
     def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
         """The values that the argument stands for: several where it is a regular expression."""
@@ -132,14 +123,7 @@ class Resolver:
         if parameter.type == "columns":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(column for item in items for column in self._columns(item))]
-        converted = CONVERTERS[parameter.type](value)
-        if converted is None:
-            raise SemanticError(
-                f"{function.name}'s {parameter.name} must be {TYPE_WORDS[parameter.type]}",
-                span=value.span,
-                hint=f"write {function.usage}",
-            )
-        return [converted]
+        return [_converted(function, parameter, value)]
 
     def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
         """Columns, and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
@@ -212,6 +196,51 @@ class Resolver:
                 hint="take it out of COLUMN",
             )
         return column
+
+
+def check_calls(items: Iterable[ast.ColumnItem]) -> list[SQLFlowError]:
+    """Errors of the calls in COLUMN that no schema is needed for: functions, arguments, values of the wrong type."""
+    errors: list[SQLFlowError] = []
+    for call in (call for item in items for call in ast.calls(item.value)):
+        if call.function.upper() == COMBINE and not call.kwargs:
+            continue
+        try:
+            _check_call(call)
+        except SQLFlowError as error:
+            errors.append(error)
+    return errors
+
+
+def _check_call(call: ast.Call) -> None:
+    function = BY_NAME.get(call.function.casefold())
+    if function is None:
+        raise _unknown_function(call)
+    arguments = _arguments(call, function)
+    _check_required(call, function, arguments)
+    for parameter in function.parameters:
+        if parameter.name in arguments and parameter.type in CONVERTERS:
+            _converted(function, parameter, arguments[parameter.name])
+
+
+def _check_required(call: ast.Call, function: Function, arguments: Mapping[str, ast.Value]) -> None:
+    for parameter in function.parameters:
+        if parameter.required and parameter.name not in arguments:
+            raise SemanticError(
+                f"{function.name} lacks its {parameter.name}",
+                span=call.span,
+                hint=f"write {function.usage}",
+            )
+
+
+def _converted(function: Function, parameter: Parameter, value: ast.Value) -> Any:
+    converted = CONVERTERS[parameter.type](value)
+    if converted is None:
+        raise SemanticError(
+            f"{function.name}'s {parameter.name} must be {TYPE_WORDS[parameter.type]}",
+            span=value.span,
+            hint=f"write {function.usage}",
+        )
+    return converted
 
 
 def _no_category(function: Function, given: str, span: Span) -> SemanticError:

@@ -146,11 +146,11 @@ def _dotted(text: str, start: int, dialect: str) -> str:
 def effects(statement: Statement, dialect: str) -> Effects:
     """The tables and models that the statement makes and uses."""
     if statement.kind == "sql":
-        return _sql_effects(statement.text, dialect)
+        return sql_effects(statement.text, dialect)
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
     queries = [statement.select, (statement.validate and statement.validate.query) or ""]
-    query = [thing for each in queries if each for thing in _sql_effects(each, dialect).uses]
+    query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
     using = statement.using if statement.kind != "explain" else None  # there it is an explainer
     used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
@@ -189,7 +189,8 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
 
 
 @lru_cache(maxsize=256)
-def _sql_effects(text: str, dialect: str) -> Effects:
+def sql_effects(text: str, dialect: str) -> Effects:
+    """The tables that ordinary SQL makes and uses; none where sqlglot cannot read it."""
     try:
         effects = [_tree_effects(tree) for tree in trees(text, dialect_named(dialect))]
     except ValueError:
@@ -204,21 +205,21 @@ def _tree_effects(tree: exp.Expr) -> Effects:
 
     if isinstance(tree, exp.Drop) and tree.args.get("exists"):
         return Effects()
-    target = _target(tree)
+    target = target_of(tree)
     local = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     used = [
         thing
         for table in tree.find_all(exp.Table)
         if not (table is target and isinstance(tree, exp.Create))
-        and (thing := _thing(table))
+        and (thing := table_named(table))
         and not (len(thing.parts) == 1 and thing.parts[0].casefold() in local)
     ]
     is_table = not isinstance(tree, exp.Create) or tree.kind in ("TABLE", "VIEW")
-    made = _thing(target) if target is not None and is_table else None
+    made = table_named(target) if target is not None and is_table else None
     return Effects((made,) if made else (), tuple(used))
 
 
-def _target(tree: exp.Expr) -> exp.Table | None:
+def target_of(tree: exp.Expr) -> exp.Table | None:
     """The table that the statement makes or changes."""
     from sqlglot import exp
 
@@ -228,7 +229,7 @@ def _target(tree: exp.Expr) -> exp.Table | None:
     return target if isinstance(target, exp.Table) else None
 
 
-def _thing(table: exp.Table) -> Thing | None:
+def table_named(table: exp.Table) -> Thing | None:
     """None: what stands for a table has no name, such as a function."""
     parts = tuple(part.name for part in table.parts)
     return Thing("table", parts) if all(parts) else None

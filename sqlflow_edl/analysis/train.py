@@ -15,7 +15,7 @@ from sqlflow_edl.analysis import catalog, labels, losses, own, running, steps, w
 from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.cells import Cells
-from sqlflow_edl.analysis.columns import Resolver
+from sqlflow_edl.analysis.columns import Resolver, check_calls
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import as_lists, derive, left_out
 from sqlflow_edl.analysis.dictionary import Dictionary, Resolved
@@ -274,6 +274,24 @@ def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None 
     return settings
 
 
+def check_without_columns(
+    statement: ast.Statement, parent: warm_start.Parent | None = None, workers: int | None = None
+) -> None:
+    """Check a TRAIN statement as far as that needs no columns of its query; raises all errors together.
+
+    parent, workers: as for `plan`.
+    """
+    errors: list[SQLFlowError] = []
+    settings = check_settings(statement, errors, [], parent)
+    errors += running.problems(settings, workers)
+    _written_label(statement, errors)
+    chosen(statement, settings.resolved, errors)
+    for clause in statement.columns:
+        named(clause, settings.choice.example.architecture, errors)
+        errors += check_calls(clause.items)
+    raise_all(errors)
+
+
 def check_settings(
     statement: ast.Statement,
     errors: list[SQLFlowError],
@@ -367,6 +385,18 @@ def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowEr
 
 
 def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
+    written = _written_label(statement, errors)
+    if written is None:
+        return "", None
+    try:
+        return schema.resolve(written), written.span
+    except SQLFlowError as error:
+        errors.append(error)
+        return "", None
+
+
+def _written_label(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | None:
+    """The one label that the statement names; errors where it names none or several."""
     if not statement.labels:
         errors.append(
             SemanticError(
@@ -375,7 +405,7 @@ def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError])
                 hint="name the column to predict: LABEL income",
             )
         )
-        return "", None
+        return None
     if len(statement.labels) > 1:
         errors.append(
             SemanticError(
@@ -384,8 +414,4 @@ def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError])
                 hint="train a model for each",
             )
         )
-    try:
-        return schema.resolve(statement.labels[0]), statement.labels[0].span
-    except SQLFlowError as error:
-        errors.append(error)
-        return "", None
+    return statement.labels[0]

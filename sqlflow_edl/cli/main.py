@@ -115,7 +115,7 @@ def _add_run(commands: Commands) -> None:
         "--on-error",
         choices=("stop", "continue"),
         default="stop",
-        help="what follows a statement that failed: nothing, or all that does not use what it should have made",
+        help="stop (default), or continue with the statements that do not depend on the failed one",
     )
     run.add_argument(
         "--dry-run",

@@ -1,4 +1,8 @@
-"""`sqlflow run`: the statements of its programs, one after another, told as n of N; or, dry, the plan of each."""
+"""`sqlflow run`: the statements of its programs, one after another, as n of N; or, dry, the plan of each.
+
+All statements are checked before the first one runs, and their errors reported together. Nothing runs then; with
+`--on-error continue` those statements run that have no error and do not depend on one that has.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -54,13 +59,13 @@ def run(options: argparse.Namespace) -> int:
             ) as session,
             Output(options.output, options.format, narrator.say) as output,
         ):
-            written: list[tuple[Statement, Text]] = []
+            read: list[tuple[Statement | SQLFlowError, Text]] = []
             for program in texts(options.files, options.execute):
                 text = filled(program.text, options.var)
                 program = Text(program.name, text)
-                written += ((statement, program) for statement in session.parse(text))
+                read += ((statement, program) for statement in session.read(text))
             with interrupting(session.source.interrupt):
-                code = Run(session, narrator, options, where, output).all(written)
+                code = _run(session, narrator, options, where, output, read)
             output.end(failed=code != exit_codes.OK and options.on_error != "continue")
             return code
     except SQLFlowError as error:
@@ -68,6 +73,41 @@ def run(options: argparse.Namespace) -> int:
             traceback.print_exc()
         narrator.say(render(error, program.text, program.name))
         return exit_codes.FAILED
+
+
+def _run(
+    session: Session,
+    narrator: Narrator,
+    options: argparse.Namespace,
+    where: Configuration | None,
+    output: Output,
+    read: list[tuple[Statement | SQLFlowError, Text]],
+) -> int:
+    """Check the statements, then run those that may; returns the exit code. read: an error in place of a statement."""
+    written = [(each, text) for each, text in read if isinstance(each, Statement)]
+    unread = len(read) - len(written)
+    checked = [each if isinstance(each, SQLFlowError) else None for each, _ in read]
+    if not options.dry_run:
+        checked = session.problems([each for each, _ in read])
+    wrong = [(error, text) for error, (_, text) in zip(checked, read, strict=True) if error is not None]
+    for error, text in wrong:
+        if options.debug:
+            traceback.print_exception(error)
+        narrator.say(render(error, text.text, text.name))
+    runs = not wrong or (options.on_error == "continue" and not unread)
+    if wrong and len(read) > 1:
+        narrator.say(_verdict(len(wrong), len(read), runs=runs))
+    if not runs:
+        return exit_codes.FAILED
+    return Run(session, narrator, options, where, output).all(
+        written, [error is not None for error in checked]
+    )
+
+
+def _verdict(wrong: int, total: int, *, runs: bool) -> str:
+    have = "statement has" if wrong == 1 else "statements have"
+    follows = "the others run where they do not depend on them" if runs else "nothing has run"
+    return f"{wrong} of {total} {have} errors: {follows}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +142,13 @@ class Run:
         self._stopped = ""
         self._shown = False  # objects of a job before
 
-    def all(self, written: list[tuple[Statement, Text]]) -> int:
-        """Run them, and tell how it went; returns the exit code."""
-        for number, (statement, text) in enumerate(written, 1):
+    def all(self, written: list[tuple[Statement, Text]], wrong: Sequence[bool]) -> int:
+        """Run them, and tell how it went; returns the exit code. wrong: which have errors that are reported already."""
+        for number, ((statement, text), is_wrong) in enumerate(zip(written, wrong, strict=True), 1):
             step = Step(number, len(written), title(statement, self._session.dialect))
-            if why := self._stopped or (not self._dry and self._why_not(statement)):
+            if is_wrong:
+                self._leave_out(step, statement)
+            elif why := self._stopped or (not self._dry and self._why_not(statement)):
                 self._skip(step, statement, why)
             else:
                 self._one(step, statement, text)
@@ -167,6 +209,12 @@ class Run:
         self._not_made(statement, f"statement {step.number}, which failed")
         if not self._goes_on:
             self._stopped = f"statement {step.number} failed"
+
+    def _leave_out(self, step: Step, statement: Statement) -> None:
+        """Count a statement as failed whose errors were found before anything ran."""
+        self._counts["ERROR"] += 1
+        self._narrator.leaves_out(step)
+        self._not_made(statement, f"statement {step.number}, which has errors")
 
     def _skip(self, step: Step, statement: Statement, why: str) -> None:
         self._counts["SKIP"] += 1

@@ -44,7 +44,7 @@ class Statements:
         try:
             with connection.session() as session:
                 session.observer = self._screen.narrator
-                for statement in session.parse(program):
+                for statement in session.program(program):
                     if not self._one(statement, session, connection, vertical):
                         break
         except SQLFlowError as error:

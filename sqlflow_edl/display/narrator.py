@@ -76,6 +76,10 @@ class Narrator:
         self._told(step, "ERROR", f" ({seconds:.2f} s)")
         self.say(error)
 
+    def leaves_out(self, step: Step) -> None:
+        """Report a statement that does not run because of errors which stand above."""
+        self._told(step, "ERROR", ": its errors are reported above")
+
     def skips(self, step: Step, why: str) -> None:
         self._told(step, "SKIP", f": {why}")
 

@@ -23,7 +23,7 @@ def run(session: Session, text: str, screen: Screen, show: Callable[[ResultSet],
 
     SQLFlowError: of the first statement that fails, which ends it. Interrupted: so did the user.
     """
-    statements = session.parse(text)
+    statements = session.program(text)
     last: ResultSet | None = None
     session.observer = screen
     with interrupting(session.source.interrupt):

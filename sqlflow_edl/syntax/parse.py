@@ -1,6 +1,7 @@
 """From the text of a program to its statements: split, parse the clauses, build the tree.
 
     parse(text, dialect) -> [Statement, …]        is_complete(text, dialect) -> bool
+    read(text, dialect) -> [Statement or error, …]
 
 The SELECT is cut out byte for byte, its leading and trailing comments included (who puts it in parentheses
 must put a line break behind it). Ordinary SQL comes back as kind "sql", unread. If sqlglot cannot read the
@@ -26,16 +27,25 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     Raises StatementSyntaxError, or an ErrorList of one error or more of several statements; SemanticError
     for an unknown dialect.
     """
+    found = read(text, dialect)
+    raise_all([each for each in found if isinstance(each, SQLFlowError)])
+    return [each for each in found if isinstance(each, Statement)]
+
+
+def read(text: str, dialect: str = "duckdb") -> list[Statement | SQLFlowError]:
+    """The statements of a program, in order; the error in the place of a statement that cannot be read.
+
+    Raises SemanticError for an unknown dialect.
+    """
     known = dialect_named(dialect)
-    statements: list[Statement] = []
-    errors: list[SQLFlowError] = []
+    found: list[Statement | SQLFlowError] = []
     for piece in split(text, known):
-        try:
-            statements += [] if piece.empty else [_statement(piece, text, known)]
-        except SQLFlowError as error:
-            errors += getattr(error, "errors", (error,))
-    raise_all(errors)
-    return statements
+        if not piece.empty:
+            try:
+                found.append(_statement(piece, text, known))
+            except SQLFlowError as error:
+                found.append(error)
+    return found
 
 
 def is_complete(text: str, dialect: str = "duckdb") -> bool:

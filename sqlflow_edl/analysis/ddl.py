@@ -1,0 +1,66 @@
+"""Effects of a statement on tables and views, as far as its text shows them.
+
+The program check uses them to decide which queries it may look at before anything has run: a query over what an earlier
+statement creates or changes has columns that are not known yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlflow_edl.analysis.outline import Thing, effects, sql_effects, table_named, target_of
+from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.queries import trees
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_NAMES_RESOLVE_ANEW = re.compile(r"schema|search_path|catalog|database", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Tables and views that a statement creates, changes or drops. unknown: it may change anything."""
+
+    tables: tuple[Thing, ...] = ()
+    unknown: bool = False
+
+
+def changes(statement: Statement, dialect: str) -> Changes:
+    """The changes that the statement makes when it runs."""
+    if statement.kind != "sql":
+        return Changes(tuple(each for each in effects(statement, dialect).makes if each.kind == "table"))
+    try:
+        found = [_changes(tree) for tree in trees(statement.text, dialect_named(dialect))]
+    except ValueError:
+        return Changes(unknown=True)
+    return Changes(
+        tuple(thing for each in found for thing in each.tables), any(each.unknown for each in found)
+    )
+
+
+def tables_read(query: str, dialect: str) -> tuple[Thing, ...] | None:
+    """The tables and views that a query reads; None where sqlglot cannot read the query."""
+    try:
+        trees(query, dialect_named(dialect))
+    except ValueError:
+        return None
+    return sql_effects(query, dialect).uses
+
+
+def _changes(tree: exp.Expr) -> Changes:
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Query):
+        return Changes(unknown=tree.find(exp.Into) is not None)
+    if isinstance(tree, exp.Describe | exp.Show | exp.Transaction | exp.Commit | exp.Analyze):
+        return Changes()
+    if isinstance(tree, exp.Set | exp.Pragma):
+        return Changes(unknown=_NAMES_RESOLVE_ANEW.search(tree.sql()) is not None)
+    targets = list(tree.find_all(exp.Table)) if isinstance(tree, exp.Drop) else [target_of(tree)]
+    of_tables = not isinstance(tree, exp.Create | exp.Drop) or tree.kind in ("TABLE", "VIEW")
+    found = [table_named(target) if target is not None and of_tables else None for target in targets]
+    return Changes(tuple(filter(None, found)), unknown=not found or None in found)
