@@ -28,7 +28,7 @@ def explain(session: Session, statement: Statement) -> Result:
     planner = _PLANNERS.get(statement.kind)
     if planner is None:
         raise not_there_yet(statement)
-    return Result(statement, reader=table.texts(plan.COLUMNS, planner(session, statement)))
+    return Result(statement, reader=table.texts(plan.COLUMNS, planner(session, statement)), view="sections")
 
 
 def not_there_yet(statement: Statement) -> SemanticError:

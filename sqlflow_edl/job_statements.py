@@ -21,7 +21,7 @@ from edl.errors import Span, SQLFlowError
 from edl.models.archive import read_archive
 from edl.models.intent import Intent, write_intent
 from edl.models.records import ModelRecord, check_name
-from edl.spec import JobSpec, Rows
+from edl.spec import ClassLabel, JobSpec, Rows
 from edl.tasks.events import Figures
 from edl.tasks.outcome import JobCancelledError, Outcome
 from sqlflow_edl.analysis import use
@@ -30,7 +30,7 @@ from sqlflow_edl.fixing import fix
 from sqlflow_edl.handles import LostSightError
 from sqlflow_edl.places import at, placed
 from sqlflow_edl.reports.words import counted
-from sqlflow_edl.results import Result
+from sqlflow_edl.results import Result, View
 from sqlflow_edl.storing import store_model, store_table
 from sqlflow_edl.submit import Submitter
 from sqlflow_edl.syntax.ast import Statement
@@ -170,14 +170,23 @@ class JobStatements:
             figures = outcome.figures if planned.work == "evaluate" else None
             if not target:
                 table = _shown(job, outcome, planned)  # before the folder is cleaned up
-                return Result(statement, notes=notes, figures=figures, reader=table.to_reader())
+                return Result(
+                    statement,
+                    message=_positive_class(planned),
+                    notes=notes,
+                    figures=figures,
+                    reader=table.to_reader(),
+                    view=_view(planned),
+                    computed=tuple(name for name in table.column_names if name not in planned.output.keep),
+                )
             written = outcome.rows if planned.work == "predict" else outcome.made
             if not outcome.stored:
                 session.observer.doing(f"writing {target}")
                 written = store_table(session.source, job, target, outcome.tasks)
+        done = f"wrote {counted(written)} to {target} with {found.reference}"
         return Result(
             statement,
-            message=f"wrote {counted(written)} to {target} with {found.reference}",
+            message="; ".join(filter(None, (done, _positive_class(planned)))),
             notes=notes,
             rows=written,
             figures=figures,
@@ -265,6 +274,22 @@ def _shown(job: JobFolder, outcome: Outcome, planned: JobSpec) -> pa.Table:
     if planned.work == "predict" or planned.report != "figures":
         return ResultFolder(job.results).read(outcome.tasks).read_all()
     return _table(outcome)
+
+
+def _view(planned: JobSpec) -> View:
+    """The form in which people are shown the answer of a job without a table."""
+    if planned.work == "predict":
+        return "rows"
+    if planned.kind == "explain":
+        return "importances"
+    return "confusion_matrix" if planned.report == "confusion_matrix" else "figures"
+
+
+def _positive_class(planned: JobSpec) -> str:
+    """The class that a ROC curve is of; empty for other answers."""
+    if planned.report != "roc_curve" or not isinstance(planned.label, ClassLabel):
+        return ""
+    return f"the positive class is {planned.label.classes[1]}"
 
 
 def _table(outcome: Outcome) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from edl.errors import SQLFlowError
 
@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from sqlflow_edl.syntax import Statement
 
 
+# The form in which people are shown rows; machine formats have them as they are.
+View = Literal["rows", "figures", "sections", "models", "importances", "confusion_matrix"]
+
+
 @dataclass(frozen=True)
 class Result:
     """The outcome of one statement.
 
     message: a sentence for people. notes: what the compiler decided or left out, a sentence each. figures: the loss and
     metrics of a training or evaluation, or the importances of columns; None where one is not defined. reader: rows that
-    have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch.
+    have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch. view: the form in which
+    people are shown them. computed: the columns of them that a model computed, and no table has.
     """
 
     statement: Statement
@@ -37,6 +42,8 @@ class Result:
     stored_in: str = ""  # URL of what keeps the model
     rows: int = 0  # written to a table
     reader: pa.RecordBatchReader | None = None
+    view: View = "rows"
+    computed: tuple[str, ...] = ()
 
     def to_arrow(self) -> pa.Table:
         """All rows as one table; an empty one without columns when the statement has no rows."""

@@ -7,10 +7,12 @@ import sys
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.reported import reported
-from sqlflow_edl.display.output import FORMATS, write_rows
+from sqlflow_edl.display.job import write_jobs
+from sqlflow_edl.display.output import WRITERS, write_records
 from sqlflow_edl.jobs import listed
 from sqlflow_edl.reports.jobs import JOBS, list_rows
 from sqlflow_edl.reports.table import texts
+from sqlflow_edl.reports.words import counted
 
 
 @reported
@@ -18,8 +20,12 @@ def jobs(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     rows = list(list_rows(listed()))
     if options.format == "table":
-        write_rows(((name, False) for name in JOBS), rows, sys.stdout)
+        footer = write_jobs(rows, sys.stdout)
     else:
-        FORMATS[options.format](texts(JOBS, rows), sys.stdout)
-    print(f"{len(rows):,} job{'' if len(rows) == 1 else 's'}", file=sys.stderr)
+        footer = counted(len(rows), "job")
+        if options.format == "vertical":
+            write_records([(name, False) for name in JOBS], rows, sys.stdout)
+        else:
+            WRITERS[options.format](texts(JOBS, rows), sys.stdout)
+    print(footer, file=sys.stderr)
     return exit_codes.OK

@@ -7,13 +7,11 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
-from sqlflow_edl.display.output import FORMATS, WHOLE
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sqlflow_edl.results import Result
 
 _OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
 
@@ -33,14 +31,16 @@ class Output:
         self._file = OutputFile(path) if path is not None else None
         self._out = self._file.out if self._file else sys.stdout
         self._format = format_ or (path and format_of(path)) or "table"
-        self._writer = (WHOLE if self._file else FORMATS)[self._format]
         self._tell = tell
         self._results = 0
 
-    def rows(self, reader: pa.RecordBatchReader) -> str:
+    def rows(self, result: Result) -> str:
         """Write a result set; its footer. SQLFlowError: the file cannot be written."""
+        if result.reader is None:
+            return ""
         with self._writing():
-            footer = self._writer(reader, self._out)
+            write = views.write_file if self._file else views.write
+            footer = write(result, self._out, self._format)
             self._out.flush()
         self._results += 1
         if self._file and self._results == 2 and self._format in _OF_ONE:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.display.terminal import shown_error
 from sqlflow_edl.render import render
 
 Command = Callable[[argparse.Namespace], int]
@@ -25,7 +26,7 @@ def reported(command: Command) -> Command:
         except SQLFlowError as error:
             if options.debug:
                 traceback.print_exc()
-            print(render(error), file=sys.stderr)
+            print(shown_error(render(error), sys.stderr), file=sys.stderr)
             return exit_codes.FAILED
 
     return run

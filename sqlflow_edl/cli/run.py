@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     except SQLFlowError as error:
         if options.debug:
             traceback.print_exc()
-        narrator.say(render(error, program.text, program.name))
+        narrator.complain(render(error, program.text, program.name))
         return exit_codes.FAILED
 
 
@@ -164,7 +164,7 @@ class Run:
             footer = ""
             if result.reader is not None:
                 self._narrator.clear()
-                footer = self._output.rows(result.reader)
+                footer = self._output.rows(result)
         except SQLFlowError as error:
             if self._dry and (why := self._why_not(statement)):
                 self._skip(step, statement, why)

@@ -86,10 +86,13 @@ def _model(shell: Shell, name: str) -> None:
 
 
 def _jobs(shell: Shell, _: str) -> None:
+    from sqlflow_edl.display.job import write_jobs
     from sqlflow_edl.jobs import listed
-    from sqlflow_edl.reports.jobs import JOBS, list_rows
+    from sqlflow_edl.reports.jobs import list_rows
 
-    shell.screen.table(JOBS, list(list_rows(listed())))
+    with shell.screen.page() as page:
+        footer = write_jobs(list(list_rows(listed())), page, "a wider terminal has room")
+    shell.screen.say(footer)
 
 
 def _job(shell: Shell, text: str) -> None:

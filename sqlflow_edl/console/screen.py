@@ -13,27 +13,16 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from edl.errors import SemanticError
+from sqlflow_edl.display import views
 from sqlflow_edl.display.files import OutputFile, format_of, writing
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.display.output import (
-    FORMATS,
-    WHOLE,
-    FirstRows,
-    as_table,
-    first_rows,
-    width,
-    write_records,
-    write_rows,
-)
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from sqlflow_edl.display.output import write_rows
+from sqlflow_edl.results import Result
 
 LESS = ("less", "-SRX")
-FOR_PEOPLE = ("table", "vertical")  # formats that show the first rows
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal
 
 
@@ -46,6 +35,11 @@ class Page(io.StringIO):
 
     def isatty(self) -> bool:
         return self._out.isatty()
+
+    @property
+    def encoding(self) -> str | None:  # type: ignore[override]  # of the stream that shows it
+        """Encoding of the stream that the page goes to."""
+        return getattr(self._out, "encoding", None)
 
 
 class Screen:
@@ -62,20 +56,17 @@ class Screen:
         self._out = out
         narrator.also = lambda text: self.note_down(text + "\n")
 
-    def rows(
-        self, reader: pa.RecordBatchReader, *, vertical: bool = False, types: bool = True
-    ) -> tuple[Page, str]:
-        """A result set as it is to be shown, and its footer; once into a file, nothing is to be shown.
+    def rows(self, result: Result, *, vertical: bool = False, types: bool = True) -> tuple[Page, str]:
+        """A page with the rows of the result, and its footer; the page is empty when they go to a file.
 
-        vertical: one value a line, whatever the format is. types: whether those of its columns tell anything.
+        vertical: one value a line, whatever the format is. types: show the types of the columns, if that is on.
         """
         page = Page(self._out)
         format_ = "vertical" if vertical else self.format
         if self._once is not None:
-            return page, self._into_file(self._once, reader, format_)
-        if format_ in FOR_PEOPLE:
-            return page, self._for_people(first_rows(reader), page, format_ == "vertical", types)
-        return page, FORMATS[format_](reader, page)
+            return page, self._into_file(self._once, result, format_)
+        others = "/format csv shows all"
+        return page, views.write(result, page, format_, others=others, types=types and self.types)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         """Show texts under their headings."""
@@ -102,6 +93,10 @@ class Screen:
     def say(self, text: str) -> None:
         """Words beside the data."""
         self.narrator.say(text)
+
+    def complain(self, error: str) -> None:
+        """Show an error as it is rendered."""
+        self.narrator.complain(error)
 
     def once(self, path: Path | None) -> None:
         """The next rows go to the file, and are not shown; None: they are. SQLFlowError: it cannot be written."""
@@ -141,20 +136,12 @@ class Screen:
         self.once(None)
         self.tee(None)
 
-    def _into_file(self, file: OutputFile, reader: pa.RecordBatchReader, format_: str) -> str:
+    def _into_file(self, file: OutputFile, result: Result, format_: str) -> str:
         self._once = None
         with file, writing(file.path):
-            footer = WHOLE[format_of(file.path) or format_](reader, file.out)
+            footer = views.write_file(result, file.out, format_of(file.path) or format_)
             file.keep()
         return f"{footer} in {file.path}"
-
-    def _for_people(self, found: FirstRows, page: Page, vertical: bool, types: bool) -> str:
-        if vertical or (page.isatty() and _is_too_wide(found)):
-            write_records(found.columns, found.rows, page)
-        else:
-            shown = types and self.types and page.isatty() and not _is_too_wide(found, found.types)
-            write_rows(found.columns, found.rows, page, types=found.types if shown else ())
-        return found.footer("/format csv shows all")
 
     def _paged(self, text: str) -> bool:
         """Whether the pager could be started."""
@@ -166,10 +153,6 @@ class Screen:
         with unheard(signal.SIGINT):  # Ctrl-C is the pager's while it has the terminal
             process.communicate(text)
         return True
-
-
-def _is_too_wide(found: FirstRows, types: Sequence[str] = ()) -> bool:
-    return width(as_table(found.columns, found.rows, types)) > shutil.get_terminal_size().columns
 
 
 def default_pager() -> Sequence[str]:

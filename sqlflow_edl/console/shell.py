@@ -107,7 +107,7 @@ class Shell:
         try:
             named(called.name).run(self, called.argument)
         except SQLFlowError as error:
-            self.screen.say(render(error))
+            self.screen.complain(render(error))
 
     def _tell_notes(self) -> None:
         while self.connection.notes:

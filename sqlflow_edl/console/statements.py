@@ -15,6 +15,7 @@ from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.interrupts import interrupting
 from sqlflow_edl.render import render
+from sqlflow_edl.reports.words import duration
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -50,7 +51,7 @@ class Statements:
         except SQLFlowError as error:
             if self._debug:
                 traceback.print_exception(error)
-            self._screen.say(render(error, text, name))
+            self._screen.complain(render(error, text, name))
         except KeyboardInterrupt:
             self._screen.say("cancelled")
 
@@ -72,7 +73,7 @@ class Statements:
     def _tell(self, result: Result, began: float, vertical: bool, *, types: bool) -> None:
         page, footer = None, ""
         if result.reader is not None:
-            page, footer = self._screen.rows(result.reader, vertical=vertical, types=types)
+            page, footer = self._screen.rows(result, vertical=vertical, types=types)
         seconds = time.monotonic() - began  # until the last row came, not until the pager was left
         if page is not None and page.tell():
             self._screen.show(page)
@@ -80,7 +81,7 @@ class Statements:
             self._screen.say(line)
         message = "" if result.model else result.message  # of a training the final report has it
         did = "; ".join(part for part in (message, footer) if part) or "done"
-        self._screen.say(f"{did} ({seconds:.2f} s)" if self._screen.timing else did)
+        self._screen.say(f"{did} ({duration(seconds)})" if self._screen.timing else did)
 
 
 def _gives_data(statement: Statement) -> bool:

@@ -13,8 +13,6 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 def final_report(result: Result) -> list[str]:
     """Aligned lines; none where there is nothing to add, as when the figures are the rows of the answer."""
-    if result.statement.kind == "explain":
-        return bars(result.figures or {})
     if result.reader is not None:
         return []
     rows = list(facts(result))

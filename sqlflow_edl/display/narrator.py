@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -12,18 +11,14 @@ from typing import IO
 from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
+from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error
+from sqlflow_edl.reports.words import duration
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
 
 SILENCE = 10.0  # seconds without a line, where no line can be rewritten
 
-_COLOURS = {
-    "START": "2",
-    "OK": "32",
-    "ERROR": "31",
-    "SKIP": "33",
-    "CANCEL": "33",
-}  # of ANSI terminals
+_STYLES = {"START": "faint", "OK": "ok", "ERROR": "error", "SKIP": "warning", "CANCEL": "warning"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +40,8 @@ class Narrator:
         self.quiet = quiet
         self.also: Callable[[str], None] = lambda text: None  # is told every line, too
         self._clock = clock
-        smart = out.isatty() and os.environ.get("TERM") != "dumb"
-        self._live = smart and not quiet
-        self._coloured = smart and not os.environ.get("NO_COLOR")
+        self._live = is_smart(out) and not quiet
+        self._coloured = has_colours(out)
         self._shown = 0  # characters of the line that will be rewritten
         self._told_at = clock()
         self._forget()
@@ -67,14 +61,14 @@ class Narrator:
         """What was done, how many rows, how long; of a training its figures, and how to use the model."""
         message = "" if result.model else result.message  # of a training it is long, and a line of its own
         did = "; ".join(part for part in (message, footer) if part not in ("", "OK"))
-        self._told(step, "OK", f"{': ' if did else ''}{did} ({seconds:.2f} s)")
+        self._told(step, "OK", f"{': ' if did else ''}{did} ({duration(seconds)})")
         for line in final_report(result):
             self._line(f"  {line}")
 
     def fails(self, step: Step, error: str, seconds: float) -> None:
         """error: as it is rendered; the one thing that is said however quiet we are."""
-        self._told(step, "ERROR", f" ({seconds:.2f} s)")
-        self.say(error)
+        self._told(step, "ERROR", f" ({duration(seconds)})")
+        self.complain(error)
 
     def leaves_out(self, step: Step) -> None:
         """Report a statement that does not run because of errors which stand above."""
@@ -101,7 +95,7 @@ class Narrator:
         self._rewrite(f"  {what} …")
 
     def note(self, text: str) -> None:
-        self._line(f"  note: {text}")
+        self._line(f"  {self._painted('note:', 'warning')} {text}")
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None:
         if isinstance(event, EpochEnd):
@@ -129,15 +123,20 @@ class Narrator:
         self.also(text)
         self._told_at = self._clock()
 
+    def complain(self, error: str) -> None:
+        """Write an error, as it is rendered, even when we are quiet."""
+        self.say(shown_error(error, self.out))
+
     def _line(self, text: str) -> None:
         if not self.quiet:
             self.say(text)
 
     def _told(self, step: Step, word: str, more: str = "") -> None:
-        padded = word.ljust(len("START"))
-        if self._coloured:
-            padded = f"\x1b[{_COLOURS[word]}m{padded}\x1b[0m"
+        padded = self._painted(word.ljust(len("START")), _STYLES[word])
         self._line(f"{step.number} of {step.total} {padded} {step.title}{more}")
+
+    def _painted(self, text: str, style: str) -> str:
+        return painted(text, style) if self._coloured else text
 
     def _rewrite(self, text: str) -> None:
         if self._live:

@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
 from sqlflow_edl.reports.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
 SHOWN_ROWS = 100  # of what is for people; the other formats write every row
-
-_ALL = "--format csv writes all"
-_UNBOUNDED = 10_000  # cells of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +43,20 @@ def first_rows(reader: pa.RecordBatchReader, most: float = SHOWN_ROWS) -> FirstR
     total = 0
     kept: list[tuple[Any, ...]] = []
     for batch in reader:
-        kept += rows_of(batch.slice(0, int(max(0, min(batch.num_rows, most - total)))))
+        kept += rows_of(_shortest(batch.slice(0, int(max(0, min(batch.num_rows, most - total))))))
         total += batch.num_rows
     return FirstRows(columns_of(reader.schema), kept, total, [str(field.type) for field in reader.schema])
 
 
-def write_table(reader: pa.RecordBatchReader, out: IO[str], most: float = SHOWN_ROWS) -> str:
-    """An aligned table of the first rows; returns the footer."""
-    found = first_rows(reader, most)
-    write_rows(found.columns, found.rows, out)
-    return found.footer(_ALL)
+def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Single-precision columns as doubles that are written with as few digits: 0.1, not 0.10000000149011612."""
+    import pyarrow as pa
 
-
-def write_vertical(reader: pa.RecordBatchReader, out: IO[str], most: float = SHOWN_ROWS) -> str:
-    """The first rows one below another, with a line for each value; returns the footer."""
-    found = first_rows(reader, most)
-    write_records(found.columns, found.rows, out)
-    return found.footer(_ALL)
+    for place, field in enumerate(batch.schema):
+        if pa.types.is_float32(field.type):
+            shortest = batch.column(place).cast(pa.string()).cast(pa.float64())
+            batch = batch.set_column(place, field.name, shortest)
+    return batch
 
 
 def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
@@ -83,15 +77,18 @@ def write_rows(
     """An aligned table of values. columns: names, and whether numbers stand below; types: under them, where they are to
     be shown. Needs no Arrow.
     """
-    table = as_table(columns, rows, types)
+    table = as_table(columns, rows, types, null=null_of(out))
     if table.columns:
-        _console(out).print(table)
+        console(out).print(table)
 
 
 def as_table(
-    columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], types: Sequence[str] = ()
+    columns: Iterable[tuple[str, bool]],
+    rows: Iterable[Sequence[Any]],
+    types: Sequence[str] = (),
+    null: str = "NULL",
 ) -> Table:
-    """The table that `write_rows` writes."""
+    """The table that `write_rows` writes. null: the text of a NULL, which is faint."""
     from rich.table import Table
     from rich.text import Text
 
@@ -101,15 +98,20 @@ def as_table(
         heading = Text.assemble((name, "bold"), below)
         table.add_column(heading, justify="right" if number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(_styled, row))
+        table.add_row(*(_styled(value, null) for value in row))
     return table
+
+
+def null_of(out: IO[str]) -> str:
+    """The text of a NULL: faint on a terminal, and elsewhere nothing, so that it is never the text 'NULL'."""
+    return "NULL" if is_smart(out) else ""
 
 
 def width(table: Table) -> int:
     """Cells of its longest line."""
     from rich.console import Console
 
-    return Console(width=_UNBOUNDED).measure(table).maximum
+    return Console(width=UNBOUNDED).measure(table).maximum
 
 
 def write_records(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
@@ -118,30 +120,23 @@ def write_records(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[A
     from rich.text import Text
 
     names = [Text(name, "bold") for name, _ in columns]
-    console = _console(out)
+    target, null = console(out), null_of(out)
     for number, row in enumerate(rows, 1):
-        console.print(Text(f"row {number:,}", "dim"))
+        target.print(Text(f"row {number:,}", "dim"))
         record = Table(box=None, pad_edge=False, show_header=False)
         record.add_column(no_wrap=True)
         record.add_column(overflow="fold")
         for name, value in zip(names, row, strict=True):
-            record.add_row(name, _styled(value))
-        console.print(record)
+            record.add_row(name, _styled(value, null))
+        target.print(record)
 
 
-def _styled(value: Any) -> Text:
+def _styled(value: Any, null: str) -> Text:
     from rich.text import Text
 
-    return Text("NULL", "dim") if value is None else Text(cell(value))
-
-
-def _console(out: IO[str]) -> Console:
-    from rich.console import Console
-
-    if out.isatty():
-        return Console(file=out, highlight=False, force_jupyter=False)
-    # a kernel says FORCE_COLOR, and has rich display what it should write
-    return Console(file=out, width=_UNBOUNDED, highlight=False, force_jupyter=False, force_terminal=False)
+    if isinstance(value, Text):
+        return value
+    return Text(null, "dim") if value is None else Text(cell(value))
 
 
 def write_markdown(reader: pa.RecordBatchReader, out: IO[str]) -> str:
@@ -210,20 +205,15 @@ def _objects(reader: pa.RecordBatchReader) -> Iterator[str]:
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]
-FORMATS: dict[str, Writer] = {
-    "table": write_table,
-    "vertical": write_vertical,
+FOR_PEOPLE = ("table", "vertical")  # formats of the first rows, which `sqlflow_edl.display.views` writes
+WRITERS: dict[str, Writer] = {
     "csv": write_csv,
     "tsv": partial(write_csv, delimiter="\t"),
     "json": write_json,
     "jsonl": write_json_lines,
     "markdown": write_markdown,
 }
-# For files, which nobody scrolls past.
-WHOLE: dict[str, Writer] = FORMATS | {
-    "table": partial(write_table, most=math.inf),
-    "vertical": partial(write_vertical, most=math.inf),
-}
+FORMATS = (*FOR_PEOPLE, *WRITERS)
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
@@ -232,8 +222,16 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 def cell(value: Any) -> str:
-    """What a person reads: ten digits are enough."""
-    return f"{value:.10g}" if isinstance(value, float) else _exact(value)
+    """The text of a value that is not NULL: as in the other formats, but for lists, which are those of SQL."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_item, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_item(each)}' for name, each in value.items())}}}"
+    return _exact(value)
+
+
+def _item(value: Any) -> str:
+    return "NULL" if value is None else cell(value)
 
 
 def _exact(value: Any) -> str:

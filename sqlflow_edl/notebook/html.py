@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from sqlflow_edl.display.output import cell
+from sqlflow_edl.reports.words import number
 
 LONGEST = 300  # characters of one value
 BAR = 300  # pixels of the longest
@@ -36,12 +37,30 @@ def report(message: str, facts: Sequence[tuple[str, str]]) -> str:
     return line(message) + (f"<table><tbody>{body}</tbody></table>" if body else "")
 
 
-def bars(values: Iterable[tuple[str, float, float]]) -> str:
+def sections(found: Iterable[Sequence[str]]) -> str:
+    """A table with a title above the rows of each section. found: section, name, value, and perhaps why."""
+    lines, before = [], ""
+    for section, name, *values in found:
+        if section != before:
+            title = (
+                f'<th colspan="{1 + len(values)}" style="{_CELL.format(side="left")}">{escape(section)}</th>'
+            )
+            lines.append(f'<tr style="border-bottom:1px solid">{title}</tr>')
+            before = section
+        cells = (
+            f'<td style="{_CELL.format(side="left")};white-space:pre-wrap">{escape(each)}</td>'
+            for each in values
+        )
+        lines.append(f"<tr>{_cell('td', escape(name), 'left')}{''.join(cells)}</tr>")
+    return f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else ""
+
+
+def bars(values: Iterable[tuple[str, float | None, float]]) -> str:
     """A bar for each value. values: names, values, and how long the bars are beside the longest."""
     body = "".join(
         f'<tr>{_cell("th", escape(name), "left")}<td style="width:{BAR}px"><div '
         f'style="width:{share:.1%};height:0.8em;background:#3b82c4"></div></td>'
-        f"{_cell('td', _value(value), 'right')}</tr>"
+        f"{_cell('td', escape(number(value)), 'right')}</tr>"
         for name, value, share in values
     )
     return f"<table><tbody>{body}</tbody></table>" if body else ""

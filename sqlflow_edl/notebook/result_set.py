@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from sqlflow_edl.display import views
 from sqlflow_edl.display.final_report import facts, final_report, largest
-from sqlflow_edl.display.output import FirstRows, first_rows, rows_of, write_rows
+from sqlflow_edl.display.grid import grid
+from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
+from sqlflow_edl.display.views import presented
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.curve import learning_curve
 from sqlflow_edl.reports.words import counted
-from sqlflow_edl.results import Result, data_frame
+from sqlflow_edl.results import Result, View, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,27 +84,51 @@ class ResultSet:
         if self.table is None:
             return "\n".join(self._words())
         text = io.StringIO()
-        found = self._first()
-        write_rows(found.columns, found.rows, text)
-        return f"{text.getvalue()}{_footer(found)}"
+        result = replace(self.result, reader=self.table.to_reader())
+        footer = views.write(result, text, most=SHOWN_ROWS, others="to_pandas() has all")
+        return "\n".join(filter(None, (text.getvalue().rstrip("\n"), self.message, footer)))
 
     def _repr_html_(self) -> str:
         if self.table is not None:
-            found = self._first()
-            return html.rows(found.columns, found.rows, _footer(found)) + html.bars(self._importances)
-        names = [] if self._importances else list(facts(self.result))
-        return html.report(self.message, names) + html.bars(self._importances) + learning_curve(self.curve)
+            return self._rows_as_html(self.table) + html.line(self.message)
+        importances = largest(self.figures) if self.result.statement.kind == "explain" else []
+        names = [] if importances else list(facts(self.result))
+        return html.report(self.message, names) + html.bars(importances) + learning_curve(self.curve)
 
-    @property
-    def _importances(self) -> list[tuple[str, float, float]]:
-        return largest(self.figures) if self.result.statement.kind == "explain" else []
+    def _rows_as_html(self, table: pa.Table) -> str:
+        """The rows in the form that the result names."""
+        form = _FORMS.get(self.result.view)
+        found = first_rows(table.to_reader(), math.inf if form else SHOWN_ROWS)
+        if form and (shown := form(found)):
+            return shown
+        found = presented(replace(found, rows=found.rows[:SHOWN_ROWS]), self.result, is_terminal=True)
+        return html.rows(found.columns, found.rows, _footer(found))
 
     def _words(self) -> list[str]:
         lines = final_report(self.result)
         return lines if self.result.model else [self.message, *lines]
 
-    def _first(self) -> FirstRows:
-        return first_rows(self.to_arrow().to_reader(), SHOWN_ROWS)
+
+def _sections(found: FirstRows) -> str:
+    return html.sections([(str(section), str(name), *values) for section, name, *values in found.rows])
+
+
+def _confusion_matrix(found: FirstRows) -> str:
+    """Empty: there is no grid of these pairs."""
+    made = grid(found.columns[0][0], found.rows)
+    return html.rows(made.columns, made.rows, "") if made else ""
+
+
+def _importances(found: FirstRows) -> str:
+    most = max((value for _, value, _ in found.rows if value), default=0.0)
+    return html.bars((name, value, (value or 0.0) / most if most else 0.0) for name, value, _ in found.rows)
+
+
+_FORMS: Mapping[View, Callable[[FirstRows], str]] = {
+    "sections": _sections,
+    "confusion_matrix": _confusion_matrix,
+    "importances": _importances,
+}
 
 
 def _footer(found: FirstRows) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +12,12 @@ import msgspec
 from edl.cluster.snapshot import WAITING, Counts, Row, Snapshot
 from edl.data.jobs import JobFolder, Status
 from sqlflow_edl.handles import Listed, Look
-from sqlflow_edl.reports.words import duration
+from sqlflow_edl.reports.words import duration, number, percent
+from sqlflow_edl.syntax.dialects import DIALECTS
+from sqlflow_edl.syntax.lexer import sql_tokens
 
 STATEMENT = 60  # characters of a statement in the list of jobs
+_ANY = replace(DIALECTS["duckdb"], hash_comments=True)  # with the comments of all dialects
 
 
 class JobReport(msgspec.Struct, frozen=True):
@@ -110,7 +114,7 @@ def _line(job: Listed) -> tuple[str | None, ...]:
     status = job.status
     if status is None:
         return job.id, None, "damaged", None, None, None, None
-    statement = " ".join(status.statement.split())
+    statement = " ".join(_without_comments(status.statement).split())
     if len(statement) > STATEMENT:
         statement = statement[: STATEMENT - 1] + "…"
     state = _state(status, job.snapshot)
@@ -125,6 +129,12 @@ def _line(job: Listed) -> tuple[str | None, ...]:
     )
 
 
+def _without_comments(statement: str) -> str:
+    """The statement without the comments before its first word."""
+    tokens = sql_tokens(statement, 0, _ANY)
+    return next((statement[token.start :] for token in tokens if token.kind != "comment"), statement)
+
+
 def facts(found: JobReport) -> list[tuple[str, str]]:
     """What is known of a job, but its instances."""
     rows = [("job", found.id), ("kind", found.kind), ("state", found.state)]
@@ -136,7 +146,7 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
     if found.rows:
         rows.append(("rows", f"{found.rows:,}"))
     if found.loss is not None:
-        rows.append(("loss", f"{found.loss:.4g}"))
+        rows.append(("loss", number(found.loss)))
     if found.generation > 1:
         rows.append(("generation", f"{found.generation}"))
     if found.ring:
@@ -180,7 +190,7 @@ def server_rows(found: JobReport) -> list[tuple[str, ...]]:
             f"{row.load.bytes / 1e6:,.1f}",
             f"{row.load.pulled:,.0f}",
             f"{row.load.pushed:,.0f}",
-            f"{row.load.busy:.0%}",
+            percent(row.load.busy),
         )
         for row in found.instances
         if row.load is not None

@@ -37,7 +37,9 @@ def show_models(registry: Registry, statement: Statement) -> Result:
         "size": pa.int64(),  # bytes
         "reason": pa.string(),
     }
-    return Result(statement, reader=table.typed(columns, map(_row, registry.list(statement.like))))
+    return Result(
+        statement, reader=table.typed(columns, map(_row, registry.list(statement.like))), view="models"
+    )
 
 
 def _row(version: ModelVersion) -> tuple[object, ...]:
@@ -84,7 +86,7 @@ def describe_model(registry: Registry, statement: Statement) -> Result:
             file = Path(folder) / "model.zip"
             registry.load(version.reference, file)
             rows = describe(version, read_archive(file))
-    return Result(statement, reader=table.texts(("section", "name", "value"), rows))
+    return Result(statement, reader=table.texts(("section", "name", "value"), rows), view="sections")
 
 
 def drop_model(registry: Registry, statement: Statement) -> Result:

@@ -143,12 +143,15 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """0.25 s, 12 s, 3 min, 2 h."""
+    """0.25 s, 42.4 s, 3 min 5 s, 2 h 10 min."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _fact(field: str, found: object) -> str:

@@ -44,7 +44,7 @@ def test_bytes_are_in_the_unit_that_suits_them(count: float, wanted: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("seconds", "wanted"), [(0.256, "0.26 s"), (42.4, "42 s"), (180, "3 min"), (9000, "2 h")]
+    ("seconds", "wanted"), [(0.256, "0.26 s"), (42.44, "42.4 s"), (185, "3 min 5 s"), (9000, "2 h 30 min")]
 )
 def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
     assert words.duration(seconds) == wanted

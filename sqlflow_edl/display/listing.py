@@ -1,0 +1,66 @@
+"""Lists of models and jobs: a line for each, of which columns give way where the terminal is too narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Row = Sequence[str | None]
+_GAP = 2  # cells between columns
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """elastic: the column that takes the rest of a line, and is cut. least: cells that it keeps.
+
+    gives_way: columns that are left out where a line is too short, in this order.
+    """
+
+    elastic: str
+    gives_way: Sequence[str]
+    least: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """left_out: columns that have values, and no room."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    left_out: Sequence[str] = ()
+
+    def footer(self, others: str) -> str:
+        """The columns that are left out, if any. others: how to see them."""
+        return f"not shown: {', '.join(self.left_out)} ({others})" if self.left_out else ""
+
+
+def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: int) -> Listing:
+    """The rows in lines of `width` cells: without columns that are empty, and those that have to give way."""
+    from rich.cells import cell_len, set_cell_size
+
+    widths = {
+        name: max([cell_len(name), *(cell_len(row[place] or "") for row in rows)])
+        for place, name in enumerate(columns)
+        if any(row[place] for row in rows)
+    }
+    kept = [name for name in columns if name in widths] or list(columns)
+    least = min(layout.least, widths.get(layout.elastic, 0))
+
+    def rest() -> int:
+        """Cells that the elastic column may have."""
+        return width - sum(widths.get(name, 0) + _GAP for name in kept if name != layout.elastic)
+
+    left_out = []
+    for name in layout.gives_way:
+        if name in kept and rest() < least:
+            kept.remove(name)
+            left_out.append(name)
+
+    def cut(name: str, text: str | None) -> str | None:
+        room = max(rest(), least)
+        if name != layout.elastic or text is None or cell_len(text) <= room:
+            return text
+        return set_cell_size(text, room - 1).rstrip() + "…"
+
+    places = [(name, list(columns).index(name)) for name in kept]
+    return Listing(kept, [[cut(name, row[place]) for name, place in places] for row in rows], left_out)

@@ -1,0 +1,88 @@
+"""The stream that people read: whether it is a terminal, how wide it is, and which styles and characters it shows.
+
+Colours are for terminals only, and not where NO_COLOR is set or TERM is dumb.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+UNBOUNDED = 10_000  # cells of a line that is no terminal's
+STYLES = {
+    "faint": "2",
+    "ok": "32",
+    "error": "1;31",
+    "warning": "33",
+}  # of ANSI terminals
+
+_BLOCKS = "▁█"
+_CARET = re.compile(r"^( +\| *)(\^+)$", re.MULTILINE)
+_WORD = re.compile(r"^error:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where text is shown. width: cells of a line. styled: it shows styles. blocks: it shows block characters."""
+
+    width: int = UNBOUNDED
+    is_terminal: bool = False
+    styled: bool = False
+    blocks: bool = True
+
+
+def room(out: IO[str]) -> Room:
+    """The room that the stream gives."""
+    is_terminal = out.isatty()
+    columns = shutil.get_terminal_size().columns if is_terminal else UNBOUNDED
+    return Room(columns, is_terminal, is_smart(out), can_show(out, _BLOCKS))
+
+
+def is_smart(out: IO[str]) -> bool:
+    """True for a terminal that rewrites lines and shows styles."""
+    return out.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def has_colours(out: IO[str]) -> bool:
+    return is_smart(out) and not os.environ.get("NO_COLOR")
+
+
+def can_show(out: IO[str], text: str) -> bool:
+    """True unless the stream's encoding lacks one of the characters."""
+    try:
+        text.encode(getattr(out, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def painted(text: str, style: str) -> str:
+    """The text in one of `STYLES`."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
+
+
+def painted_error(text: str) -> str:
+    """A rendered error with its first word and the caret under the place in colour."""
+    text = _WORD.sub(painted("error:", "error"), text)
+    return _CARET.sub(lambda found: found[1] + painted(found[2], "error"), text)
+
+
+def shown_error(text: str, out: IO[str]) -> str:
+    """A rendered error as the stream shows it."""
+    return painted_error(text) if has_colours(out) else text
+
+
+def console(out: IO[str]) -> Console:
+    """Rich's console of a stream: as wide as the terminal, or without limit and styles."""
+    from rich.console import Console
+
+    if out.isatty():
+        return Console(file=out, highlight=False, force_jupyter=False)
+    # a kernel says FORCE_COLOR, and has rich display what it should write
+    return Console(file=out, width=UNBOUNDED, highlight=False, force_jupyter=False, force_terminal=False)

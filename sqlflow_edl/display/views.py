@@ -1,0 +1,267 @@
+"""Result sets as people are shown them, each in the form that its `view` names.
+
+A confusion matrix is a grid, an explanation has bars, a description has sections. What has no room in its form, and
+every other result, is a table, or where that is wider than the terminal a record for each row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any
+
+from sqlflow_edl.display.grid import grid
+from sqlflow_edl.display.listing import Layout, listing
+from sqlflow_edl.display.output import (
+    FOR_PEOPLE,
+    SHOWN_ROWS,
+    WRITERS,
+    FirstRows,
+    as_table,
+    first_rows,
+    width,
+    write_records,
+    write_rows,
+)
+from sqlflow_edl.display.terminal import Room, console, room
+from sqlflow_edl.reports.sparkline import in_ascii
+from sqlflow_edl.reports.words import counted, number, percent, size
+from sqlflow_edl.results import Result, View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.table import Table
+
+OTHERS = "--format csv has all"
+LONGEST_BAR, SHORTEST_BAR = 40, 8  # cells
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_WITH_SHARES = ("confusion_matrix", "importances")  # views whose last column is a share
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A result set in its form. footer: a remark below it, or nothing."""
+
+    table: Table
+    footer: str = ""
+
+
+def write_file(result: Result, out: IO[str], format_: str) -> str:
+    """Write all rows of the result, with all their digits; returns the footer."""
+    reader = _reader(result)
+    if format_ not in FOR_PEOPLE:
+        return WRITERS[format_](reader, out)
+    found = first_rows(reader, math.inf)
+    (write_records if format_ == "vertical" else write_rows)(found.columns, found.rows, out)
+    return found.footer("")
+
+
+def write(
+    result: Result,
+    out: IO[str],
+    format_: str = "table",
+    *,
+    most: int = SHOWN_ROWS,
+    others: str = OTHERS,
+    types: bool = False,
+) -> str:
+    """Write the result as people read it, or in a format for programs; returns the footer.
+
+    most: rows of a table that are shown. others: how to see the rows and columns that are left out. types: show those
+    of the columns where there is room.
+    """
+    if format_ not in FOR_PEOPLE:
+        return WRITERS[format_](_reader(result), out)
+    view, space, vertical = VIEWS.get(result.view), room(out), format_ == "vertical"
+    found = first_rows(_reader(result), math.inf if view else most)
+    shown = view(found, space, others) if view and not vertical else None
+    if shown is not None:
+        console(out).print(shown.table)
+        return shown.footer
+    found = presented(replace(found, rows=found.rows[:most]), result, space.is_terminal)
+    if vertical or (space.is_terminal and is_too_wide(found, space)):
+        write_records(found.columns, found.rows, out)
+    else:
+        with_types = types and space.is_terminal and not is_too_wide(found, space, found.types)
+        write_rows(found.columns, found.rows, out, types=found.types if with_types else ())
+    return found.footer(others)
+
+
+def _reader(result: Result) -> pa.RecordBatchReader:
+    if result.reader is None:
+        raise ValueError("the statement has no rows")
+    return result.reader
+
+
+def is_too_wide(found: FirstRows, space: Room, types: Sequence[str] = ()) -> bool:
+    return width(as_table(found.columns, found.rows, types)) > space.width
+
+
+def presented(found: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
+    """The rows with computed numbers in four digits, and shares in percent; those of a table are left as they are.
+
+    Predictions, whose rows are a query's, keep all their digits where they do not go to a terminal.
+    """
+    names = [name for name, _ in found.columns]
+    short = {*result.computed} if is_terminal or result.view != "rows" else set()
+    texts: list[Callable[[Any], Any]] = [_short if name in short else _as_it_is for name in names]
+    if result.view in _WITH_SHARES and texts:
+        texts[-1] = _percent
+    rows = [tuple(text(value) for text, value in zip(texts, row, strict=True)) for row in found.rows]
+    return replace(found, rows=rows)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _short(value: Any) -> Any:
+    return number(value) if isinstance(value, float) else value
+
+
+def _percent(value: Any) -> Any:
+    return percent(value) if isinstance(value, float) else value
+
+
+# Forms -----------------------------------------------------------------------------------------------------
+
+
+def sections(found: FirstRows, space: Room, others: str) -> Shown:
+    """Section, name, value and perhaps why: a title for each section, with its names and values below."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(overflow="fold", max_width=max(16, space.width // 3))
+    for _ in found.columns[2:]:
+        table.add_column(overflow="fold")
+    before = None
+    for section, name, *values in found.rows:
+        if section != before:
+            if before is not None:
+                table.add_row()
+            table.add_row(Text(section, "bold"))
+            before = section
+        texts = [Text(value if space.blocks else in_ascii(value)) for value in values]
+        for text in texts[1:]:
+            text.stylize("dim")
+        table.add_row(Text("  " + name), *texts)
+    return Shown(table)
+
+
+def confusion_matrix(found: FirstRows, space: Room, others: str) -> Shown | None:
+    """A grid of true and predicted classes; None: there is no room for it, or it has pairs that never occurred."""
+    made = grid(found.columns[0][0], found.rows)
+    if made is None:
+        return None
+    table = as_table(made.columns, made.rows)
+    if width(table) > space.width:
+        return None
+    return Shown(table, counted(int(made.total)) if made.total % 1 == 0 else "")
+
+
+def importances(found: FirstRows, space: Room, others: str) -> Shown:
+    """A line for each column: how much it matters, and a bar where the terminal is wide enough."""
+    rows = [(name, _short(value), _percent(share)) for name, value, share in found.rows]
+    columns = found.columns
+    left = space.width - width(as_table(columns, rows)) - 2
+    if not space.is_terminal or left < SHORTEST_BAR:
+        return Shown(as_table(columns, rows), counted(len(rows), "column"))
+    most = max((value for _, value, _ in found.rows if value), default=0.0)
+    bars = (
+        _bar((value or 0.0) / most if most else 0.0, min(left, LONGEST_BAR), space)
+        for _, value, _ in found.rows
+    )
+    lines = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
+    return Shown(as_table([*columns, ("", False)], lines), counted(len(rows), "column"))
+
+
+def _bar(share: float, longest: int, space: Room) -> str:
+    """A bar of at most so many cells, in eighths of them where the terminal has such characters."""
+    if not space.blocks:
+        return "#" * round(share * longest)
+    eighths = round(share * longest * 8)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
+
+
+MODELS = Layout("result", ("size", "framework", "current", "created", "model"), least=24)
+
+
+def models(found: FirstRows, space: Room, others: str) -> Shown:
+    """A line for each version, with its metrics or the reason of its failure."""
+    names = [name for name, _ in found.columns]
+    known = [dict(zip(names, row, strict=True)) for row in found.rows]
+    rows = [
+        (
+            row["name"],
+            str(row["version"]),
+            row["state"],
+            "yes" if row["current"] else "",
+            row["model"],
+            row["framework"],
+            f"{row['rows']:,}" if row["rows"] is not None else "",
+            row["reason"] or row["metrics"],
+            f"{row['created']:%Y-%m-%d %H:%M}" if row["created"] else "",
+            size(row["size"]) if row["size"] is not None else "",
+        )
+        for row in known
+    ]
+    columns = (
+        "name",
+        "version",
+        "state",
+        "current",
+        "model",
+        "framework",
+        "rows",
+        "result",
+        "created",
+        "size",
+    )
+    return listed(columns, rows, MODELS, space, others, counted(len(rows), "version"))
+
+
+RIGHT = ("version", "rows", "size", "took")  # columns of lists whose texts end with a unit or are numbers
+_STATES = {
+    "done": "green",
+    "ready": "green",
+    "failed": "red",
+    "died": "red",
+    "damaged": "red",
+    "running": "cyan",
+}
+
+
+def listed(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | None]],
+    layout: Layout,
+    space: Room,
+    others: str,
+    footer: str,
+) -> Shown:
+    """A list in lines that fit, with states in colour; its footer says which columns are left out."""
+    from rich.text import Text
+
+    if not space.is_terminal:
+        return Shown(as_table([(name, name in RIGHT) for name in columns], rows, null=""), footer)
+    made = listing(columns, rows, layout, space.width)
+    lines = [
+        [
+            Text(text or "", _STATES.get((text or "").partition(":")[0], "") if name == "state" else "")
+            for name, text in zip(made.columns, row, strict=True)
+        ]
+        for row in made.rows
+    ]
+    table = as_table([(name, name in RIGHT) for name in made.columns], lines)
+    return Shown(table, "; ".join(filter(None, (footer, made.footer(others)))))
+
+
+Form = Callable[[FirstRows, Room, str], Shown | None]
+VIEWS: Mapping[View, Form] = {
+    "sections": sections,
+    "models": models,
+    "importances": importances,
+    "confusion_matrix": confusion_matrix,
+}

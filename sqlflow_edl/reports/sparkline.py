@@ -1,0 +1,31 @@
+"""A learning curve in one line of text: a block for each epoch, or for as many epochs as there is room for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+WIDTH = 40  # characters
+BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII = str.maketrans(BLOCKS, "_.,-=+*#")
+
+
+def sparkline(values: Sequence[float | None], width: int = WIDTH) -> str:
+    """A block for each value, the higher the greater; empty with fewer than two finite values.
+
+    Of more than `width` values, as many are taken at equal distances, the first and the last among them.
+    """
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    if len(known) > width:
+        step = (len(known) - 1) / (width - 1)
+        known = [known[round(place * step)] for place in range(width)]
+    low, high = min(known), max(known)
+    scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BLOCKS[round((value - low) * scale)] for value in known)
+
+
+def in_ascii(text: str) -> str:
+    """The text with each block as a character of ASCII."""
+    return text.translate(_ASCII)
