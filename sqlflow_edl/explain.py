@@ -92,6 +92,7 @@ _PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
     "drop_model": _drop,
     "show_models": _other,
     "show_train": _other,
+    "show_curve": _other,
     "describe_model": _other,
     "sql": _sql,
 }

@@ -25,6 +25,7 @@ _BEGINNINGS = (
         "WITH",
         "SHOW MODELS",
         "SHOW TRAIN",
+        "SHOW CURVE",
         "DESCRIBE MODEL",
         "DROP MODEL",
         "EXPLAIN SELECT",
@@ -41,7 +42,7 @@ _BEGINNINGS = (
     ),
 )
 _SECOND = {
-    "SHOW": ("MODELS", "TRAIN"),
+    "SHOW": ("MODELS", "TRAIN", "CURVE"),
     "DESCRIBE": ("MODEL",),
     "DESC": ("MODEL",),
     "DROP": ("MODEL", "TABLE", "VIEW"),
@@ -58,6 +59,13 @@ _CLAUSES = {
     "LABEL": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
     "TARGET": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
 }
+_BEFORE_A_MODEL = (
+    ("DESCRIBE", "MODEL"),
+    ("DESC", "MODEL"),
+    ("DROP", "MODEL"),
+    ("SHOW", "TRAIN"),
+    ("SHOW", "CURVE"),
+)
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog] = {"optimizer": OPTIMIZERS, "optimizer.schedule": SCHEDULES, "loss": LOSSES}
 
@@ -104,9 +112,7 @@ def _names_an_explainer(where: Context) -> bool:
 def _names_a_model(where: Context) -> bool:
     two = tuple(where.before[-2:])
     if not where.verb:
-        return two in (("DESCRIBE", "MODEL"), ("DESC", "MODEL"), ("DROP", "MODEL"), ("SHOW", "TRAIN")) or (
-            two == ("IF", "EXISTS") and "MODEL" in where.before
-        )
+        return two in _BEFORE_A_MODEL or (two == ("IF", "EXISTS") and "MODEL" in where.before)
     trains = where.verb in ("TRAIN", "LABEL", "TARGET")
     return not where.inside and (
         where.clause == "USING"

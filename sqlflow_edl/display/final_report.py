@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from edl.tasks.events import EpochEnd
+from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.words import number
 from sqlflow_edl.results import Result
 
@@ -15,10 +17,23 @@ def final_report(result: Result) -> list[str]:
     """Aligned lines; none where there is nothing to add, as when the figures are the rows of the answer."""
     if result.reader is not None:
         return []
+    if result.statement.kind == "explain":
+        return bars(result.figures or {})
     rows = list(facts(result))
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"{name:{width}}  {value}" for name, value in rows]
     return [result.message, *lines] if result.model else lines
+
+
+def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
+    """Both losses by epoch as sparklines."""
+    ends = [each for each in epochs if each.final]
+    for name, losses in (
+        ("training loss", [each.loss for each in ends]),
+        ("validation loss", [each.metrics.get("loss") for each in ends]),
+    ):
+        if text := drawn(losses):
+            yield name, text
 
 
 def largest(figures: Mapping[str, float | None]) -> list[tuple[str, float, float]]:
@@ -48,6 +63,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "metrics", f"of {result.measured_on}"
         for name, value in result.figures.items():
             yield name, number(value)
+    yield from _curve(result.curve)
     if result.model:
         name = result.model.rpartition("@")[0]
         yield "model", f"{result.model} in {result.stored_in}"

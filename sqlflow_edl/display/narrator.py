@@ -11,7 +11,7 @@ from typing import IO
 from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
-from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error
+from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error, shown_text
 from sqlflow_edl.reports.words import duration
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
@@ -118,7 +118,7 @@ class Narrator:
     def say(self, text: str) -> None:
         """Write the text even when we are quiet."""
         self.clear()
-        self.out.write(text + "\n")
+        self.out.write(shown_text(text, self.out) + "\n")
         self.out.flush()
         self.also(text)
         self._told_at = self._clock()
@@ -141,6 +141,7 @@ class Narrator:
     def _rewrite(self, text: str) -> None:
         if self._live:
             text = text[: max(20, shutil.get_terminal_size().columns - 1)]
+            text = shown_text(text, self.out)
             self.out.write("\r" + text.ljust(self._shown))
             self.out.flush()
             self._shown = len(text)

@@ -23,6 +23,7 @@ STYLES = {
 }  # of ANSI terminals
 
 _BLOCKS = "▁█"
+_IN_ASCII = str.maketrans(dict(zip("▁▂▃▄▅▆▇█━╌…▏▎▍▌▋▊▉", [*"_.,-=+*#=-", "...", *[""] * 7], strict=True)))
 _CARET = re.compile(r"^( +\| *)(\^+)$", re.MULTILINE)
 _WORD = re.compile(r"^error:", re.MULTILINE)
 
@@ -60,6 +61,15 @@ def can_show(out: IO[str], text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def shown_text(text: str, out: IO[str]) -> str:
+    """The text with blocks and lines of ASCII where the stream's encoding has no others."""
+    return text if can_show(out, text) else in_ascii(text)
+
+
+def in_ascii(text: str) -> str:
+    return text.translate(_IN_ASCII)
 
 
 def painted(text: str, style: str) -> str:

@@ -24,8 +24,7 @@ from sqlflow_edl.display.output import (
     write_records,
     write_rows,
 )
-from sqlflow_edl.display.terminal import Room, console, room
-from sqlflow_edl.reports.sparkline import in_ascii
+from sqlflow_edl.display.terminal import Room, console, in_ascii, room
 from sqlflow_edl.reports.words import counted, number, percent, size
 from sqlflow_edl.results import Result, View
 

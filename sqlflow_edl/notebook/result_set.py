@@ -92,7 +92,7 @@ class ResultSet:
         if self.table is not None:
             return self._rows_as_html(self.table) + html.line(self.message)
         importances = largest(self.figures) if self.result.statement.kind == "explain" else []
-        names = [] if importances else list(facts(self.result))
+        names = [] if importances else list(facts(replace(self.result, curve=())))
         return html.report(self.message, names) + html.bars(importances) + learning_curve(self.curve)
 
     def _rows_as_html(self, table: pa.Table) -> str:

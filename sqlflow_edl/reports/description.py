@@ -1,4 +1,4 @@
-"""DESCRIBE MODEL: one version of a model as section, name and value, in the order in which a person asks."""
+"""DESCRIBE MODEL: one version of a model as section, name and value, the most asked for first."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from edl.models.archive import Archive, Figures, Lineage
 from edl.models.fitting import Fitting
 from edl.models.records import ModelVersion
 from edl.spec import Component, JobSpec
-from sqlflow_edl.reports import words
+from sqlflow_edl.reports import curve, words
 
 Rows = Iterator[tuple[str, str]]  # name, value
 
 
 def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, str, str]]:
-    """section, name, value. archive: None of a run that failed, of which only the registry knows."""
+    """Section, name and value of each fact. archive: None for a run that failed, which the registry alone knows."""
     sections: list[tuple[str, Iterable[tuple[str, str]]]] = [("model", _model(version, archive))]
     if archive is None:
         sections.append(("lineage", [("statement", version.record.statement)]))
@@ -22,12 +22,12 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
         spec, fitting = archive.spec, archive.fitting or Fitting()
         sections += [
             ("label", [(spec.label.column, words.label(spec.label))]),
-            ("feature", _features(spec, fitting.reasons)),
+            ("features", _features(spec, fitting.reasons)),
             ("left out", fitting.left_out.items()),
-            ("statistics", _statistics(spec, fitting)),
+            ("data", _statistics(spec, fitting)),
             ("training", _training(spec)),
-            ("metric", _metrics(spec, archive.metrics)),
-            ("learning curve", _curve(archive.curve)),
+            ("validation" if spec.rows.validation else "metrics", _metrics(spec, archive.metrics)),
+            ("learning curve", curve.described(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive.lineage)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
@@ -63,6 +63,11 @@ def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
 
 
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
+    """The figures, and the validation rows that they are of."""
+    if spec.rows.validation:
+        yield "rows", f"{spec.rows.validation:,}"
+    if spec.validation:
+        yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):
         if name in found:
             yield name, words.number(found[name])
@@ -81,30 +86,7 @@ def _training(spec: JobSpec) -> Rows:
     yield from words.settings(training)
     if spec.weights is not None:
         yield "weight_column", spec.weights.column
-    yield "rows", f"{spec.rows.training:,} for training, {spec.rows.validation:,} for validation"
-    if spec.validation:
-        yield "validation query", spec.validation.select
-
-
-def _curve(curve: Sequence[Figures]) -> Rows:
-    """Where it began, where it was best and where it ended."""
-    if not curve:
-        return
-    yield "epochs", f"{len({row.get('epoch') for row in curve}):,}"  # some were measured in their middle too
-    watched = "validation_loss" if curve[0].get("validation_loss") is not None else "loss"
-    known = [row for row in curve if row.get(watched) is not None]
-    yield "first", _epoch(curve[0])
-    if known:
-        yield f"lowest {watched}", _epoch(min(known, key=lambda row: row[watched] or 0.0))
-    yield "last", _epoch(curve[-1])
-
-
-def _epoch(row: Figures) -> str:
-    head = f"epoch {row.get('epoch') or 0:.0f}"
-    return f"{head}: {words.figures({name: row[name] for name in row if name not in _CLOCK})}"
-
-
-_CLOCK = ("epoch", "step", "seconds")
+    yield "rows", f"{spec.rows.training:,}"
 
 
 def _lineage(lineage: Lineage) -> Rows:

@@ -1,4 +1,4 @@
-"""SHOW MODELS, SHOW TRAIN, DESCRIBE MODEL and DROP MODEL: models as objects of their data source."""
+"""SHOW MODELS, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL and DROP MODEL: models as objects of their data source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edl.models.archive import read_archive
 from edl.models.records import ModelVersion, split_reference
 from edl.models.registry import Registry
 from sqlflow_edl.places import at
-from sqlflow_edl.reports import table, words
+from sqlflow_edl.reports import curve, table, words
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax.ast import Statement
@@ -89,6 +89,20 @@ def describe_model(registry: Registry, statement: Statement) -> Result:
     return Result(statement, reader=table.texts(("section", "name", "value"), rows), view="sections")
 
 
+def show_curve(registry: Registry, statement: Statement) -> Result:
+    """A row for each measurement of the training: epoch, step, seconds, the losses and the metrics."""
+    import pyarrow as pa
+
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, _at_model(statement):
+        file = Path(folder) / "model.zip"
+        registry.load(str(statement.model), file)
+        archive = read_archive(file)
+    names = curve.columns(archive.curve, archive.spec.metrics) or (*curve.CLOCK, "loss")
+    types = {name: pa.int64() if name in curve.WHOLE else pa.float64() for name in names}
+    reader = table.typed(types, curve.rows(archive.curve, names))
+    return Result(statement, reader=reader, view="figures", computed=names)
+
+
 def drop_model(registry: Registry, statement: Statement) -> Result:
     """Drop a model with all its versions, or one of them."""
     reference = str(statement.model)
@@ -118,6 +132,7 @@ def _at_model(statement: Statement) -> AbstractContextManager[None]:
 HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_models": show_models,
     "show_train": show_train,
+    "show_curve": show_curve,
     "describe_model": describe_model,
     "drop_model": drop_model,
 }

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 WIDTH = 40  # characters
 BLOCKS = "▁▂▃▄▅▆▇█"
-_ASCII = str.maketrans(BLOCKS, "_.,-=+*#")
 
 
 def sparkline(values: Sequence[float | None], width: int = WIDTH) -> str:
@@ -24,8 +23,3 @@ def sparkline(values: Sequence[float | None], width: int = WIDTH) -> str:
     low, high = min(known), max(known)
     scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
     return "".join(BLOCKS[round((value - low) * scale)] for value in known)
-
-
-def in_ascii(text: str) -> str:
-    """The text with each block as a character of ASCII."""
-    return text.translate(_ASCII)

@@ -22,6 +22,7 @@ Kind = Literal[
     "run",
     "auto",  # query LABEL … INTO …: the compiler chooses everything
     "show_train",
+    "show_curve",
     "show_models",
     "describe_model",
     "drop_model",

@@ -116,6 +116,9 @@ class _Builder(Transformer[Token, Any]):
     def show_train(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("show_train", meta, [], model=children[0])
 
+    def show_curve(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("show_curve", meta, [], model=children[0])
+
     def show_models(self, meta: Meta, children: list[Token]) -> Statement:
         like = string_value(children[0]) if children else None
         return self._statement("show_models", meta, [], like=like)

@@ -171,7 +171,10 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
     if token.kind == "path" and "QUOTED" in accepted:
         return f"quote a name that is not one word: {_shortened(quoted_name(token.text))}"
     if token.text == "@":
-        return "a version, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, DESCRIBE MODEL and DROP MODEL"
+        return (
+            "a version, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
+            "and DROP MODEL"
+        )
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
     if token.word in CLAUSES:

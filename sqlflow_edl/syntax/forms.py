@@ -21,12 +21,12 @@ STATEMENTS = {
         "query [TO] TRAIN model [WITH attribute = value, …] [COLUMN item, …] LABEL name "
         "[VALIDATE fraction | ON (query)] [USING model_name] INTO model_name",
         "",
-        f"SELECT * FROM iris TO TRAIN DNNClassifier WITH model.hidden_units = [10, 10] LABEL class INTO {_MODEL};",
+        f"SELECT * FROM iris TO TRAIN DNNClassifier WITH model.hidden_units = [10, 10] LABEL species INTO {_MODEL};",
     ),
     "PREDICT": Form(
         "query [TO] PREDICT [target] [WITH …] USING model_name",
         "",
-        f"SELECT * FROM iris TO PREDICT guesses.class USING {_MODEL};",
+        f"SELECT * FROM iris TO PREDICT guesses.species USING {_MODEL};",
     ),
     "EVALUATE": Form(
         "query TO EVALUATE model_name [WITH …] [LABEL name] [INTO table]",
@@ -41,12 +41,12 @@ STATEMENTS = {
     "LABEL": Form(
         "query LABEL name INTO model_name",
         "the compiler chooses model and features",
-        f"SELECT * FROM iris LABEL class INTO {_MODEL};",
+        f"SELECT * FROM iris LABEL species INTO {_MODEL};",
     ),
     "EXPLAIN": Form(
         "EXPLAIN query [TO] TRAIN …",
         "the plan: what would run, and why; nothing starts",
-        f"EXPLAIN SELECT * FROM iris TO TRAIN DNNClassifier LABEL class INTO {_MODEL};",
+        f"EXPLAIN SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO {_MODEL};",
     ),
     "SHOW MODELS": Form(
         "SHOW MODELS [LIKE 'p%']",
@@ -54,6 +54,7 @@ STATEMENTS = {
         "SHOW MODELS LIKE 'sqlflow%';",
     ),
     "SHOW TRAIN": Form("SHOW TRAIN model_name", "the statement that trained it", f"SHOW TRAIN {_MODEL};"),
+    "SHOW CURVE": Form("SHOW CURVE model_name", "losses and metrics by epoch", f"SHOW CURVE {_MODEL};"),
     "DESCRIBE MODEL": Form(
         "DESCRIBE MODEL model_name",
         "features and why, statistics, metrics, learning curve, lineage",

@@ -45,6 +45,7 @@ _QUERIES = frozenset(("SELECT", "WITH", "FROM", "("))
 # alone are SQL somewhere (DuckDB's SHOW train describes the table `train`).
 _OWN = {
     ("SHOW", "TRAIN"): True,
+    ("SHOW", "CURVE"): True,
     ("SHOW", "MODELS"): False,
     ("DESCRIBE", "MODEL"): True,
     ("DESC", "MODEL"): True,

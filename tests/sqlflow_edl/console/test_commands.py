@@ -39,7 +39,7 @@ def test_databases_are_shown(typed: Typed) -> None:
 
 
 def test_models_are_statements_in_short(typed: Typed) -> None:
-    assert "0 rows" in typed("/models p%\r").words
+    assert "0 versions" in typed("/models p%\r").words
     assert "there is no model nothing" in typed("/model nothing\r").words
 
 

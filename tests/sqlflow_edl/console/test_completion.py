@@ -49,7 +49,7 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("se|", ["select"]),
         ("SELECT 1; SHOW M|", ["MODELS"]),
         ("DESCRIBE fl|", ["flowers"]),
-        ("SHOW|", ["SHOW MODELS", "SHOW TRAIN"]),
+        ("SHOW|", ["SHOW MODELS", "SHOW TRAIN", "SHOW CURVE"]),
         ("SELECT * FROM |", ["flowers", "shops"]),
         ("SELECT * FROM fl|", ["flowers"]),
         ("SELECT | FROM shops", ["city", "turnover", "shops"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,15 @@ def test_an_explanation_ends_with_a_bar_for_each_column_that_matters() -> None:
     ]
 
 
+def test_a_training_ends_with_its_learning_curve_in_characters_of_the_stream() -> None:
+    ends = tuple(EpochEnd(epoch, epoch, 1 / epoch, {"loss": 2 / epoch}, 1.0) for epoch in (1, 2, 3, 4))
+    for encoding, line in (("utf-8", "█▃▂▁"), ("ascii", "#,._")):
+        out = io.TextIOWrapper(io.BytesIO(), encoding)
+        Narrator(out).ends(STEP, replace(TRAINED, curve=ends), "", 2.0)
+        out.seek(0)
+        assert f"  validation loss  {line} 2 to 0.5" in out.read().splitlines()
+
+
 def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
     out = Terminal()
     narrator = Narrator(out)
@@ -94,7 +104,7 @@ def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
     assert "\n" not in out.getvalue()
     assert "epoch 1/2 ━━━━━╌╌╌╌╌ 50%" in out.getvalue()
     narrator.note("something")
-    assert out.getvalue().endswith("\r  note: something\n")
+    assert out.getvalue().endswith("\r  \x1b[33mnote:\x1b[0m something\n")
     assert set(out.getvalue().split("\r")[-2]) == {" "}
 
 
@@ -163,7 +173,7 @@ def test_quiet_says_errors_only() -> None:
     narrator.closes({"OK": 1})
     assert out.getvalue() == ""
     narrator.fails(STEP, "error: no", 1.0)
-    assert out.getvalue() == "error: no\n"
+    assert out.getvalue() == "\x1b[1;31merror:\x1b[0m no\n"
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,21 @@ import io
 import json
 
 import pyarrow as pa
+import pytest
 
-from sqlflow_edl.display.output import FORMATS, as_table, first_rows, width, write_rows
+from sqlflow_edl.display.output import WRITERS, as_table, first_rows, width, write_records, write_rows
 
 TABLE = pa.table({"n": pa.array([1, None, 30]), "what": ["a|b", "two\nlines", None]})
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def written(name: str) -> tuple[str, str]:
     out = io.StringIO()
-    return FORMATS[name](TABLE.to_reader(), out), out.getvalue()
+    return WRITERS[name](TABLE.to_reader(), out), out.getvalue()
 
 
 def test_a_table_of_markdown_keeps_its_cells_apart() -> None:
@@ -52,9 +58,29 @@ def test_types_stand_under_the_names() -> None:
 
 
 def test_rows_one_below_another_have_a_line_for_each_value() -> None:
-    _, text = written("vertical")
-    assert text.split()[:6] == ["row", "1", "n", "1", "what", "a|b"]
-    assert "NULL" in text
+    out = io.StringIO()
+    found = first_rows(TABLE.to_reader())
+    write_records(found.columns, found.rows, out)
+    assert out.getvalue().split()[:6] == ["row", "1", "n", "1", "what", "a|b"]
+
+
+def test_a_null_is_never_the_text_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    pipe, terminal = io.StringIO(), Terminal()
+    for out in (pipe, terminal):
+        write_rows([("a", False), ("b", False)], [(None, "NULL")], out)
+    assert pipe.getvalue().splitlines()[1] == "   NULL"
+    assert terminal.getvalue().splitlines()[1] == "\x1b[2mNULL\x1b[0m  NULL"
+
+
+def test_values_are_those_of_the_database() -> None:
+    numbers = pa.table(
+        {"single": pa.array([0.1], pa.float32()), "double": [1234567890.123], "items": [[1.5, None]]}
+    )
+    out = io.StringIO()
+    found = first_rows(numbers.to_reader())
+    write_rows(found.columns, found.rows, out)
+    assert out.getvalue().splitlines()[1].strip().split("  ") == ["0.1", "1234567890.123", "[1.5, NULL]"]
 
 
 def test_the_rows_that_are_left_out_are_told() -> None:

@@ -38,10 +38,10 @@ def test_rows_are_counted_and_iterated_after_the_session_has_gone() -> None:
 
 def test_the_text_is_the_table_of_the_command_line() -> None:
     assert repr(result_of(VALUES)).splitlines() == [
-        "   i     x  k     b    ",
-        "   1   1.5  a     true ",
-        "   3   nan  <b>&  false",
-        "NULL  NULL  NULL  NULL ",
+        "i    x  k     b    ",
+        "1  1.5  a     true ",
+        "3  nan  <b>&  false",
+        "                   ",
         "3 rows",
     ]
 
@@ -69,7 +69,7 @@ def test_an_explanation_is_shown_with_bars() -> None:
     [statement] = parse("SELECT 1 AS x TO EXPLAIN m")
     figures: dict[str, float | None] = {"<a>": 2.0, "b": 0.5}
     html = ResultSet(
-        Result(statement, figures=figures), pa.Table.from_batches([importances(figures)])
+        Result(statement, figures=figures, view="importances"), pa.Table.from_batches([importances(figures)])
     )._repr_html_()
     assert html.count("background:") == 2
     assert "width:100.0%" in html
@@ -84,7 +84,7 @@ def test_ten_rows_are_shown_of_many() -> None:
     found = result_of("SELECT i FROM range(336776) AS t(i)")
     assert found._repr_html_().count("<tr>") == 11
     assert "10 of 336,776 rows" in found._repr_html_()
-    assert repr(found).endswith("9\n10 of 336,776 rows")
+    assert repr(found).endswith("9\n336,776 rows, 10 shown (to_pandas() has all)")
     assert len(found.to_pandas()) == 336_776
     assert "10 rows" in result_of("SELECT i FROM range(10) AS t(i)")._repr_html_()
 

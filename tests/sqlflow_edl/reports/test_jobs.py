@@ -93,7 +93,7 @@ def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
             "MB": "153.6",
             "pulled rows/s": "5,000,000",
             "pushed rows/s": "31,000",
-            "busy": "88%",
+            "busy": "87.6 %",
         }
     ]
     assert instance_rows(found)[3][list(INSTANCES).index("note")] == "hot"

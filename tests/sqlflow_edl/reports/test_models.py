@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.session import Session
 from tests.databases import DIALECTS, Databases
 from tests.edl.models.conftest import SPEC
@@ -63,15 +63,16 @@ def test_a_version_is_described_with_all_that_is_known(models: Session) -> None:
         ("model", "version", "1, current"),
         ("model", "weights", "7 numbers"),
         ("label", "y", "a number, mean 0, std 1"),
-        ("feature", "x", "standardize, mean 1, std 2 (by type: a number, standardised)"),
+        ("features", "x", "standardize, mean 1, std 2 (by type: a number, standardised)"),
         ("left out", "z", "it is NULL in every training row"),
-        ("statistics", "x", "8 rows, 25.0 % NULL, -1 to 3, mean 1, std 2, most often é (5), b (1)"),
-        ("statistics", "y", "8 rows, no NULL, more than 5 different"),
+        ("data", "x", "8 rows, 25.0 % NULL, -1 to 3, mean 1, std 2, most often é (5), b (1)"),
+        ("data", "y", "8 rows, no NULL, more than 5 different"),
         ("training", "optimizer", "adam"),
-        ("metric", "rmse", "0.25"),
-        ("learning curve", "first", "epoch 1: loss 0.9, rmse 0.8, validation_loss 0.7"),
-        ("learning curve", "lowest validation_loss", "epoch 2: loss 0.5, rmse 0.5, validation_loss 0.3"),
-        ("learning curve", "last", "epoch 3: loss 0.4, rmse not defined, validation_loss 0.4"),
+        ("validation", "rmse", "0.25"),
+        ("learning curve", "loss", "█▂▁ 0.9 to 0.4"),
+        ("learning curve", "first", "epoch 1: loss 0.9, validation_loss 0.7, rmse 0.8"),
+        ("learning curve", "lowest validation_loss", "epoch 2: loss 0.5, validation_loss 0.3, rmse 0.5"),
+        ("learning curve", "last", "epoch 3: loss 0.4, validation_loss 0.4, rmse not defined"),
         ("lineage", "statement", SPEC.statement),
         ("lineage", "seed", "7"),
         ("lineage", "duration", "1.50 s"),
@@ -80,10 +81,27 @@ def test_a_version_is_described_with_all_that_is_known(models: Session) -> None:
         assert wanted in found
 
 
+def test_a_learning_curve_is_a_row_for_each_epoch(models: Session) -> None:
+    [result] = models.run("SHOW CURVE a.m")
+    table = result.to_arrow()
+    assert table.column_names == ["epoch", "step", "seconds", "loss", "validation_loss", "rmse"]
+    assert [str(field.type) for field in table.schema][:3] == ["int64", "int64", "double"]
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (1, 2, 0.1, 0.9, 0.7, 0.8),
+        (2, 4, 0.2, 0.5, 0.3, 0.5),
+        (3, 6, 0.3, 0.4, 0.4, None),
+    ]
+
+
+def test_a_version_that_failed_has_no_learning_curve(models: Session) -> None:
+    with pytest.raises(SQLFlowError, match="the loss became nan at step 3"):
+        list(models.run("SHOW CURVE a.m@2"))
+
+
 def test_a_model_of_no_compiler_is_described_without_statistics(models: Session) -> None:
     sections = {row["section"] for row in rows(models, "DESCRIBE MODEL b")}
-    assert "feature" in sections
-    assert not sections & {"statistics", "left out"}
+    assert "features" in sections
+    assert not sections & {"data", "left out"}
 
 
 def test_a_failed_version_is_described_with_its_reason(models: Session) -> None:
@@ -122,7 +140,14 @@ def test_a_model_that_is_not_there_is_an_error_unless_the_statement_says_so(mode
 
 
 @pytest.mark.parametrize(
-    "text", ["SHOW TRAIN a.n", "DESCRIBE MODEL a.n", "DROP MODEL a.n", "SELECT 1 TO PREDICT USING a.n"]
+    "text",
+    [
+        "SHOW TRAIN a.n",
+        "SHOW CURVE a.n",
+        "DESCRIBE MODEL a.n",
+        "DROP MODEL a.n",
+        "SELECT 1 TO PREDICT USING a.n",
+    ],
 )
 def test_a_misspelt_model_is_pointed_at_with_the_nearest_name(models: Session, text: str) -> None:
     with pytest.raises(SemanticError) as raised:

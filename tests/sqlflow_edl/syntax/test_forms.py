@@ -18,6 +18,7 @@ KINDS = {
     "EXPLAIN": "train",
     "SHOW MODELS": "show_models",
     "SHOW TRAIN": "show_train",
+    "SHOW CURVE": "show_curve",
     "DESCRIBE MODEL": "describe_model",
     "DROP MODEL": "drop_model",
 }

@@ -1,0 +1,57 @@
+"""The learning curve of a stored model: as rows for SHOW CURVE, and as text for DESCRIBE MODEL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from edl.models.archive import Figures
+from sqlflow_edl.reports.sparkline import sparkline
+from sqlflow_edl.reports.words import figures, number
+
+CLOCK = ("epoch", "step", "seconds")
+WHOLE = ("epoch", "step")  # columns of whole numbers
+LOSSES = ("loss", "validation_loss")
+
+
+def columns(curve: Sequence[Figures], metrics: Sequence[str]) -> tuple[str, ...]:
+    """Names of the curve's figures: the clock, both losses, the model's metrics in their order, then others."""
+    known = dict.fromkeys(name for row in curve for name in row)
+    return tuple(name for name in dict.fromkeys((*CLOCK, *LOSSES, *metrics, *known)) if name in known)
+
+
+def rows(curve: Sequence[Figures], names: Sequence[str]) -> Iterator[tuple[float | int | None, ...]]:
+    """A row for each measurement; epoch and step are whole numbers."""
+    for row in curve:
+        yield tuple(_whole(row.get(name)) if name in WHOLE else row.get(name) for name in names)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def described(curve: Sequence[Figures], metrics: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Names and values: the number of epochs, both losses as sparklines, the first, the best and the last epoch."""
+    if not curve:
+        return
+    names = [name for name in columns(curve, metrics) if name not in CLOCK]
+    yield "epochs", f"{len({row.get('epoch') for row in curve}):,}"  # an epoch may have several measurements
+    for name in LOSSES:
+        if text := drawn([row.get(name) for row in curve]):
+            yield name, text
+    watched = LOSSES[curve[0].get("validation_loss") is not None]
+    known = [row for row in curve if row.get(watched) is not None]
+    yield "first", _epoch(curve[0], names)
+    if known:
+        yield f"lowest {watched}", _epoch(min(known, key=lambda row: row[watched] or 0.0), names)
+    yield "last", _epoch(curve[-1], names)
+
+
+def drawn(values: Sequence[float | None]) -> str:
+    """A sparkline with the first and the last value; empty with fewer than two values."""
+    known = [value for value in values if value is not None]
+    line = sparkline(values)
+    return f"{line} {number(known[0])} to {number(known[-1])}" if line else ""
+
+
+def _epoch(row: Figures, names: Sequence[str]) -> str:
+    return f"epoch {row.get('epoch') or 0:.0f}: {figures({name: row[name] for name in names if name in row})}"

@@ -1,0 +1,131 @@
+"""Results in the forms in which people are shown them."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pytest
+
+from sqlflow_edl.display import views
+from sqlflow_edl.results import Result, View
+from sqlflow_edl.syntax import parse
+
+[STATEMENT] = parse("SELECT 1")
+DESCRIBED = {
+    "section": ["model", "model", "features"],
+    "name": ["name", "size", "x"],
+    "value": ["m", "7", "a b " * 30],
+}
+IMPORTANCES = {"feature": ["long", "short"], "importance": [0.123456, 0.0123456], "share": [0.909, 0.091]}
+CONFUSED = {
+    "y": [0, 0, 1, 1],
+    "predicted": [0, 1, 0, 1],
+    "row_count": [8, 2, 1, 9],
+    "share": [0.8, 0.2, 0.1, 0.9],
+}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def result(columns: dict[str, list[object]], view: View, *computed: str) -> Result:
+    return Result(STATEMENT, reader=pa.table(columns).to_reader(), view=view, computed=computed)
+
+
+def lines(
+    columns: dict[str, list[object]], view: View, *computed: str, out: io.StringIO | None = None
+) -> list[str]:
+    """Without styles and the spaces at the ends of lines."""
+    out = out or io.StringIO()
+    views.write(result(columns, view, *computed), out)
+    return [line.rstrip() for line in _plain(out.getvalue()).splitlines()]
+
+
+def _plain(text: str) -> str:
+    return text.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
+
+
+def test_a_description_has_a_title_for_each_section_and_fits_the_terminal() -> None:
+    assert lines(DESCRIBED, "sections")[:6] == [
+        *("model", "  name    m", "  size    7", "", "features"),
+        f"  x       {'a b ' * 30}".rstrip(),
+    ]
+    shown = lines(DESCRIBED, "sections", out=Terminal())
+    assert len(shown) == 7
+    assert max(map(len, shown)) <= 80
+
+
+def test_an_explanation_has_bars_where_the_terminal_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ["feature  importance   share", "long         0.1235  90.9 %", "short       0.01235   9.1 %"]
+    assert lines(IMPORTANCES, "importances", "importance") == table
+    with_bars = lines(IMPORTANCES, "importances", "importance", out=Terminal())
+    assert with_bars == [table[0], f"{table[1]}  {40 * '█'}", f"{table[2]}  {4 * '█'}"]
+    monkeypatch.setenv("COLUMNS", "34")
+    assert lines(IMPORTANCES, "importances", "importance", out=Terminal()) == table
+
+
+def test_a_confusion_matrix_is_a_grid_where_the_terminal_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lines(CONFUSED, "confusion_matrix", out=Terminal()) == [
+        "y: true \\ predicted       0       1  recall",
+        "0                         8       2  80.0 %",
+        "1                         1       9  90.0 %",
+        "precision            88.9 %  81.8 %",
+    ]
+    monkeypatch.setenv("COLUMNS", "40")
+    assert lines(CONFUSED, "confusion_matrix", out=Terminal())[1].split() == ["0", "0", "8", "80.0", "%"]
+
+
+def test_computed_figures_have_four_digits_and_predictions_do_on_a_terminal() -> None:
+    figures: dict[str, list[object]] = {"loss": [0.123456789], "auc": [None]}
+    assert lines(figures, "figures", "loss", "auc")[1].split() == ["0.1235"]
+    predicted: dict[str, list[object]] = {"x": [0.123456789], "guess": [0.123456789]}
+    assert lines(predicted, "rows", "guess")[1].split() == ["0.123456789", "0.123456789"]
+    assert lines(predicted, "rows", "guess", out=Terminal())[1].split() == ["0.123456789", "0.1235"]
+
+
+def test_rows_that_are_wider_than_the_terminal_are_records() -> None:
+    wide: dict[str, list[object]] = {f"a_rather_long_name_{number}": [number] for number in range(5)}
+    assert lines(wide, "rows", out=Terminal())[:3] == [
+        *("row 1", "a_rather_long_name_0  0", "a_rather_long_name_1  1")
+    ]
+    assert len(lines(wide, "rows")) == 2
+
+
+def test_files_have_all_rows_and_all_digits() -> None:
+    for format_, first in (("table", "feature  importance  share"), ("csv", "feature,importance,share")):
+        out = io.StringIO()
+        views.write_file(result(IMPORTANCES, "importances", "importance"), out, format_)
+        assert out.getvalue().splitlines()[0] == first
+        assert "0.123456" in out.getvalue()
+
+
+def test_models_are_a_line_each_and_say_which_columns_are_left_out() -> None:
+    model: dict[str, list[object]] = {
+        "name": ["sqlflow_models.my_dnn_model"],
+        "version": [2],
+        "state": ["failed"],
+        "current": [False],
+        "model": ["DNNClassifier"],
+        "framework": ["keras"],
+        "rows": [1200],
+        "metrics": [None],
+        "created": pa.array([0], pa.timestamp("s")),  # type: ignore[dict-item]
+        "size": [1500],
+        "reason": ["the loss became nan at step 3"],
+    }
+    out = Terminal()
+    footer = views.write(result(model, "models"), out, others="csv has all")
+    [head, line] = _plain(out.getvalue()).splitlines()
+    assert head.split() == ["name", "version", "state", "rows", "result"]
+    assert line.rstrip().endswith("2  failed  1,200  the loss became nan at ste…")
+    assert footer == "1 version; not shown: size, framework, created, model (csv has all)"
