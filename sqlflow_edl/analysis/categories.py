@@ -209,9 +209,19 @@ def cross(bound: Bound) -> Draft:
     if len(columns) < 2:
         raise bound.fail("CROSS needs two columns or more")
     for column in columns:
-        bound.schema.require_category(column, bound.span)
+        _require_crossable(bound, column)
     size: int = bound["size"]
     return Draft(columns, Want.NONE, lambda _: spec.Cross(columns, size), bound.span, is_category=True)
+
+
+def _require_crossable(bound: Bound, column: str) -> None:
+    """SemanticError unless a CROSS can take the column: it takes columns as they are selected, and no functions."""
+    if bound.schema.type(column) is ColumnType.NUMBER and not bound.schema.is_integer(column):
+        raise bound.fail(
+            f"CROSS takes whole numbers and texts, {column} holds fractional numbers",
+            hint=f"round it in the SELECT: {expressions.rounded(column, bound.schema.dialect)}",
+        )
+    bound.schema.require_category(column, bound.span)
 
 
 def weighted(bound: Bound) -> Draft:

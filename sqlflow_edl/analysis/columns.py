@@ -66,6 +66,11 @@ class Resolver:
             return [draft for item in self._combined(value) for draft in self._item(item)]
         if isinstance(value, ast.Call):
             return self._calls(value)
+        if isinstance(value, ast.Name) and self.schema.find(value.text) is None:
+            alias = value.text.casefold()
+            if alias in self.aliases:  # the item of that name, in another input of the model
+                self._used.add(alias)
+                return [self.aliases[alias]]
         if isinstance(value, ast.Name | ast.Star | ast.Constant):
             return [draft for column in self._columns(value) for draft in self._plain(column, value.span)]
         raise SemanticError(
@@ -122,8 +127,18 @@ class Resolver:
             return [tuple(draft for item in items for draft in self._categories(item, function))]
         if parameter.type == "columns":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
-            return [tuple(column for item in items for column in self._columns(item))]
+            return [tuple(column for item in items for column in self._selected(item, function))]
         return [_converted(function, parameter, value)]
+
+    def _selected(self, value: ast.Value, function: Function) -> list[str]:
+        """Columns as they are selected, for a function that takes no other inside."""
+        if isinstance(value, ast.Call):
+            raise SemanticError(
+                f"{function.name} takes columns as they are selected, not {value.function}(…)",
+                span=value.span,
+                hint="compute it in the SELECT, such as CASE WHEN x < 5 THEN 0 ELSE 1 END AS x",
+            )
+        return self._columns(value)
 
     def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
         """Columns, and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""

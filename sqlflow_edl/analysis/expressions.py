@@ -11,6 +11,7 @@ _SECONDS = {
     "hive": "UNIX_TIMESTAMP",
     "sqlite": "unixepoch",
 }
+_INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
 
@@ -37,6 +38,12 @@ def _is_plain(column: str) -> bool:
 def seconds(column: str, dialect: str) -> str:
     """A date or time as a number."""
     return f"{_SECONDS.get(dialect, 'epoch')}({name(column, dialect)})"
+
+
+def rounded(column: str, dialect: str) -> str:
+    """A number as a whole number."""
+    written = name(column, dialect)
+    return f"CAST(ROUND({written}) AS {_INTEGERS.get(dialect, 'BIGINT')}) AS {written}"
 
 
 def timestamp(column: str, dialect: str) -> str | None:

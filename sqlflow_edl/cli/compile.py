@@ -11,7 +11,9 @@ from pathlib import Path
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.programs import texts
+from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
+from sqlflow_edl.display.files import path_of, writing
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.render import render
 from sqlflow_edl.session import Session
@@ -21,11 +23,10 @@ def compile_(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     narrator = Narrator(sys.stderr)
     name = text = ""
-    output = Path(options.output)
     try:
         if not options.source:
-            print("sqlflow compile: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
-            return exit_codes.USAGE
+            return no_source(options)
+        output = path_of(options.output)
         with Session(
             options.source, dialect=options.dialect, observer=narrator, model_store=options.model_store
         ) as session:
@@ -34,8 +35,9 @@ def compile_(options: argparse.Namespace) -> int:
                 name, text = each.name, each.text
                 text = filled(text, options.var)
                 for compiled in session.compile(text):
-                    folder = _folder(output, compiled.spec.output.name)
-                    compiled.program.write(folder)
+                    with writing(output):
+                        folder = _folder(output, compiled.spec.output.name)
+                        compiled.program.write(folder)
                     print(folder)
                     written += 1
     except SQLFlowError as error:

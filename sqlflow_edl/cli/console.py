@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import exit_codes, place
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.observer import Observer
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ def console(options: argparse.Namespace) -> int:
 
         return run(options)
     if not options.source:
-        print("sqlflow console: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
-        return exit_codes.USAGE
+        return no_source(options)
     if wrong := place.complaint(options):
         print(f"sqlflow console: {wrong}", file=sys.stderr)
         return exit_codes.USAGE

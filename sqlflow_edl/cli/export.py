@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.source import no_source
 
 
 @reported
@@ -21,8 +22,7 @@ def export(options: argparse.Namespace) -> int:
     from sqlflow_edl.codegen import generate
 
     if not options.source:
-        print("sqlflow export: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
-        return exit_codes.USAGE
+        return no_source(options)
     with tempfile.TemporaryDirectory() as folder:
         archive, program = Path(folder) / "model.zip", Path(folder) / "program"
         with connect(options.source) as source:

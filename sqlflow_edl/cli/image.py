@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlflow_edl.cli.reported import reported
 from sqlflow_edl.cli.variables import assignment
+from sqlflow_edl.display.files import writing
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,8 +56,9 @@ def _init(options: argparse.Namespace) -> int:
     from sqlflow_edl import images
     from sqlflow_edl.cli import exit_codes
 
-    for path in images.init(options.folder):
-        print(path)
+    with writing(options.folder):
+        paths = images.init(options.folder)
+    print(*paths, sep="\n")
     say = f"""\
 Put your modules into {options.folder / images.MODELS}, and the packages that they import into requirements.txt; then
   sqlflow image build {options.folder} --tag REGISTRY/NAME:TAG

@@ -238,7 +238,10 @@ def _job_command(
 
 
 def workers(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {MOST_WORKERS}") from None
     if not 0 <= number <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
     return number

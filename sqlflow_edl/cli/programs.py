@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from edl.errors import SourceError
 from sqlflow_edl import sql_files
 
 
@@ -22,6 +23,15 @@ def texts(files: list[str], execute: list[str]) -> Iterator[Text]:
     if not files and not execute and not sys.stdin.isatty():
         files = ["-"]
     for file in files:
-        yield Text("<stdin>", sys.stdin.read()) if file == "-" else Text(file, sql_files.read(Path(file)))
+        yield _standard_input() if file == "-" else Text(file, sql_files.read(Path(file)))
     for text in execute:
         yield Text("", text)
+
+
+def _standard_input() -> Text:
+    try:
+        return Text("<stdin>", sys.stdin.read())
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"standard input is not UTF-8 text (byte {error.start})", hint="save it as UTF-8"
+        ) from None

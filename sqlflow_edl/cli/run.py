@@ -20,6 +20,7 @@ from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import exit_codes, place
 from sqlflow_edl.cli.output import Output, complaint
 from sqlflow_edl.cli.programs import Text, texts
+from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.interrupts import interrupting
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     if not options.source:
-        print("sqlflow run: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
-        return exit_codes.USAGE
+        return no_source(options)
     if wrong := place.complaint(options) or complaint(options):
         print(f"sqlflow run: {wrong}", file=sys.stderr)
         return exit_codes.USAGE

@@ -7,6 +7,7 @@ import sys
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.source import no_source
 
 
 @reported
@@ -16,8 +17,7 @@ def samples(options: argparse.Namespace) -> int:
     from sqlflow_edl.samples import write
 
     if not options.source:
-        print("sqlflow samples: no data source; give --source URL or set SQLFLOW_SOURCE", file=sys.stderr)
-        return exit_codes.USAGE
+        return no_source(options)
     with connect(options.source, create=True) as source:
         for table, rows in write(source):
             print(f"{table}: {rows:,} rows", file=sys.stderr)

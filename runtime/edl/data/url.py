@@ -159,6 +159,10 @@ def database_file(url: SourceURL, *, create: bool) -> Path | str:
     if url.in_memory:
         return MEMORY
     path = Path(url.location).expanduser()
+    if path.is_dir():
+        raise SourceError(
+            f"{path} is a folder, not a database file", hint=f"name a file: {url.scheme}:///{path}/my.db"
+        )
     if not create and not path.is_file():
         raise SourceError(f"there is no database file {path}", hint=_hint_for_missing(url, path))
     return path
@@ -168,7 +172,7 @@ def _hint_for_missing(url: SourceURL, path: Path) -> str:
     from_root = Path("/") / path
     if not path.is_absolute() and not path.parent.is_dir() and from_root.parent.is_dir():
         return f"with three slashes a path begins in this folder; write {url.scheme}:///{from_root}"
-    return "check the path, or ask for a new database to be made"
+    return "check the path; --create, or create=True in Python, makes a new database"
 
 
 def _scheme_of_path(path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -25,19 +26,26 @@ Write = Callable[[Any, Features, Path], None]
 
 
 def check_target(framework: str, path: Path) -> None:
-    """JobError: a model of the framework has no format of that suffix, or something of that name is there."""
+    """Check that a model can be written there. JobError: no format has that suffix, or no file may be made there."""
     formats = FORMATS[framework]
     if path.suffix not in formats:
         known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
         raise JobError(f"a model in {framework} cannot be written to {path.name}", hint=f"there are {known}")
     if path.exists():
         raise JobError(f"{path} is there already", hint="remove it, or choose another name")
+    if not path.parent.is_dir():
+        raise JobError(f"cannot write {path}: {path.parent} is no folder", hint="make it, or choose another")
+    if not os.access(path.parent, os.W_OK):
+        raise JobError(
+            f"cannot write {path}: {path.parent} is read-only for this user", hint="choose another folder"
+        )
 
 
 def export(framework: str, model: Any, features: Features, path: Path) -> str:
     """Write the model in the format that the path's suffix names, which was checked; the format in words.
 
-    features: of two rows or more, an example of what the model takes. JobError: a package is missing.
+    features: of two rows or more, an example of what the model takes. JobError: a package is missing, or the path
+    cannot be written.
     """
     words, write = FORMATS[framework][path.suffix]
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
@@ -45,6 +53,8 @@ def export(framework: str, model: Any, features: Features, path: Path) -> str:
         with contextlib.redirect_stdout(io.StringIO()):  # the exporters praise themselves on it
             write(model, features, partial)
         partial.replace(path)
+    except OSError as error:
+        raise JobError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
     return words

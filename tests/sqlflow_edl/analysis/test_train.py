@@ -147,6 +147,17 @@ def test_names_are_found_without_case_and_with_their_table(session: Session) -> 
     assert found.label.column == "income"
 
 
+def test_an_alias_names_an_item_that_another_input_of_the_model_has_too(session: Session) -> None:
+    found = compiled(
+        session,
+        "SELECT city, income FROM people TO TRAIN DNNLinearCombinedRegressor "
+        "COLUMN INDICATOR(city) AS e FOR wide COLUMN E FOR deep LABEL income INTO m",
+    ).spec.inputs
+
+    assert found["wide"] == found["deep"]
+    assert [type(each) for each in found["deep"]] == [spec.OneHot]
+
+
 def test_an_alias_names_a_category_that_other_items_use(session: Session) -> None:
     items = "VOCABULARIZE(team) AS t, EMBEDDING(t, 3), INDICATOR(t)"
     text = f"SELECT team, income FROM people TO TRAIN DNNRegressor COLUMN {items} LABEL income INTO m"

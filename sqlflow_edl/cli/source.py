@@ -1,0 +1,19 @@
+"""The data source of a command: what to say where none is named."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from sqlflow_edl.cli import exit_codes
+
+_NONE = """\
+sqlflow {command}: no data source; give --source URL or set SQLFLOW_SOURCE
+  sqlflow samples --source duckdb:///demo.duckdb   makes a database with tables to learn on
+  sqlflow {command} --source duckdb:///demo.duckdb   then opens it; docs/sources.md has the other URLs"""
+
+
+def no_source(options: argparse.Namespace) -> int:
+    """Print that the command has no data source, and how to give one; returns the exit code."""
+    print(_NONE.format(command=options.command), file=sys.stderr)
+    return exit_codes.USAGE
