@@ -1,13 +1,13 @@
-"""All-reduce: the members of a ring take every step together, each with a slice of the minibatch.
+"""All-reduce strategy: the members of a worker group take every step together, each with a slice of the minibatch.
 
-    slice ─▶ share ─▶ sum over the ring ─▶ the same step everywhere
+    slice ─▶ gradient part ─▶ sum over the group ─▶ the same step on every member
 
-A minibatch stays as large as the statement says, whatever the ring's size, and all members have the same parameters
-after each step: a member that dies costs its slice of one step, which the others take again without it.
+The minibatch keeps the size that the statement gives, whatever the size of the group, and all members have equal
+parameters after each step. A member that dies costs its slice of one step, which the others repeat without it.
 
-When a call fails, or others wait to join, the ring is left and the next one sought. Its members agree on whose state
-they go on from: that of the holder who is most advanced, which is one step ahead at most. Who took a step knows that
-all others have taken the one before, so that one is settled.
+When a collective fails, or other workers wait to join, a member leaves its group and requests the next one. The new
+group starts from the state of its most advanced holder. A holder is at most one step ahead of the others: completing a
+step proves that every member has applied the one before, so that one is settled.
 """
 
 from __future__ import annotations
@@ -30,13 +30,17 @@ from edl.worker.rates import Rates
 from edl.worker.rendezvous import Rendezvous
 from edl.worker.strategy import Local, VoidError, after
 
-LEAST_TIMEOUT = 2.0  # seconds that members wait for each other
-PATIENCE = 5.0  # … and how often the time that the slowest one computes
-STATE_SECS = 60.0  # … while one copies all that it has, or takes over what it was given
+LEAST_TIMEOUT = 2.0  # seconds, minimum of a group's timeout
+PATIENCE = 5.0  # timeout as a multiple of the slowest member's compute time
+STATE_SECS = 60.0  # timeout while a member copies or loads the full state
 
 
 class AllReduce(Local):
-    """name: of this worker. host: where others find it when it is the first of a ring."""
+    """Synchronous data parallelism without parameter servers.
+
+    `host` is the address at which other members reach this worker if it is rank 0 of a group; `name` is the worker's
+    name.
+    """
 
     def __init__(self, adapter: Adapter, rendezvous: Rendezvous, host: Host, name: str) -> None:
         super().__init__(adapter)
@@ -45,11 +49,11 @@ class AllReduce(Local):
         self._name = name
         self._group: Group | None = None
         self._ring = Ring(0, (), 0, "")
-        self._settled = 0  # the last step that all members have taken
+        self._settled = 0  # last step that all members have taken
         self._laggards = Laggards()
 
     def warm_up(self, rows: Minibatches) -> None:
-        """Take a step that comes to nothing: what it compiles, the others of a ring need not wait for."""
+        """Compile the step on a few rows and discard its effect, so that other members don't wait for compilation."""
         state, tables, count = self._state(), self._adapter.tables, len(rows.labels)
         fetched = tables.fetch(tables.need(tables.keys(rows.features), 0, count, slice(0, count)), train=True)
         self._adapter.take_step(self._adapter.share(rows, fetched, 1.0), fetched, None)
@@ -58,9 +62,9 @@ class AllReduce(Local):
     # The ring -----------------------------------------------------------------------------------------------
 
     def join(self, done: Report | None = None) -> None:
-        """Leave the ring, if there is one, and take part in the next. done: of the task in hands.
+        """Leave the current group, if any, and take part in the next one.
 
-        RefusedError, VoidError: there will be none.
+        `done` is the progress of the assigned task. Raises RefusedError or VoidError if there will be no group.
         """
         while True:
             self.leave()
@@ -72,13 +76,16 @@ class AllReduce(Local):
             return
 
     def leave(self) -> None:
-        """The calls of the other members fail."""
+        """Close the group; pending collectives of the other members fail."""
         if self._group is not None:
             self._group.close()
             self._group = None
 
     def _form(self, ring: Ring) -> None:
-        """The parameters and their place in the tasks are taken together: no call that may fail is between them."""
+        """Connect the group and agree on parameters and log position.
+
+        Both are taken together: no call that may fail stands between them.
+        """
         rank, size = ring.members.index(self._name), len(ring.members)
         timeout = _timeout(self._laggards.seconds)
         group = self._group = self._host.meet(ring.address, ring.number, rank, size, timeout)
@@ -90,7 +97,9 @@ class AllReduce(Local):
         if ring.holders < size or (found[:, :2] != found[source, :2]).any():
             group.timeout = STATE_SECS
             state = handed_over(group, self._state() if rank == source else None, source)
-        group.sum(np.zeros(1, np.float32))  # all have it: nobody is a holder who may have to go back
+        group.sum(
+            np.zeros(1, np.float32)
+        )  # barrier: every member has the state, so no rollback of a holder is needed
         if state is not None and rank != source:
             self._take(state, int(found[source, 0]))
         self._ring = ring
@@ -100,11 +109,11 @@ class AllReduce(Local):
             self._adapter.diverge(ring.number << 16 | rank)
         self._rendezvous.follow(course, ring, group.store, rank)
         if state is not None:
-            group.sum(np.zeros(1, np.float32))  # all have taken it over: steps may begin
+            group.sum(np.zeros(1, np.float32))  # barrier: every member has loaded the state
         group.timeout = _timeout(found[:, 2].max())
 
     def _state(self) -> dict[str, Array]:
-        """All that a joiner lacks."""
+        """Return all arrays that a new member needs, by path."""
         parts = {"weights": self._adapter.get_weights(), "state": self._adapter.get_state()}
         parts |= {str(epoch): dict(weights) for epoch, weights in self.kept.items()}
         return {f"{part}/{name}": np.asarray(array) for part in parts for name, array in parts[part].items()}
@@ -122,7 +131,10 @@ class AllReduce(Local):
     # Steps --------------------------------------------------------------------------------------------------
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
-        """VoidError: another ring has formed meanwhile, whose tasks are to be done."""
+        """Take the steps of these minibatches with the group.
+
+        Raises VoidError if another group has formed meanwhile, whose tasks come next.
+        """
         try:
             if self._ready().size == 1:
                 losses = super().train(rows, done, rates)
@@ -139,7 +151,7 @@ class AllReduce(Local):
         except RingError:
             self.join(done)
             raise VoidError from None
-        except Exception:  # of the program: the others go on without this member
+        except Exception:  # error of the program: the others continue without this member
             self.leave()
             raise
 
@@ -147,7 +159,10 @@ class AllReduce(Local):
         return mark <= self._settled
 
     def flush(self) -> None:
-        """A call for nothing: who comes to it has taken the step before. VoidError: another ring has formed."""
+        """Run a barrier: reaching it proves that every member has applied the previous step.
+
+        Raises VoidError if another group has formed.
+        """
         try:
             group = self._ready()
             if self._settled == self.step:
@@ -159,11 +174,14 @@ class AllReduce(Local):
         self._settled = self.step
 
     def keep(self, epoch: int) -> None:
-        """Besides the epochs that are kept: which one is the best, not all members know at the same time."""
+        """Keep the present weights for `epoch`, besides those of other epochs.
+
+        The members don't learn at the same time which epoch is the best.
+        """
         self.kept[epoch] = self._adapter.get_weights()
 
     def keep_best(self, epoch: int) -> None:
-        """Of the epochs that are kept, the others will not be wanted."""
+        """Drop the kept weights of all epochs but this one."""
         self.kept = {number: weights for number, weights in self.kept.items() if number == epoch}
 
     def _ready(self) -> Group:
@@ -186,7 +204,7 @@ class AllReduce(Local):
         return loss
 
     def _compare(self, group: Group) -> None:
-        """Wait for the others as long as the slowest one needs, but go on without one that is far slower."""
+        """Adapt the timeout to the slowest member, and regroup without members that are far slower than the median."""
         slow = self._laggards.compare(group.gather(self._laggards.own()))
         group.timeout = _timeout(self._laggards.slowest)
         if slow and group.rank == 0:
@@ -195,5 +213,5 @@ class AllReduce(Local):
 
 
 def _timeout(seconds: float) -> float:
-    """Of members of which the slowest computes for so long."""
+    """Return the timeout in seconds of a group whose slowest member computes for `seconds`."""
     return max(LEAST_TIMEOUT, PATIENCE * seconds)

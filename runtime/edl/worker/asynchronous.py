@@ -1,10 +1,10 @@
-"""Asynchronous training: every push is a step, and nobody waits for anybody.
+"""Asynchronous training: every push is a step, and no worker waits for another.
 
     pull rows 1 ──┐   push 0, pull rows 2 ──┐   push 1, pull rows 3 ──┐
       compute 0 ──┴──────────── compute 1 ──┴──────────── compute 2 ──┴── …
 
-While a minibatch is computed, the gradients of the one before travel, and the rows of the next. So a minibatch is
-computed on parameters that lack this worker's last push, and whatever others pushed meanwhile.
+While a minibatch is computed, the gradients of the previous one and the rows of the next one are in transit. So its
+parameters lack this worker's last push, and all pushes that other workers made meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from edl.worker.strategy import VoidError, after
 
 
 class Pushing(OnServers):
-    """Pushes go one after another; what was trained is settled when they are answered."""
+    """Strategy with one push in flight; a push is settled once it is answered."""
 
     def __init__(
         self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, store: CheckpointStore
@@ -43,7 +43,7 @@ class Pushing(OnServers):
 
     def settled(self, mark: int) -> bool:
         if mark > self._answered and self._pushing is not None and self._pushing.answered:
-            with contextlib.suppress(VoidError):  # who asks knows which tasks are void
+            with contextlib.suppress(VoidError):  # the caller knows which tasks are void
                 self._settle()
         return mark <= self._answered
 
@@ -55,13 +55,13 @@ class Pushing(OnServers):
         self._answered = self._sent
 
     def _push(self, push: Push, following: Need | None) -> PushCall:
-        """Begin a push, with the pull of what a following minibatch needs; the one before is answered."""
+        """Start a push together with the pull for a following minibatch. The previous push must have been answered."""
         self._pushing = self._parameters.push(push, following.ids if following else None)
         self._sent += 1
         return self._pushing
 
     def _settle(self) -> Pushed | None:
-        """Wait for the push that is under way; None: there is none."""
+        """Wait for the push in flight and return its answer, or None if there is none."""
         if self._pushing is None:
             return None
         found = self._pushing.result()
@@ -71,7 +71,7 @@ class Pushing(OnServers):
         return found
 
     def _taken(self) -> Pulled | None:
-        """What came with the last push. VoidError: its lease is void."""
+        """Return what was pulled with the last push. Raises VoidError if its lease is void."""
         found = self._settle()
         if found is not None and not found.counts:
             raise VoidError
@@ -111,13 +111,13 @@ class Asynchronous(Pushing):
 
 
 class LocalSteps(Pushing):
-    """`group` minibatches at a time: what they need is pulled once, the job's optimizer takes a step with each on local
-    copies, and their gradients are pushed as one.
+    """Strategy that takes `group` steps on local copies for each pull and push.
 
-    That is their sum over the root of k, with the sum of their rates over the root of k. To plain SGD it is all of
-    their steps. Optimizers that heed no more than a gradient's direction take a step that is longer by the root of k,
-    as with a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it is a plain push.
-    Rows are moved in the model's own tables, which begin anew with each group.
+    What the minibatches need is pulled once, the job's optimizer takes a step with each on local copies, and their
+    gradients are pushed as one: their sum over the root of k, with the sum of their rates over the root of k. For plain
+    SGD that equals all of their steps. Optimizers that use no more than the direction of a gradient take a step that is
+    longer by the root of k, as with a minibatch k times as large (Krizhevsky 2014, Malladi et al. 2022). With k = 1 it
+    is a plain push. Rows are updated in the model's own tables, which are refilled for each group.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class LocalSteps(Pushing):
         self._settle()
         for first in range(0, rows.steps, self.group):
             assert now is not None and pulled is not None  # noqa: S101 - there is another group
-            step = pulled.step * self.group  # a push is as many steps, to a schedule
+            step = pulled.step * self.group  # a push counts as `group` steps in the schedule
             self._begin(pulled, now)
             sums = _Sums()
             rate, before = 0.0, done.rows
@@ -162,7 +162,7 @@ class LocalSteps(Pushing):
                 rate += own_rate
                 if rates is not None:
                     self._adapter.set_learning_rate(own_rate)
-                if number < last:  # nobody would see the step of the last
+                if number < last:  # no forward pass follows the last step
                     self._adapter.apply(found.values)
             now = need(first + self.group)
             root = sums.count**0.5
@@ -172,7 +172,7 @@ class LocalSteps(Pushing):
         return np.array(losses, np.float32)
 
     def _begin(self, pulled: Pulled, need: Need) -> None:
-        """Local copies of what was pulled."""
+        """Copy the pulled parameters into the model."""
         self._take(pulled)
         orders = {id(ids): np.argsort(ids) for ids in need.ids.values()}
         for name, ids in need.ids.items():
@@ -182,7 +182,7 @@ class LocalSteps(Pushing):
 
 
 class _Sums:
-    """Gradients of several minibatches, added up."""
+    """Sum of the gradients of several minibatches."""
 
     def __init__(self) -> None:
         self.count = 0

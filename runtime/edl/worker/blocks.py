@@ -1,7 +1,7 @@
-"""Blocks: the arrays that a program makes of a run of rows, ready to be cut into minibatches.
+"""Blocks: the arrays that a program makes of a range of rows, from which minibatches are sliced.
 
-A training task is one block, because its rows are permuted together; evaluation and prediction stream their tasks
-block by block.
+A training task is one block, because its rows are permuted together. Evaluation and prediction stream their tasks block
+by block.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_LABELS = np.empty(0, dtype=np.float32)
 
 
 class Arrays(NamedTuple):
-    """What the program gives of some rows. labels: of no rows in prediction. weights: None counts each row once."""
+    """Model input for some rows. `labels` is None in prediction; `weights` is None if each row counts once."""
 
     features: Features
     labels: Array
@@ -43,17 +43,17 @@ class Arrays(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """How much the rows count together."""
+        """Sum of the row weights."""
         return len(self.labels) if self.weights is None else float(self.weights.sum(dtype=np.float64))
 
     @property
     def nbytes(self) -> int:
-        """Of all of them together."""
+        """Size in bytes of all arrays."""
         weights = () if self.weights is None else (self.weights,)
         return sum(array.nbytes for _, array in arrays((self.features, self.labels, *weights)))
 
     def take(self, order: Array) -> Arrays:
-        """A copy with the rows in another order."""
+        """Return a copy with the rows at `positions`."""
         return Arrays(
             map_arrays(lambda array: array.take(order, axis=0), self.features),
             self.labels.take(order, axis=0),
@@ -62,14 +62,14 @@ class Arrays(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rows as arrays; batch: as the reader gave them, which prediction needs."""
+    """Rows as arrays. `batch` holds the rows as they were read, which prediction needs."""
 
     rows: int
     arrays: Arrays
     batch: pa.RecordBatch | None
 
     def part(self, first: int, last: int) -> Arrays:
-        """The arrays of the rows [first, last), without a copy."""
+        """Return views of the arrays of the rows [first, last)."""
         if first == 0 and last == self.rows:
             return self.arrays
         features, labels, weights = self.arrays
@@ -82,9 +82,10 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Reads rows and has the program make arrays of them.
+    """Reader of rows that calls the program to make arrays of them.
 
-    kept: those of training tasks, for the next epochs. rows: that there are to train on; None: nobody says.
+    `kept` caches the arrays of training tasks for later epochs. `rows` is the number of training rows, or None if it is
+    unknown.
     """
 
     program: Program
@@ -94,23 +95,26 @@ class Blocks:
 
     @property
     def all_kept(self) -> bool:
-        """Whether no row has to be read for training any more."""
+        """True if every training row is cached."""
         return self.kept.rows == self.rows
 
     def whole(self, task: Task, *, seed: int | None) -> Block:
-        """A training task's rows, permuted by (seed, epoch, task) unless `seed` is None."""
+        """Return the rows of a training task, permuted by (seed, epoch, task) unless `seed` is None."""
         if seed is None:
             return self.read(task.start, task.end, "train")
         order = generator(seed, task.number, task.start).permutation(task.end - task.start)
         return Block(len(order), self._made(task.start, task.end).take(order), None)
 
     def stream(self, task: Task, mode: Mode, rows: int = LEAST_ROWS) -> Iterator[Block]:
-        """A task's rows in order, `rows` at a time."""
+        """Yield the rows of a task in order, in blocks of `rows` rows."""
         for start in range(task.start, task.end, rows):
             yield self.read(start, min(start + rows, task.end), mode)
 
     def read(self, start: int, end: int, mode: Mode) -> Block:
-        """The rows [start, end). JobError: the reader or the program gives another number of rows, or no arrays."""
+        """Return the rows [start, end).
+
+        Raises JobError if the reader or the program gives another number of rows, or no arrays.
+        """
         fed = given(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
         features = checked_features(fed.features, rows, by)
@@ -120,7 +124,7 @@ class Blocks:
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
     def _made(self, start: int, end: int) -> Arrays:
-        """The arrays of rows to train on, which nobody may write into."""
+        """Return the arrays of training rows. They may be cached and must not be written to."""
         found = self.kept.get(start, end)
         if found is None:
             found = self.read(start, end, "train").arrays
@@ -129,7 +133,7 @@ class Blocks:
         return found
 
     def _columns(self, mode: Mode) -> Sequence[str] | None:
-        """The columns that the compiler's program reads; an edited one may read any."""
+        """Columns that a compiled program reads, or None for an edited program, which may read any column."""
         spec = self.program.spec
         if self.program.edited:
             return None

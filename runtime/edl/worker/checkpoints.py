@@ -1,14 +1,15 @@
-"""Cuts: where a trainer is, between two steps, in files; another one goes on from there as if nothing had been.
+"""Checkpoints of a trainer that holds the weights: its whole state between two steps, from which another trainer
+resumes.
 
-A cut is a folder:
+A checkpoint is a folder:
 
-    weights.safetensors   weights, and non-trainable state
-    state.safetensors     the optimizer's slots and steps, random numbers
-    best.safetensors      the weights of the best epoch, where they are kept
-    position.msgpack      the step, and what the program's callbacks have heard; written last
+    weights.safetensors   weights and non-trainable state
+    state.safetensors     optimizer slots and steps, random generator state
+    best.safetensors      weights of the best epoch, if they are kept
+    position.msgpack      step and the epoch logs passed to callbacks; written last
 
-Weights are copied between two steps, and written and published by a thread (`edl.checkpoints`). A folder gets its name
-when it is complete.
+Weights are copied between two steps, and written and published by a thread (`edl.checkpoints`). A folder gets its final
+name once it is complete.
 """
 
 from __future__ import annotations
@@ -36,9 +37,12 @@ _PARTIAL = ".partial"
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where training stands, beside its arrays. heard: epochs with what callbacks were told of it. best: the epoch of
-    the best weights, where they are kept. unconcluded: the epoch that has just ended in a ring, which keeps its weights
-    until it is concluded: they are those of the cut; 0: none."""
+    """Training position that is stored beside the arrays.
+
+    `heard` has the epochs with the logs that the callbacks received. `best` is the epoch of the best weights, if they
+    are kept. `unconcluded` is the epoch that has just ended and is not concluded, or 0: an all-reduce group keeps the
+    weights of such an epoch until it is concluded, and they are those of the checkpoint.
+    """
 
     step: int
     heard: tuple[tuple[int, dict[str, float]], ...] = ()
@@ -48,7 +52,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """All of a trainer's state."""
+    """Complete state of a trainer."""
 
     position: Position
     weights: Arrays
@@ -57,11 +61,11 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Checkpointer:
-    """Writes cuts into `store` when they are due, one at a time, and keeps the last ones.
+    """Writer of checkpoints into `store`, one at a time; removes old ones.
 
-    writer: what tells their names from those of other trainers. disk: another number, once the earlier ones may be
-    lost with the disk that they were on; then one is due. begin: told the name of a cut when its arrays are copied;
-    written: told when others can have it.
+    `writer` distinguishes the names from those of other trainers. `disk` returns a number that changes when earlier
+    checkpoints may have been lost with their disk; a checkpoint is then due. `begin` is called with the name of a
+    checkpoint once its arrays are copied, `written` once it is readable by others.
     """
 
     def __init__(
@@ -83,11 +87,11 @@ class Checkpointer:
         self._written = written
         self._clock = clock
         self._at, self._step, self._on = clock(), 0, disk()
-        self._kept: list[str] = []  # ours to remove one day, the oldest first
+        self._kept: list[str] = []  # written by this trainer, oldest first; to be removed
         self._thread = self._start(self._look)
 
     def due(self, step: int) -> bool:
-        """Whether it is time for a cut, and the last one is written."""
+        """Return True if a checkpoint is due and the previous one is written."""
         if self._thread.is_alive():
             return False
         if self._on != self._disk():
@@ -96,7 +100,7 @@ class Checkpointer:
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
 
     def take(self, cut: Callable[[], Cut], step: int) -> None:
-        """Copy the arrays now, and write them in the background."""
+        """Copy the arrays now and write them in the background."""
         self.wait()
         name = f"{step:012d}-{self._writer}"
         disk = self._disk()
@@ -106,7 +110,7 @@ class Checkpointer:
         self._at, self._step, self._on = self._clock(), step, disk
 
     def wait(self, seconds: float | None = None) -> None:
-        """Until the last cut is written, or so many seconds have passed."""
+        """Wait until the last checkpoint is written, at most `seconds`."""
         self._thread.join(seconds)
 
     def _start(self, work: Callable[[], None]) -> threading.Thread:
@@ -128,9 +132,9 @@ class Checkpointer:
             partial.replace(folder / name)
             sync(folder)
             self._store.publish(name, *files)
-        except Exception as error:  # training goes on, and tries again when the next one is due
+        except Exception as error:  # training continues; the next checkpoint tries again
             log(f"the checkpoint {name} could not be written: {error}")
-            for path in (partial, folder / name):  # of ours, and what others may see of it
+            for path in (partial, folder / name):  # the partial folder, and the published one if it exists
                 shutil.rmtree(path, ignore_errors=True)
             self._remove(name)
             return
@@ -139,7 +143,7 @@ class Checkpointer:
         self._remove_old()
 
     def _fill(self, partial: Path, cut: Cut) -> list[str]:
-        """The names of the files, the one that makes it complete last."""
+        """Write the files and return their names. The last one completes the checkpoint."""
         partial.mkdir(parents=True, exist_ok=True)
         parts = {"weights": cut.weights, "state": cut.state}
         if cut.best is not None:
@@ -155,26 +159,26 @@ class Checkpointer:
     def _remove_old(self) -> None:
         if not self._when.keep:
             return
-        # One more than is asked for: a master that dies now may not have heard of the newest.
+        # Keep one more than requested: if the master dies now, the next one may not know of the newest.
         while len(self._kept) > max(self._when.keep, 2):
             self._remove(self._kept.pop(0))
 
     def _remove(self, name: str) -> None:
         try:
             self._store.remove(name)
-        except (OSError, SQLFlowError) as error:  # it takes room, no more
+        except (OSError, SQLFlowError) as error:  # costs no more than disk space
             log(f"the checkpoint {name} could not be removed: {error}")
 
 
 def complete(store: CheckpointStore) -> list[str]:
-    """The names of the cuts that are complete, the oldest first."""
+    """Return the names of the complete checkpoints, oldest first."""
     return [name for name in store.names(POSITION) if not name.endswith(_PARTIAL)]
 
 
 def keep_only(store: CheckpointStore, name: str) -> None:
-    """Remove what earlier trainers left but the cut that this one goes on from; empty: none.
+    """Remove the checkpoints of earlier trainers except `kept`, the one to resume from ("" for none).
 
-    Theirs may be of later steps than ours will be for a while, and would pass for the newest.
+    They may be of later steps than this trainer's first checkpoints, and would be taken for the newest.
     """
     for found in store.names():
         if found != name:
@@ -182,7 +186,7 @@ def keep_only(store: CheckpointStore, name: str) -> None:
 
 
 def read_cut(folder: Path) -> Cut:
-    """SpecError: it is not there, damaged, or of another version."""
+    """Return the checkpoint in this folder. Raises SpecError if it is missing, damaged, or of another version."""
     try:
         position = msgspec.msgpack.decode((folder / POSITION).read_bytes(), type=Position)
         if position.version != VERSION:

@@ -1,17 +1,17 @@
-"""Explaining: how much each column of the query moves what a model says of a row.
+"""Explanation of single predictions: the contribution of each column to the score of a row.
 
-What a column is worth is its Shapley value (Shapley 1953, "A value for n-person games"; Štrumbelj and Kononenko 2014,
-"Explaining prediction models and individual predictions with feature contributions"), estimated by walks. A walk begins
-at a sampled row of the query and takes over the columns of the row to explain, one after another in a random order; a
-column is worth by how much the score changes as it is taken over. Each order is walked back too, which makes the
-estimate more exact than another order would (Mitchell et al. 2022, "Sampling permutations for Shapley value
-estimation").
+The value of a column is its Shapley value (Shapley 1953, "A value for n-person games"; Štrumbelj and Kononenko 2014,
+"Explaining prediction models and individual predictions with feature contributions"), estimated by random walks. A walk
+begins at a sampled row of the query and replaces its columns by those of the row to explain, one after another in a
+random order. The change of the score at a replacement is the contribution of that column. Each order is walked
+backwards too, which makes the estimate more exact than another random order would (Mitchell et al. 2022, "Sampling
+permutations for Shapley value estimation").
 
-All rows are explained by the same walks, which the job's seed draws. So one walk of many rows is a few arrays, any
-worker gives the same values, and the values of a row add up to its score less the mean score of the sampled rows.
+All rows are explained by the same walks, drawn from the job's seed. So one walk of many rows is a few arrays, any
+worker gives the same values, and the values of a row add up to its score minus the mean score of the sampled rows.
 
-The score is a predicted number in its own unit, the probability of the second of two classes, and of more classes the
-probability of the one that is predicted for the row.
+The score is the predicted number in its own unit, the probability of the second of two classes, or, with more classes,
+the probability of the class that is predicted for the row.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from edl.worker.scoring import Scorer
 
 Floats = npt.NDArray[np.float64]
 
-_STREAM = 0x5A9  # of random numbers: those that draw walks
+_STREAM = 0x5A9  # random stream of the walks
 
 
 @dataclass(frozen=True)
 class Walks:
-    """Each from a row of the query over the columns in an order of their positions, and back.
+    """Walks from sampled rows over all columns, in both directions.
 
-    rows: where they begin. orders: (walks, columns).
+    `rows` are the positions of the start rows. `orders` has the column positions in order of replacement, (walks,
+    columns).
     """
 
     rows: pa.RecordBatch
@@ -52,10 +53,10 @@ class Walks:
 
 
 def draw(spec: JobSpec, blocks: Blocks) -> Walks:
-    """The walks of a job: a function of its seed and its rows, of which there is one at least."""
+    """Return the walks of a job, a function of its seed and its number of rows (at least 1)."""
     samples = (spec.explanation or Explanation()).samples
     random, rows = generator(spec.training.seed, _STREAM), blocks.reader.rows
-    again = rows < samples  # then each row comes about as often as the others
+    again = rows < samples  # sample with replacement, each row about equally often
     positions = (
         np.resize(random.permutation(rows), samples) if again else random.choice(rows, samples, replace=False)
     )
@@ -64,7 +65,7 @@ def draw(spec: JobSpec, blocks: Blocks) -> Walks:
 
 
 def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows at ascending positions; those that lie together are read together."""
+    """Read the rows at ascending positions; adjacent rows are read together."""
     found = []
     for some in np.split(positions, 1 + np.flatnonzero(np.diff(positions // LEAST_ROWS))):
         batch = blocks.read(int(some[0]), int(some[-1]) + 1, "predict").batch
@@ -76,8 +77,10 @@ def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch
 
 @dataclass(frozen=True)
 class Explainer(Scorer):
-    """A scorer whose scores explain. `predict` gives the model's scores of a row, what the score is without the row,
-    and the value of each column: float64 (rows, classes + 1 + columns). `evaluate` gives the values alone, and no loss.
+    """Scorer that explains rows.
+
+    `predict` returns the model's scores, the base score and the value of each column: float64 (rows, classes + 1 +
+    columns). `evaluate` returns the values alone, and a loss of 0.
     """
 
     blocks: Blocks
@@ -105,25 +108,27 @@ class Explainer(Scorer):
 
     @cached_property
     def _inside(self) -> Blocks:
-        """Of a program that keeps no columns: they would be copied to every station of a walk."""
+        """Return a context for a program that keeps no input columns: they would be copied at every step of a walk."""
         spec = msgspec.structs.replace(self.program.spec, output=Output())
         return replace(self.blocks, program=replace(self.program, spec=spec))
 
     @cached_property
     def _starts(self) -> Floats:
-        """The scores where walks begin, (walks, classes)."""
+        """Scores of the start rows, (walks, classes)."""
         return self._scores_of(self._block(self.walks.rows))
 
     @cached_property
     def _without(self) -> Floats:
-        """The mean score of the sampled rows, for each class."""
+        """Mean score of the sampled rows for each class."""
         mean: Floats = self._starts.mean(axis=0)
         return mean
 
     def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
-        """The values of the columns of some rows, (rows, columns). own: their scores of the classes that are chosen."""
+        """Return the column values of some rows, (rows, columns). `own` has the rows' scores of the explained class."""
         total = np.zeros((len(own), len(self._columns)))
-        if self.blocks.reader.rows == 1:  # walks end where they begin: what they found would be rounding
+        if (
+            self.blocks.reader.rows == 1
+        ):  # every walk ends where it begins; the values would be rounding errors
             return total
         for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
             row = self.walks.rows.slice(number, 1)
@@ -139,7 +144,7 @@ class Explainer(Scorer):
         order: npt.NDArray[np.int64],
         chosen: npt.NDArray[np.intp],
     ) -> Floats:
-        """The scores between start and end of a walk, (columns - 1, rows): all of its stations are one batch."""
+        """Return the scores between start and end of a walk, (columns - 1, rows), computed as one batch."""
         stations = len(order) - 1
         if not stations:
             return np.empty((0, batch.num_rows))
@@ -155,7 +160,7 @@ class Explainer(Scorer):
         return replace(self._inside, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
 
     def _scores_of(self, block: Block) -> Floats:
-        """(rows, classes), or (rows, 1) of a number."""
+        """Return the scores, (rows, classes), or (rows, 1) for a number."""
         scores = super().predict(block)
         label = self.program.spec.label
         if isinstance(label, ClassLabel):
@@ -168,13 +173,13 @@ class Explainer(Scorer):
         return scores.reshape(-1, 1).astype(np.float64)
 
     def _chosen(self, scores: Floats) -> npt.NDArray[np.intp]:
-        """Which score of each row is explained."""
+        """Return the position of the explained score of each row."""
         last = np.full(len(scores), scores.shape[1] - 1)
         return last if scores.shape[1] <= 2 else np.argmax(scores, axis=1, out=last)
 
 
 def _mixed(own: pa.Array, start: pa.Array, late: int, stations: int) -> pa.Array:
-    """A column at all stations: where walks begin, up to the one after which it is taken over."""
+    """Return one column at all steps of a walk: the start row's value until the column is replaced."""
     before = start.take(pa.array(np.zeros(late * len(own), dtype=np.int64)))
     return pa.concat_arrays([before, *[own] * (stations - late)])
 
@@ -189,8 +194,10 @@ def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
 
 @dataclass(frozen=True)
 class Values(Results):
-    """The result of a job that explains each row: that of a prediction, then `<label>_base`, what is said without
-    knowing the row, and `<column>_shap`, the value of each column.
+    """Result batches of a job that explains each row.
+
+    The columns are those of a prediction, then `<label>_base`, the score without knowledge of the row, and
+    `<column>_shap`, the contribution of each column.
     """
 
     explained: tuple[str, ...]  # names of these columns
@@ -209,7 +216,7 @@ class Values(Results):
 
 
 def row_values(program: Program) -> Values:
-    """The results that the program's JobSpec asks for."""
+    """Return the result format that the program's JobSpec requests."""
     spec, found = program.spec, results(program)
     scheme = spec.query.source.partition(":")[0]
     wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]

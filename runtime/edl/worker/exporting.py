@@ -1,6 +1,7 @@
-"""The weights of a model on servers, as they go into its archive: the rows of a table piece by piece.
+"""Export of a model whose weights are on parameter servers: the rows of a table are streamed into the archive.
 
-Each server has its rows by ascending id; they are merged, so that the archive is the one that a single process writes.
+Each server yields its rows by ascending id. They are merged, so the archive equals the one that a single process
+writes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CHUNK = 65_536  # rows of one server in memory
 
 
 def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers) -> Stream:
-    """The adapter's own weights, and the rows of its tables from the servers; nobody trains meanwhile."""
+    """Return the adapter's own weights and the servers' table rows. No worker may train meanwhile."""
     kinds = {}
     for spec in parameters.definition.tables:
         rows = _rows(servers, spec.name)
@@ -41,21 +42,21 @@ def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers
 
 
 def with_own(adapter: Adapter, stream: Stream) -> Stream:
-    """The stream, and those weights of the adapter that are not in it."""
+    """Return the stream, extended by the adapter's weights that are not in it."""
     own = {name: array for name, array in adapter.get_weights().items() if name not in stream.kinds}
     kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
     return Stream({**kinds, **stream.kinds}, itertools.chain(own.items(), stream.pieces))
 
 
 def _rows(servers: ParameterServers, table: str) -> int:
-    """Of the table, on all servers."""
+    """Return the number of rows of a table on all servers."""
     header = say.Export(servers.generation, table, limit=1)
     answers = servers.call({server: Request(header) for server in range(len(servers))}, say.Exported)
     return sum(answer.total for answer, _ in answers.values())
 
 
 class _Shard:
-    """The rows of one server, a chunk in hands and the next on its way. ids, rows: of the chunk."""
+    """Rows of one server: one chunk in memory (`ids`, `rows`) and the next one in transit."""
 
     def __init__(self, servers: ParameterServers, server: int, table: str) -> None:
         self._servers = servers
@@ -68,7 +69,7 @@ class _Shard:
         self.advance()
 
     def advance(self) -> None:
-        """Take the next chunk; one without ids is the end."""
+        """Take the next chunk. An empty chunk marks the end."""
         self.ids = self.ids[:0]
         if self._next is None:
             return
@@ -82,7 +83,7 @@ class _Shard:
         self._next = self._servers.begin({self._server: Request(header)}, say.Exported)
 
     def take(self, last: int) -> tuple[Ids, Floats]:
-        """Those of the chunk up to the id `last`."""
+        """Remove and return the rows of the chunk up to the id `last`."""
         count = int(np.searchsorted(self.ids, last, side="right"))
         found = self.ids[:count], self.rows[:count]
         self.ids, self.rows = self.ids[count:], self.rows[count:]
@@ -92,7 +93,7 @@ class _Shard:
 
 
 def merged(shards: list[_Shard]) -> Iterator[tuple[Ids, Floats]]:
-    """All rows by ascending id: at each turn those that no later chunk can come before."""
+    """Yield all rows by ascending id, at each turn those that precede every row of later chunks."""
     while shards := [shard for shard in shards if len(shard.ids)]:
         last = min(int(shard.ids[-1]) for shard in shards)
         parts = [shard.take(last) for shard in shards]

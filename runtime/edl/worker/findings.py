@@ -1,4 +1,4 @@
-"""What EVALUATE, and EXPLAIN of a model, make of what was measured: figures, and a table."""
+"""Results of EVALUATE, and of EXPLAIN for a whole model: metrics and a table."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from edl.tasks.task import Summary
 from edl.worker.measuring import measured, merged, program_metrics
 from edl.worker.prediction import unique_names
 
-MOST_THRESHOLDS = 100  # of a curve
-MOST_CLASSES = 20  # that are paired with each other where none was taken for the other, too
+MOST_THRESHOLDS = 100  # rows of a curve
+MOST_CLASSES = 20  # with more classes, pairs that don't occur are left out
 
-_OWN = "edl.finding"  # among the program's metrics
+_OWN = "edl.finding"  # name that no metric of a program has
 
 Floats = npt.NDArray[np.float64]
 
 
 class Finding(Protocol):
-    """metrics: that are measured for it."""
+    """Report of a job that measures. `metrics` are the ones to measure for it."""
 
     @property
     def metrics(self) -> Mapping[str, Metric]: ...
 
     def figures(self, found: Summary) -> Figures:
-        """Those of the outcome."""
+        """Return the figures of the outcome."""
 
     def table(self, found: Summary) -> pa.RecordBatch:
-        """The answer."""
+        """Return the result table."""
 
 
 def finding(program: Program) -> Finding:
-    """That which the program's JobSpec asks for."""
+    """Return the report that the program's JobSpec requests."""
     spec = program.spec
     if spec.kind == "explain":
         return Importances(spec)
@@ -51,7 +51,7 @@ def finding(program: Program) -> Finding:
 
 
 class Evaluated:
-    """Loss and metrics: a row with a column for each."""
+    """Loss and metrics: one row with a column for each."""
 
     def __init__(self, program: Program) -> None:
         self.spec = program.spec
@@ -68,15 +68,15 @@ class Evaluated:
         return figures.one_row(self.figures(found))
 
     def _rows(self, weights: Floats) -> pa.Array:
-        """How many rows: integers where none is weighed."""
+        """Return row counts; they are integers if rows are unweighted."""
         rows = pa.array(weights)
         return rows if self.spec.weights or (weights % 1).any() else rows.cast(pa.int64())
 
 
 class Confusion(Evaluated):
-    """A row for each true class and predicted one: how many rows are so, and which share of those of the true class.
+    """Confusion matrix: one row for each true and predicted class, with the row count and its share of the true class.
 
-    Where classes are many, only pairs that occur. Rows that are weighed are as many as they count.
+    With many classes, only pairs that occur are listed. Weighted rows count with their weight.
     """
 
     _matrix = ConfusionMatrix()
@@ -89,7 +89,7 @@ class Confusion(Evaluated):
         weights = self._matrix.matrix(merged(found, _OWN, self._matrix))
         pairs = weights > 0 if len(weights) > MOST_CLASSES else np.full(weights.shape, True)
         true, predicted = np.nonzero(pairs)
-        with np.errstate(invalid="ignore"):  # of a class that does not occur there is no share
+        with np.errstate(invalid="ignore"):  # a class that does not occur has no share
             shares = (weights / weights.sum(axis=1, keepdims=True))[pairs]
         label = self.spec.label
         if not isinstance(label, ClassLabel):
@@ -106,8 +106,8 @@ class Confusion(Evaluated):
 
 
 class Curve(Evaluated):
-    """A row for each probability of the second of two classes from which on a row may be said to be of it, at most
-    `MOST_THRESHOLDS`, the highest first: what that makes right and wrong.
+    """ROC curve: one row per probability threshold of the second of two classes, at most `MOST_THRESHOLDS`, highest
+    first.
     """
 
     _curve = AUC(exact=True)
@@ -118,7 +118,7 @@ class Curve(Evaluated):
 
     @property
     def _name(self) -> str:
-        """Of the curve: that of the figure, where it is measured anyway."""
+        """Name of the metric that yields the curve: the program's own exact AUC if it has one."""
         return next((name for name, metric in self._figures.items() if metric == self._curve), _OWN)
 
     def table(self, found: Summary) -> pa.RecordBatch:
@@ -146,7 +146,7 @@ class Curve(Evaluated):
 
 
 class Importances:
-    """How much a model uses each column: a row for each."""
+    """Importance of each column for the model, one row per column."""
 
     _importance = Importance()
 
@@ -166,7 +166,7 @@ class Importances:
 
 
 def _exact(metric: Metric) -> Metric:
-    """Training rounds the AUC's scores to keep states small; a figure that is asked for is exact."""
+    """Return the exact variant of the metric. Training rounds the AUC's scores to keep states small."""
     return AUC(exact=True) if isinstance(metric, AUC) else metric
 
 

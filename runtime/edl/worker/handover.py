@@ -1,9 +1,9 @@
-"""The state that a member of a ring gives to the others: arrays by name, of any size together.
+"""State transfer in an all-reduce group: one member broadcasts named arrays of any total size.
 
-    names, types, shapes ─▶ piece ─▶ piece ─▶ … ─▶ the same arrays everywhere
+    names, types, shapes ─▶ piece ─▶ piece ─▶ … ─▶ the same arrays on every member
 
-Their bytes go one behind another, cut into pieces. Each is waited for by itself, so a large state takes its time, and a
-member that is gone is known soon. Nobody needs memory for more than the arrays and a piece.
+The bytes of all arrays are concatenated and sent in pieces, each with its own timeout. So a large state may take long,
+yet a dead member is detected soon, and no member needs memory beyond the arrays and one piece.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from edl.nn.collective import Group
 from edl.nn.structure import Array
 
 PIECE = 8 << 20  # bytes
-PIECE_SECS = 4.0  # in which each is to come: members wait no longer for one that freezes meanwhile
+PIECE_SECS = 4.0  # timeout of a piece, so that a frozen member is detected soon
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
-    """An array before it is there."""
+    """Header of an array."""
 
     name: str
     dtype: str
@@ -29,9 +29,9 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 def handed_over(group: Group, arrays: Mapping[str, Array] | None, source: int) -> Mapping[str, Array]:
-    """The arrays that the member `source` gives; the others give None. The group's timeout is for the first word of it.
+    """Return the arrays of the member `source`; the other members pass None.
 
-    RingError: the ring is broken.
+    The group's timeout applies to the header, PIECE_SECS to each piece. Raises RingError if the group is broken.
     """
     head = group.broadcast(None if arrays is None else _head(arrays), source)
     if arrays is None:
@@ -67,7 +67,7 @@ def _take(group: Group, parts: list[Array], source: int) -> None:
 
 
 def _cut(arrays: Iterable[Array]) -> Iterator[list[Array]]:
-    """Their bytes, as the parts of each piece. A contiguous array is written through its parts."""
+    """Yield the views of the arrays that form each piece. Writing to a view writes to its (contiguous) array."""
     parts: list[Array] = []
     room = PIECE
     for array in arrays:

@@ -43,7 +43,7 @@ def predict(
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Predict the pinned rows, or explain what is predicted, in their order, into `sink`."""
+    """Predict or explain the pinned rows in their order and write the results to `sink`."""
     began = time.monotonic()
     tasks = _tasks(program.spec, reader)
     wanted = wanted_results(program)
@@ -64,7 +64,10 @@ def evaluate(
     observer: Observer,
     cancelled: threading.Event,
 ) -> Outcome:
-    """Measure the model, or how much it uses each column, on the pinned rows; into `sink` as a table too."""
+    """Measure the model, or the importance of its columns, on the pinned rows; the table goes to `sink`.
+
+    Raises JobError if there are no rows.
+    """
     if not reader.rows:
         raise JobError(f"there are no rows to {program.spec.kind}")
     tasks = _tasks(program.spec, reader)
@@ -80,13 +83,13 @@ def evaluate(
 
 
 def wanted_results(program: Program) -> Results:
-    """What a job that gives rows makes of scores."""
+    """Return the result format of a job that predicts or explains rows."""
     return row_values(program) if program.spec.kind == "explain" else results(program)
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """The end of a job that measures: its figures, as a table in `sink` too."""
+    """Handler that concludes a job which measures; stages the result table in `sink`."""
 
     kind: Kind
     finding: Finding
@@ -120,7 +123,7 @@ def scoring_worker(
     cancelled: threading.Event,
     draining: threading.Event | None = None,
 ) -> Worker:
-    """A worker with the model's weights, for the kind of job that the program's is."""
+    """Return a worker with the model's weights for the program's kind of job."""
     spec, blocks = program.spec, Blocks(program, reader)
     mode: Mode = "evaluate" if spec.kind == "evaluate" else "predict"
     example = blocks.read(0, min(2, reader.rows), mode)

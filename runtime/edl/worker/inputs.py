@@ -1,11 +1,11 @@
-"""How rows become arrays: by the program's `feed`, or by PyTorch's DataLoader over its `dataset` or `stream`.
+"""Conversion of rows to arrays by the program's `feed`, or by PyTorch's DataLoader over its `dataset` or `stream`.
 
     feed(batch, mode)                    all rows of the range in one record batch -> arrays
     dataset(reader, start, end, mode)    a Dataset of the rows [start, end), or a DataLoader of one
     stream(batches, mode)                an IterableDataset over the record batches of the range, or a DataLoader of one
 
-All three give features, labels and perhaps weights of exactly the rows of the range, in their order. The order in which
-they are trained, and how they are cut into minibatches, is the same for all three.
+All three give features, labels and optionally weights of exactly the rows of the range, in their order. The training
+order and the split into minibatches are the same for all three.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """What the function `by` of the program gives, not checked yet; batch: the rows that predictions stand beside."""
+    """Unchecked output of the program's function `by`. `batch` has the rows beside which predictions are written."""
 
     features: Any
     labels: Any
@@ -34,7 +34,10 @@ class Given(NamedTuple):
 def given(
     program: Program, reader: Reader, start: int, end: int, mode: Mode, columns: Sequence[str] | None
 ) -> Given:
-    """Of the rows [start, end). JobError: the reader gives another number of rows, or the program no such thing."""
+    """Convert the rows [start, end).
+
+    Raises JobError if the reader gives another number of rows, or the program's function returns a wrong type.
+    """
     by = next(name for name in INPUTS if program.has(name))
     if by == "feed":
         batch = _joined(_batches(reader, start, end, columns))
@@ -59,7 +62,7 @@ def _fed(program: Program, given: object) -> tuple[Any, Any, Any]:
 
 
 def _loaded(program: Program, by: str, data: object, rows: int, mode: Mode) -> tuple[Any, Any, Any]:
-    from edl.nn.torch_loading import load  # the program is PyTorch's, which is loaded
+    from edl.nn.torch_loading import load  # imports PyTorch, which such a program has imported
 
     with user_code(program.file, f"{by}()"):
         return load(data, rows, program.spec.batch_size, mode, f"{by} in {program.file}")

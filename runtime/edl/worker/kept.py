@@ -1,7 +1,7 @@
-"""Arrays that are made once and trained on in every epoch, as far as they have room.
+"""Cache of training arrays that are made once and used in every epoch, up to a size limit.
 
-Reading and transforming rows takes a core, and of a database its time, as often as there are epochs; most tables that
-are trained on are small. Only what the compiler's own `feed` makes may be kept: another one may draw random numbers.
+Reading and converting rows costs a core, and load on the database, in every epoch; most training tables are small. Only
+arrays made by the compiler's own `feed` may be cached: an edited one may draw random numbers.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ ROOM = 256 << 20  # bytes
 
 
 class Kept:
-    """Arrays of ranges of rows, at most `room` bytes of them, or ROOM; what comes first, stays. Nobody may write into
-    them.
+    """Cache of arrays by range of rows, at most `room` bytes (default ROOM), without eviction. The arrays are
+    read-only.
     """
 
     def __init__(self, room: int | None = None) -> None:
         self._room = ROOM if room is None else room
         self._of: dict[tuple[int, int], Arrays] = {}
-        self.rows = 0  # that they are of
+        self.rows = 0  # total of the cached ranges
 
     def get(self, start: int, end: int) -> Arrays | None:
         return self._of.get((start, end))
 
     def put(self, start: int, end: int, made: Arrays) -> None:
-        """Keep them, unless they have no room."""
+        """Add the arrays unless they exceed the remaining room."""
         if made.nbytes <= self._room:
             self._room -= made.nbytes
             self._of[start, end] = made

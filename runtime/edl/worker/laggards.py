@@ -1,6 +1,6 @@
-"""How long members of a ring compute, and who is far slower than the others.
+"""Straggler detection in an all-reduce group: compute times of the members, compared every few steps.
 
-All members come to the same, because all hear the same of each other every few steps.
+All members reach the same verdict, because all of them see the same figures.
 """
 
 from __future__ import annotations
@@ -13,39 +13,44 @@ import numpy as np
 from edl.nn.structure import Array
 
 WINDOW = 20  # steps between two comparisons
-LEAST_SECS = 2.0  # that the slowest must have computed before anybody is judged
-FAR = 3.0  # times the median
+LEAST_SECS = 2.0  # compute time of the slowest member before members are compared
+FAR = 3.0  # multiple of the median that makes a straggler
 
 
 class Laggards:
-    """seconds: of a step, of late, here. slowest: of a step at the member that takes longest."""
+    """Compute times of this member and its group.
+
+    `seconds` is the recent median time of a step on this member, `slowest` the time of a step on the slowest member.
+    """
 
     def __init__(self) -> None:
         self._own = deque[float](maxlen=WINDOW)
         self.begin(1)
 
     def begin(self, size: int) -> None:
-        """A ring of `size` members begins; what was heard of others is forgotten."""
+        """Start a group of `size` members and forget the figures of the previous one."""
         self.slowest = 0.0
         self._since = np.zeros(2)  # seconds and rows since the last comparison
-        self._sums = np.zeros((size, 2))  # … of all members since anybody was judged
+        self._sums = np.zeros((size, 2))  # the same of all members, since the last verdict
 
     @property
     def seconds(self) -> float:
         return statistics.median(self._own) if self._own else 0.0
 
     def computed(self, rows: int, seconds: float) -> None:
-        """A step's slice was computed here."""
+        """Record the time of one slice."""
         self._own.append(seconds)
         self._since += seconds, rows
 
     def own(self) -> Array:
-        """What the others are to hear, float64 (2,)."""
+        """Return seconds and rows since the last call, float64 (2,), to be exchanged with the group."""
         found, self._since = self._since, np.zeros(2)
         return found
 
     def compare(self, found: Array) -> list[int]:
-        """The ranks that are far slower, once enough is known. found: what each member gave, (members, 2)."""
+        """Return the ranks of the stragglers, once enough is known. `found` has the figures of each member, (members,
+        2).
+        """
         self.slowest = float(found[:, 0].max()) / WINDOW
         self._sums += found
         seconds, rows = self._sums.T

@@ -1,9 +1,9 @@
-"""The worker loop: take a task, do it, report it.
+"""Worker loop: take a task, do it, report it.
 
-There is one loop, for every kind of job, strategy and framework. What varies is composed into it: the task source
-(in process, or a master), the adapter (Keras, PyTorch) and the strategy (local, parameter servers, all-reduce).
-Reading and transforming run in a thread of their own, ahead of the steps, as long as there is something to read;
-evaluations and what follows from them go between two training tasks.
+There is one loop for every kind of job, strategy and framework. The parts that differ are composed into it: the task
+source (in process, or a master), the adapter (Keras, PyTorch) and the strategy (local, parameter servers, all-reduce).
+A thread reads and converts rows ahead of the steps while there is something to read. Control tasks (evaluations and
+what follows from them) run between two training tasks.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from edl.worker.rates import Rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Strategy, VoidError
 
-AHEAD = 2  # blocks that are read in front of the steps
+AHEAD = 2  # blocks to read ahead
 
 
-_Ahead = tuple[Task, Block | Exception] | None  # None: turn to what else waits
+_Ahead = tuple[Task, Block | Exception] | None  # None: run control tasks first
 
 
 class DivergedError(JobError):
-    """The loss is no number any more; doing it again gives the same."""
+    """Error of a loss that is NaN or infinite; a retry gives the same."""
 
 
 class _DrainedError(Exception):
-    """The worker has to go in the middle of a task."""
+    """Signal that the worker has to leave in the middle of a task."""
 
     def __init__(self, part: Report) -> None:
         super().__init__("drained")
@@ -58,7 +58,7 @@ class _DrainedError(Exception):
 
 
 class Endings(Protocol):
-    """Does the tasks that need the program, and no rows."""
+    """Handler of the control tasks that need the program and no rows."""
 
     def conclude(self, found: Round) -> Conclusion: ...
 
@@ -67,12 +67,13 @@ class Endings(Protocol):
 
 @dataclass
 class Worker:
-    """Does the tasks of `source`. `cancelled`, set from any thread, stops it between two calls of the model.
+    """Loop over the tasks of `source`.
 
-    draining: set from any thread when this worker has to go; what it has begun is given back, and nobody's loss.
-    after_steps: called between two calls of the model, with what is done of the open task.
-    rates: of the steps, where a program has them; None leaves the rate to the optimizer. measured_as: how the rows of
-    an evaluation are read.
+    `cancelled`, set from any thread, stops the loop between two calls of the model. `draining`, set from any thread,
+    makes the worker leave: it returns the task it has begun, and no work is lost. `after_steps` is called between two
+    calls of the model with the progress of the current task. `rates` gives the learning rate of each step if the
+    program defines it; None leaves the rate to the optimizer. `measured_as` is the mode in which rows of an evaluation
+    are read.
     """
 
     blocks: Blocks
@@ -86,17 +87,17 @@ class Worker:
     rates: Rates | None = None
     measured_as: Mode = "evaluate"
     after_steps: Callable[[Report], None] = lambda done: None
-    _rate_of: int = 0  # the round whose conclusion set the rate
+    _rate_of: int = 0  # number of the round whose conclusion set the rate
     _leaving: bool = False
     _unsettled: deque[tuple[int, Report]] = field(
         default_factory=deque
-    )  # done, and not in the parameters for good
+    )  # trained, and not yet durable in the parameters
 
     def train(self, training: Training, endings: Endings, total: int) -> None:
         """Do the tasks of a training job until there are none.
 
-        total: rows of all epochs together, for the progress. JobCancelledError: `cancelled` was set. DivergedError: the
-        loss is no number any more.
+        `total` is the number of rows of all epochs, for the progress display. Raises JobCancelledError if `cancelled`
+        is set, and DivergedError if the loss is not finite.
         """
         stops = training.early_stopping > 0
         meter = Meter(self.observer, "training", total, epochs=training.epochs, may_end_early=stops)
@@ -110,12 +111,12 @@ class Worker:
                 self._next_aside(endings, None)
 
     def finish(self, endings: Endings, meter: Meter | None = None) -> None:
-        """Do evaluations and what follows from them until the job is over."""
+        """Do control tasks until the job is over."""
         while not self._over:
             self._next_aside(endings, meter)
 
     def predict(self, results: Results, sink: ResultSink, meter: Meter) -> None:
-        """Do the prediction tasks; `sink` takes the result of each."""
+        """Do the prediction tasks and write the result of each to `sink`."""
 
         def stage(task: Task) -> Report:
             with self._stream(task, "predict", meter) as blocks:
@@ -129,7 +130,7 @@ class Worker:
                 self._attempt(task, partial(stage, task))
 
     def set_learning_rate(self, rate: float, number: int) -> None:
-        """Of the steps from now on, as the conclusion of this round wants it; earlier ones have no say any more."""
+        """Set the rate of the following steps as round `number` requests it; requests of earlier rounds are ignored."""
         if number >= self._rate_of:
             self._rate_of = number
             self.rates = None
@@ -139,13 +140,13 @@ class Worker:
 
     @property
     def _over(self) -> bool:
-        """Whether this worker has nothing left to do."""
+        """True if this worker has nothing left to do."""
         return self.source.over("export") or self.draining.is_set()
 
     def _train_all(
         self, blocks: Iterator[_Ahead], training: Training, endings: Endings, pace: Pace, meter: Meter
     ) -> None:
-        """Training tasks, and what goes between them, until there are none."""
+        """Do training tasks, and control tasks between them, until there are none."""
         for item in blocks:
             if item is not None:
                 self._attempt(item[0], partial(self._train, *item, training, pace, meter))
@@ -163,12 +164,12 @@ class Worker:
             self._aside(task, endings, meter)
 
     def _attempt(self, task: Task, do: Callable[[], Report]) -> None:
-        """Do the task and report it; what it raises is raised unless the source has somebody do it again."""
+        """Do the task and report it. Its error is raised unless the source assigns the task again."""
         try:
             report = do()
         except JobCancelledError:
             raise
-        except VoidError:  # of it only what its servers know is done
+        except VoidError:  # only the servers know how much of it is done
             self.source.give_back(Report(task))
         except _DrainedError as drained:
             if self._flush():
@@ -183,8 +184,7 @@ class Worker:
                 self.source.report(report)
 
     def report_settled(self) -> bool:
-        """Report the training tasks whose gradients are in the parameters, forget those that are void; whether these
-        were all."""
+        """Report training tasks whose gradients are durable and drop void ones. Return True if none is left."""
         while self._unsettled:
             mark, report = self._unsettled[0]
             valid = self.source.valid(report.task)
@@ -196,14 +196,14 @@ class Worker:
         return True
 
     def _settle(self, task: Task) -> None:
-        """Report what is settled after this task; of the last one of an epoch, which is to be measured now, all."""
+        """Report what is settled after this task, or flush if its epoch is to be measured now."""
         if task.settles:
             self._flush()
         else:
             self.report_settled()
 
     def _flush(self) -> bool:
-        """Report all that was trained; False: it cannot be in the parameters any more."""
+        """Wait for all training to be durable and report it. Return False if it is void."""
         try:
             self.strategy.flush()
         except VoidError:
@@ -222,7 +222,7 @@ class Worker:
         self._attempt(task, do)
 
     def _training_blocks(self, training: Training, end: Callable[[], bool]) -> Iterator[_Ahead]:
-        """Blocks to train on until the `end`; None where the loop is to turn to what else waits."""
+        """Yield training blocks until `end`, and None whenever control tasks are due."""
         seed = training.seed if training.shuffle else None
         while not (end() or self._leaving or self.source.over("train")):
             task = self.source.next("train")
@@ -269,7 +269,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
-        """The blocks of a task that streams its rows; they are read ahead."""
+        """Yield the blocks of a task in order, read ahead by a thread."""
         with Prefetch(self.blocks.stream(task, kind, self.scorer.streamed), AHEAD) as blocks:
             yield self._counted(task, blocks, meter)
 
@@ -287,10 +287,10 @@ class Worker:
 
     @contextlib.contextmanager
     def _read_ahead(self, training: Training) -> Iterator[Iterator[_Ahead]]:
-        """Blocks ahead of the steps. Whatever ends the steps, the thread that reads waits for no task any more.
+        """Yield training blocks ahead of the steps. On exit, the reading thread no longer waits for a task.
 
-        Where there is nothing left to read, blocks are permuted between the steps: that is quick, and a third thread
-        beside two that compute on two cores would hold Python's lock while it waits for one.
+        Once nothing is left to read, blocks are permuted between the steps: that is quick, and a third thread beside
+        two that compute on two cores would hold the GIL while it waits for a core.
         """
         self._leaving = False
         blocks = Prefetch(self._training_blocks(training, end=self._needs_no_reading), AHEAD)
@@ -320,6 +320,6 @@ class Worker:
 
 
 def _sum(losses: Floats, rows: int, size: int) -> float:
-    """The sum over rows of the losses of minibatches, of which the last may be smaller."""
+    """Return the sum over rows of minibatch mean losses, of which the last may have fewer rows."""
     last = rows - (len(losses) - 1) * size
     return float(losses[:-1].sum(dtype=np.float64) * size + float(losses[-1]) * last)

@@ -1,7 +1,8 @@
-"""What a worker has in hands and has to tell: its side of the exchange with the master, without threads or a network.
+"""Worker's state of the exchange with the master, without threads or network: assigned tasks and unacknowledged
+reports.
 
-Reports are kept until the master has written them down, and told again from where the master says that it knows them:
-to a master that was restarted, too.
+A report is kept until the master has stored it, and sent again from the number that the master acknowledges, also to a
+master that was restarted.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from edl.tasks.task import Report, Task, TaskType
 
 
 class Mailbox:
-    """Of one start of an instance. Not thread-safe.
+    """Exchange state of one incarnation of an instance. Not thread-safe.
 
-    ring: the number of the one whose parameters this worker has. seek: for the next one, and `found`, what it came to.
-    regroup: the present ring is to end.
+    `ring` is the number of the group whose parameters this worker has. `seek` is the open request for the next group,
+    and `found` its answer. `regroup` is True if the current group is to end.
     """
 
     def __init__(self, instance: str, incarnation: int) -> None:
@@ -27,7 +28,7 @@ class Mailbox:
         self.flags = Flag.NONE
         self.generation = self.master_epoch = 0
         self.rejoin = True
-        self.informed = False  # whether `flags` are of an answer that came since we registered
+        self.informed = False  # True once an answer has come since registration
         self.seen_upto = 0
         self.servers: Servers | None = None
         self.ring = 0
@@ -42,11 +43,11 @@ class Mailbox:
 
     @property
     def unsaid(self) -> bool:
-        """Whether there are reports that the master does not know."""
+        """True if the master has not acknowledged all reports."""
         return self._sequence > self.seen_upto
 
     def joined(self, joined: Joined) -> None:
-        if joined.generation != self.generation:  # the job went back: what is in hands is void
+        if joined.generation != self.generation:  # the job was rolled back: all assigned tasks are void
             self._held.clear()
             self._received.clear()
         self.generation, self.master_epoch = joined.generation, joined.master_epoch
@@ -55,20 +56,20 @@ class Mailbox:
         self.flags = Flag.FINISHED if joined.finished else Flag.NONE
 
     def take(self, *types: TaskType) -> Task | None:
-        """A task that was received, the first of these types first."""
+        """Remove and return a received task, types in order of preference, or None."""
         waiting = next((self._received[kind] for kind in types if self._received[kind]), None)
         return waiting.popleft() if waiting else None
 
     def received(self, *types: TaskType) -> bool:
-        """Whether a task of these types was received and not taken."""
+        """Return True if a task of these types was received and not taken."""
         return any(self._received[kind] for kind in types)
 
     def holds(self, kind: TaskType) -> bool:
-        """Whether a task of that type was received that is not reported."""
+        """Return True if a task of that type is assigned and not reported."""
         return any(held.task.type == kind for held in self._held.values())
 
     def valid(self, task: Task) -> bool:
-        """Whether the lease of a task that is not reported is still ours, as far as is known."""
+        """Return True if the task's lease is held and not known to be revoked."""
         return task.attempt in self._held
 
     def progress(self, done: Report) -> None:
@@ -85,7 +86,7 @@ class Mailbox:
         fatal: bool = False,
         folder: str = "",
     ) -> int:
-        """Have something to tell; its number."""
+        """Add a report and return its sequence number."""
         if kind not in ("cut", "cut written"):
             self._held.pop(report.task.attempt, None)
         self._sequence += 1
@@ -93,13 +94,13 @@ class Mailbox:
         return self._sequence
 
     def give_back_received(self) -> None:
-        """Give back what was received and not begun."""
+        """Return the tasks that were received and not begun."""
         for tasks in self._received.values():
             while tasks:
                 self.tell("given back", Report(tasks.pop()))
 
     def request(self, want: dict[TaskType, int]) -> Request:
-        """The next request. want: more than was received."""
+        """Return the next request. `want` is the number of tasks to have received, by type."""
         told = tuple(told for told in self._told if told.sequence > self.seen_upto)
         missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
         self._requests += 1
@@ -129,7 +130,7 @@ class Mailbox:
         if self._said == (
             self.ring,
             None,
-        ):  # an answer to what was said in another ring is not about this one
+        ):  # an answer to a request of another group doesn't concern this one
             self.regroup = bool(answer.flags & Flag.REGROUP)
         if self.seek is not None and answer.ring is not None and answer.ring.number > self.seek.after:
             self.found = answer.ring
@@ -144,11 +145,13 @@ class Mailbox:
     # Rings ------------------------------------------------------------------------------------------------------
 
     def seeks(self, seek: Seek) -> None:
-        """Wait for a ring, from the next request on."""
+        """Request a group, from the next request on."""
         self.seek, self.found = seek, None
 
     def enters(self, ring: int, tasks: Iterable[Report], told: Iterable[Report]) -> None:
-        """Have the parameters of the ring; who leads it holds its training tasks, and tells its reports again."""
+        """Enter a group after receiving its parameters. Its leader takes over its training tasks and sends its reports
+        again.
+        """
         self._received["train"].clear()
         for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
             del self._held[lease]
@@ -161,11 +164,11 @@ class Mailbox:
 
     @property
     def unwritten(self) -> set[int]:
-        """Leases of the tasks whose reports the master may not have written down."""
+        """Leases of done tasks whose reports the master may not have stored."""
         return {told.report.task.attempt for told in self._told if told.kind == "done"}
 
     def _drop(self, lease: int) -> None:
-        """Forget a task that is not ours any more; one that was begun goes on, and its report counts for nothing."""
+        """Forget a revoked task. If it was begun it goes on, and its report is ignored."""
         held = self._held.pop(lease, None)
         if held is not None:
             received = self._received[held.task.type]

@@ -1,4 +1,4 @@
-"""Metrics over tasks: each task gives mergeable states, the states of a round give the figures."""
+"""Metrics over tasks: each task yields mergeable states, and the states of a round yield the figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOSS = "loss"
 
 
 def program_metrics(program: Program) -> dict[str, Metric]:
-    """The program's metrics by the name that a report gives them; JobError when one is none."""
+    """Return the program's metrics by their report names. Raises JobError if one is not a metric."""
     metrics = program.call("eval_metrics_fn")
     if not isinstance(metrics, Mapping):
         raise JobError(f"eval_metrics_fn in {program.file} must return a dict, name -> metric of edl.metrics")
@@ -33,7 +33,7 @@ def program_metrics(program: Program) -> dict[str, Metric]:
 
 
 def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mapping[str, Metric]) -> Report:
-    """Run the model over a task's rows."""
+    """Run the model over the rows of a task and return its metric states."""
     loss = weight = 0.0
     states = {name: metric.zero() for name, metric in metrics.items()}
     for block in blocks:
@@ -48,7 +48,7 @@ def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mappin
 
 
 def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
-    """Loss and metrics over the rows that were measured; None where there is nothing to measure."""
+    """Return loss and metrics over the measured rows; a figure is None if it is undefined."""
     results = {LOSS: found.mean_loss}
     for name, metric in metrics.items():
         results[name] = finite(metric.result(merged(found, name, metric)))
@@ -56,5 +56,5 @@ def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
 
 
 def merged(found: Summary, name: str, metric: Metric) -> State:
-    """The state of the metric over all rows that were measured."""
+    """Return the state of the metric over all measured rows."""
     return functools.reduce(metric.merge, (states[name] for states in found.states), metric.zero())

@@ -1,4 +1,4 @@
-"""Progress events of a phase: rates, running losses, and no more events than a person can read."""
+"""Progress events of the steps: rates and running losses, limited to a frequency that a person can read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ INTERVAL = 0.2  # seconds between two events
 
 
 class Meter:
-    """Counts the rows of one phase and informs the observer about five times a second.
-
-    may_end_early: see `Progress`.
-    """
+    """Row counter of one phase that notifies the observer about five times a second."""
 
     def __init__(
         self,
@@ -39,7 +36,7 @@ class Meter:
         self._rate: RecentRate | None = None  # from the end of the first steps, which compile the model
 
     def add(self, rows: int, *, steps: int = 0, epoch: int = 0, loss: float | None = None) -> None:
-        """Count rows that were just done; loss is their mean."""
+        """Count rows that were just done with the mean loss `loss`."""
         self._rows += rows
         self._step += steps
         self._epoch = epoch
@@ -51,7 +48,7 @@ class Meter:
             self.tell()
 
     def tell(self) -> None:
-        """Inform the observer now."""
+        """Notify the observer now."""
         now = self._clock()
         self._rate = self._rate or RecentRate(now, self._rows)
         self._rate.add(now, self._rows)

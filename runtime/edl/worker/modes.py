@@ -1,4 +1,4 @@
-"""Which strategy a job with parameter servers asks for."""
+"""Factory of the strategies for jobs with parameter servers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def on_servers(
     store: CheckpointStore,
     leaving: threading.Event,
 ) -> OnServers:
-    """The strategy of one worker. instance: its name and incarnation. For the others see `Parameters`, `OnServers`.
+    """Return the strategy of one worker. For the parameters see `Parameters` and `OnServers`.
 
-    JobError: servers cannot hold the model, or follow its optimizer.
+    Raises JobError if servers cannot hold the model or support its optimizer.
     """
     servers = ParameterServers(source, token, leaving)
     parameters = Parameters(adapter, servers, *instance, start)

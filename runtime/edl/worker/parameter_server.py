@@ -1,11 +1,11 @@
-"""Training on parameters that servers hold: what its modes have in common.
+"""Base of the strategies whose parameters are on parameter servers.
 
-    asynchronous   push what was computed, whatever the others do; each push is a step
-    local_steps    some steps on copies, and their gradients together as one push
+    asynchronous   each push is a step, independent of the other workers
+    local_steps    some steps on local copies, their gradients together as one push
     synchronous    a step is the mean of gradients that were computed on the same parameters
 
-The servers may be replaced, or go back to a cut, at any moment: calls are repeated, or end with `VoidError`; then the
-next call of a strategy finds the servers again (`_ready`), and goes on from what they have.
+The servers may be replaced, or rolled back to a checkpoint, at any moment. Calls are then repeated, or fail with
+`VoidError`; the next call of the strategy finds the servers again (`_ready`) and continues with their parameters.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from edl.worker.parameters import Parameters, Pulled
 from edl.worker.rates import Rates
 from edl.worker.servers import ParameterServers
 
-CUT_SECS = 600.0  # that writing the weights of the best epoch may take
-KEPT = 3  # cuts of best epochs: when the job goes back, an earlier one may be the best again
+CUT_SECS = 600.0  # timeout for writing the weights of the best epoch
+KEPT = 3  # checkpoints of best epochs to keep: after a rollback, an earlier one may be the best again
 
 
 class OnServers(ABC):
-    """store: for the weights of the best epochs."""
+    """Strategy on parameter servers. `store` takes the weights of the best epochs."""
 
     group = 1
 
@@ -63,13 +63,13 @@ class OnServers(ABC):
 
     @abstractmethod
     def _forget(self) -> None:
-        """What was pushed came to nothing."""
+        """Drop the push in flight after a rollback."""
 
     # Scoring and endings ------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def scoring(self) -> Iterator[None]:
-        """With the parameters of now, the mean of the workers' states, and rows that are read when they are needed."""
+        """Load the present parameters and the mean of the workers' buffers; rows are pulled as they are needed."""
         self._ready()
         own = self._adapter.get_buffers()
         tables = self._adapter.tables
@@ -99,14 +99,14 @@ class OnServers(ABC):
             return with_own(self._adapter, cuts.stream_weights(self._store.fetch(of_epoch[-1])))
 
     def _kept(self) -> list[str]:
-        """Cuts of best epochs, the oldest first."""
+        """Return the names of the best epochs' checkpoints, oldest first."""
         found = [name for name in self._store.names(cuts.MANIFEST) if name.startswith(cuts.BEST)]
         return sorted(found, key=lambda name: name.rpartition("-")[::-1])  # by generation
 
     # Steps --------------------------------------------------------------------------------------------------
 
     def _ready(self) -> None:
-        """Find the servers, at first and when they went back, and go on from what they have."""
+        """Connect to the servers, first and after each rollback, and take their parameters."""
         if self._servers.connected:
             return
         self._forget()
@@ -122,7 +122,7 @@ class OnServers(ABC):
         self._servers.connected = True
 
     def _take(self, pulled: Pulled) -> None:
-        """Let the model have what was pulled."""
+        """Load pulled parameters into the model."""
         self._learn(pulled)
         self._adapter.set_trainable(pulled.dense)
         if pulled.state is not None:
@@ -137,11 +137,11 @@ class OnServers(ABC):
         return self._adapter.gradients(rows.features, rows.labels, rows.weights, fetched)
 
     def _rate(self, step: int, rates: Rates | None) -> float:
-        """Of the step that follows `step` others, whoever took them."""
+        """Return the learning rate of the step after `step` steps of all workers."""
         return float(rates(step, 1)[0]) if rates is not None else self._adapter.learning_rate(step)
 
     def _state(self) -> Floats | None:
-        """The model's buffers, where they moved since they were pushed."""
+        """Return the model's buffers, or None if they have not changed since the last push."""
         state = self._parameters.state.flat(self._adapter.get_buffers())
         if not state.size or (self._pushed_state is not None and np.array_equal(state, self._pushed_state)):
             return None
@@ -150,7 +150,7 @@ class OnServers(ABC):
 
 
 class _Reader:
-    """Rows as the servers have them."""
+    """Reader of rows from the servers."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters

@@ -1,7 +1,7 @@
-"""A model whose parameters and rows are on servers: what is said to the servers about it, and what they answer.
+"""Client-side view of a model on parameter servers: requests for its parameters and the interpretation of the answers.
 
-Dense parameters are on one server each; rows are spread over all, and asked of all at once. Nothing here decides when
-to pull or push: that is a strategy's business (`edl.worker.asynchronous`, `edl.worker.synchronous`).
+Each dense parameter is on one server; rows are partitioned over all servers, which are called concurrently. The
+strategies decide when to pull and push (`edl.worker.asynchronous`, `edl.worker.synchronous`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from edl.ps import messages as say
 from edl.ps.place import Layout, Part, Placement, joined, split
 from edl.worker.servers import CALL_SECS, Calls, ParameterServers, Request
 
-LOADED_ROWS = 65_536  # of a table, in one call
+LOADED_ROWS = 65_536  # rows of a table in one call
 
 IdsByTable = Mapping[str, Ids]
-Weights = Callable[[], Mapping[str, Array] | None]  # to start from; None: the model's own
+Weights = Callable[[], Mapping[str, Array] | None]  # initial weights, or None for the model's own
 
 
 class Pulled(NamedTuple):
-    """What the servers answered. versions: of each. blocks: rows by table. private: see `edl.ps.messages.Pull`."""
+    """Answers of all servers to a pull: their `versions`, dense parameters, and rows by table in `blocks`. For
+    `private` see `edl.ps.messages.Pull`.
+    """
 
     versions: tuple[say.Version, ...]
     dense: dict[str, Floats]
@@ -35,18 +37,21 @@ class Pulled(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Steps that were taken, as far as any server knows."""
+        """Highest step that any server has applied."""
         return max(version.step for version in self.versions)
 
     @property
     def least(self) -> say.Version:
-        """Of synchronous servers, which come to a version one after another: what all have come to."""
+        """Lowest version of all servers: the one that all synchronous servers have reached."""
         return min(self.versions, key=lambda version: version.step)
 
 
 class Push(NamedTuple):
-    """One push, to all servers. gradients: as an adapter gives them, the mean over `rows`. state: flat, None where it
-    did not move."""
+    """Content of one push to all servers.
+
+    `gradients` are those of an adapter, the mean over `rows`. `state` has the flat buffers, or None if they have not
+    changed.
+    """
 
     gradients: Mapping[str, Any]
     rate: float
@@ -58,7 +63,9 @@ class Push(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """counts: the lease is not void. step: that was taken, as far as any server knows. pulled: what was asked for."""
+    """Answer to a push. `counts` is False if the lease is void; `step` is the highest step of any server; `pulled` has
+    what was requested with the push.
+    """
 
     counts: bool
     step: int
@@ -66,7 +73,10 @@ class Pushed(NamedTuple):
 
 
 class Parameters:
-    """Of the adapter's model. start: weights that training starts from, read again whenever servers start anew."""
+    """Parameters of the adapter's model on the servers.
+
+    `start` returns the weights to start from; it is called again whenever servers start anew.
+    """
 
     def __init__(
         self, adapter: Adapter, servers: ParameterServers, instance: str, incarnation: int, start: Weights
@@ -89,7 +99,7 @@ class Parameters:
     # Before training ---------------------------------------------------------------------------------------
 
     def join(self) -> None:
-        """Find the servers, and see to it that they know the model and are open."""
+        """Connect to the servers, define the model on them, and load and open those that are not open yet."""
         self._servers.connect()
         count, generation = len(self._servers), self._servers.generation
         self._placement = Placement(self.definition.dense, count)
@@ -109,7 +119,7 @@ class Parameters:
         self._servers.call({server: Request(say.Open(generation)) for server in closed}, say.Done)
 
     def _load(self, table: str, ids: Ids, rows: Floats) -> None:
-        """Give the servers a table's rows to start from."""
+        """Send a table's initial rows to the servers."""
         for first in range(0, len(ids), LOADED_ROWS):
             some = slice(first, first + LOADED_ROWS)
             parts = split(ids[some], len(self._servers))
@@ -120,7 +130,7 @@ class Parameters:
             self._servers.call(loads, say.Done)
 
     def _forget_rows(self) -> None:
-        """The rows are on the servers, not in the model's own tables."""
+        """Clear the model's own tables: the rows are on the servers."""
         self._adapter.tables.follow(self.definition.optimizer)
 
     # Training ----------------------------------------------------------------------------------------------
@@ -134,7 +144,7 @@ class Parameters:
         at_least: int = 0,
         wait_secs: float = 0.0,
     ) -> PullCall:
-        """Begin to pull these rows and, if they are wanted, the dense parameters and the state."""
+        """Start to pull these rows and, if requested, the dense parameters and the buffers."""
         parts = self._split(ids)
         wanted = self._wanted(parts, dense, state, at_least, wait_secs)
         requests = {
@@ -144,9 +154,9 @@ class Parameters:
         return PullCall(self, self._servers.begin(requests, say.Pulled), parts)
 
     def push(self, push: Push, ids: IdsByTable | None = None) -> PushCall:
-        """Begin to push. ids: of rows that are pulled in the same call, with the dense parameters, after the push.
+        """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push.
 
-        The push before must have been answered.
+        The previous push must have been answered.
         """
         self._sequence += 1
         gradients = {name: push.gradients[name] for name in self.tables}
@@ -182,14 +192,14 @@ class Parameters:
         return PushCall(self, self._servers.begin(requests, say.Pushed), parts)
 
     def ticket(self, lease: int, version: say.Version, wait_secs: float) -> say.Ticketed:
-        """Ask server 0 whether a gradient that was computed on `version` may join the round."""
+        """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
         header = say.Ticket(
             self._servers.generation, self._instance, self._incarnation, lease, version, wait_secs
         )
         return self._servers.ask(header, say.Ticketed, CALL_SECS + wait_secs)
 
     def _split(self, ids: IdsByTable) -> dict[str, list[Part]]:
-        """The ids of each server; tables that are read alike have the same array, which is split once."""
+        """Partition the ids by server. Tables that share an array of ids share its partition."""
         found: dict[int, list[Part]] = {}
         for array in ids.values():
             if id(array) not in found:
@@ -218,7 +228,7 @@ class Parameters:
     def pulled(
         self, answers: Mapping[int, tuple[say.Pulled, list[Array]]], parts: Mapping[str, list[Part]]
     ) -> Pulled:
-        """What the answers of all servers come to."""
+        """Combine the answers of all servers."""
         dense: dict[str, Floats] = {}
         blocks: dict[str, list[Floats]] = {name: [] for name in parts}
         state: dict[str, Floats] | None = None
@@ -236,7 +246,7 @@ class Parameters:
 
 
 class PullCall:
-    """Parameters that are being pulled."""
+    """Pull in flight."""
 
     def __init__(
         self, parameters: Parameters, calls: Calls[say.Pulled], parts: Mapping[str, list[Part]]
@@ -250,7 +260,7 @@ class PullCall:
 
 
 class PushCall:
-    """Gradients that are being pushed, and perhaps parameters that are pulled."""
+    """Push in flight, optionally with a pull."""
 
     def __init__(
         self, parameters: Parameters, calls: Calls[say.Pushed], parts: Mapping[str, list[Part]]
@@ -277,7 +287,7 @@ class PushCall:
 
 
 def _definition(adapter: Adapter) -> say.Definition:
-    """What the model is. JobError: servers cannot follow its optimizer."""
+    """Return the model's definition for the servers. Raises JobError if they don't support its optimizer."""
 
     def described(values: Mapping[str, Array]) -> tuple[say.Dense, ...]:
         return tuple(say.Dense(name, value.shape) for name, value in values.items())

@@ -1,4 +1,4 @@
-"""PREDICT's result: kept columns, the predicted value, and for classes how probable they are."""
+"""Result of PREDICT: kept columns, the predicted value, and the probabilities of classes."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from edl.nn.structure import Array
 from edl.program import Program
 from edl.spec import ClassLabel
 
-MOST_CLASSES = 20  # with a column for each class's probability
-LONGEST_NAME = 63  # characters of a column's name, which every database takes
+MOST_CLASSES = 20  # maximum with a probability column for each class
+LONGEST_NAME = 63  # characters of a column name that every database accepts
 
 
 @dataclass(frozen=True)
 class Results:
-    """Makes result batches of one prediction job.
+    """Result batches of a prediction job.
 
-    Columns: those of `keep`, then `column` in the label's own type; for classes `<column>_prob`, the probability of the
-    predicted class, and for at most `MOST_CLASSES` of them `<column>_prob_<class>` each, as far as the source can call
-    a column so. A kept column that is called like the predicted one gives way to it; names differ in more than case.
+    The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
+    the probability of the predicted class, and for at most `MOST_CLASSES` classes a column `<column>_prob_<class>`
+    each, provided that the source allows such a name. The predicted column replaces a kept one of the same name; names
+    differ in more than case.
     """
 
     target: Target
     keep: tuple[str, ...]
-    names: tuple[str, ...]  # of the columns that are added
+    names: tuple[str, ...]  # names of the added columns
 
     @property
     def scores(self) -> int:
-        """How many a row has: one per class, one for a number."""
+        """Number of scores per row: one per class, or 1 for a number."""
         return len(self.target.spec.classes) if isinstance(self.target.spec, ClassLabel) else 1
 
     def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
-        """The result of some rows and their scores, (n, classes)."""
+        """Return the result of some rows and their scores, (n, classes)."""
         kept = [rows.column(name) for name in self.keep]
         return pa.RecordBatch.from_arrays([*kept, *self._added(scores)], names=[*self.keep, *self.names])
 
@@ -53,7 +54,7 @@ class Results:
 
 
 def results(program: Program) -> Results:
-    """The results that the program's JobSpec asks for."""
+    """Return the result format that the program's JobSpec requests."""
     output = program.spec.output
     label = program.module.__dict__.get("LABEL")
     wanted = label if isinstance(label, Target) else target(program.spec.label)
@@ -77,9 +78,9 @@ def _text(value: str | bool | int) -> str:
 
 
 def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
-    """The names, shortened to `LONGEST_NAME` and numbered where they are taken; case does not tell them apart.
+    """Return the names, shortened to `LONGEST_NAME` and numbered if taken, ignoring case.
 
-    None ends in a space, which MySQL does not allow.
+    No name ends in a space, which MySQL does not allow.
     """
     used = {name.casefold() for name in taken}
     found = []
@@ -94,7 +95,7 @@ def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]
 
 
 def probabilities(scores: Array, label: ClassLabel) -> Array:
-    """Scores as (n, classes); a program may give the probability of the second of two classes alone."""
+    """Return the scores as (n, classes). A program may give only the probability of the second of two classes."""
     if scores.ndim == 2 and scores.shape[1] == 1 and label.binary:
         scores = np.concatenate([1 - scores, scores], axis=1)
     if scores.ndim != 2 or scores.shape[1] != len(label.classes):

@@ -1,4 +1,4 @@
-"""Reading ahead: an iterator that runs in a thread of its own, a bounded number of items in front."""
+"""Prefetching iterator: runs another iterator in a thread, a bounded number of items ahead."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
-    """Iterates over `items` in another thread, at most `depth` finished items ahead.
+    """Iterator over `items` that is evaluated in another thread, at most `depth` finished items ahead.
 
-    An exception of `items` is raised where its item would have come. Leaving the context, or `close`, stops the
-    thread after the item that it is at, and waits for it.
+    An exception of `items` is raised in place of its item. Leaving the context, or `close`, stops the thread after the
+    current item and waits for it.
     """
 
     def __init__(self, items: Iterator[T], depth: int = 2) -> None:
@@ -71,7 +71,7 @@ class Prefetch(Generic[T]):
                 self._changed.notify_all()
 
     def _put(self, item: T) -> bool:
-        """Wait for room; False when nobody wants the item any more."""
+        """Wait for room and add the item. Return False if the iterator was closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._ready) < self._depth)
             if not self._closed:

@@ -1,4 +1,4 @@
-"""The learning rate of each step, where a program has a say in it."""
+"""Learning rate of each step, for programs that define it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from edl.errors import JobError
 from edl.nn.adapter import Floats
 from edl.program import Program
 
-Rates = Callable[[int, int], Floats]  # the first step, counted from 0, and how many -> float32 (steps,)
+Rates = Callable[[int, int], Floats]  # (first step, from 0; number of steps) -> float32 (steps,)
 
 
 def program_rates(program: Program) -> Rates | None:
-    """The rates that the program's `learning_rate(steps)` gives; None when it has no such function.
+    """Return the rates of the program's `learning_rate(steps)`, or None if it has no such function.
 
-    They are handed to the adapter with the minibatches, so a rate depends on the number of its step alone, not on how
-    many steps go into one call.
+    They are passed to the adapter with the minibatches, so a rate depends on the number of its step alone, not on the
+    number of steps per call.
     """
     if not program.has("learning_rate"):
         return None

@@ -1,8 +1,8 @@
-"""The task source of a worker whose master is another process.
+"""Task source of a worker whose master is another process.
 
-A thread of its own talks to the master: reports, heartbeats, and requests for what somebody waits for. A master that is
-away is waited for, however long, unless this worker has to go: often the whole job goes then. What was reported to a
-master is told again to the one that follows.
+A thread exchanges messages with the master: reports, heartbeats, and requests for what other threads wait for. It waits
+for an unreachable master without a limit, unless this worker has to leave: then the whole job often ends. Reports that
+a master has not stored are sent again to its successor.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from edl.tasks.task import ASIDE, Report, Task, TaskType
 from edl.worker.loop import DivergedError
 from edl.worker.mailbox import Mailbox
 
-CALL_SECS = 10.0  # that an answer may take on top of what it may wait
-SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds until a master that is away is tried again
-LEAVING_SECS = 5.0  # that a worker which has to go waits for a master that is away
+CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
+SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
+LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
 
 
 class RefusedError(JobError):
-    """The master does not want this start of the instance any more: what it holds is void."""
+    """Error of a worker whose incarnation the master has given up: all its leases are void."""
 
 
 class RemoteTasks:
     """Tasks from the master at the other end of `channel`. Call `join` first; close it, or use it as a context.
 
-    ahead: how many tasks of a type are kept in hands before somebody asks. trainer: this worker holds the weights, so
-    it cannot register again once it was given up. gather_secs: a report from which nothing follows may wait so long
-    for others; an exchange costs both sides as much as a step of a small model. draining: is set when this worker has
-    to go; we set it when it is to take over another role.
+    `ahead` is the number of tasks to hold in advance, by type. A `trainer` holds the weights, so it cannot register
+    again once the master has given it up. A report on which nothing depends may wait `gather_secs` for others; an
+    exchange costs both sides as much as a step of a small model. `draining` is set when this worker has to leave, and
+    by this object when it has to take over another role.
     """
 
     waits = True
-    _keeps_aside = Flag.PENDING  # while it stands, there may be something to do between two training tasks
+    _keeps_aside = Flag.PENDING  # while set, control tasks may come between two training tasks
 
     def __init__(
         self,
@@ -65,23 +65,26 @@ class RemoteTasks:
         self._gather_secs = gather_secs
         self._draining = draining or threading.Event()
         self._log = log
-        self._alone_since: float | None = None  # when this worker had to go and found no master
+        self._alone_since: float | None = None  # time since which this worker has to leave without a master
         self._changed = threading.Condition()
-        self._waiting: list[tuple[TaskType, ...]] = []  # what the threads in `next` wait for
-        self._awaiting = 0  # threads that wait for something besides tasks
-        self._wanted: dict[TaskType, int] = {}  # what the master was last asked for, if it still is
-        self._call: Any = None  # the exchange that waits at the master
-        self._patient = False  # whether it waits for something to do
-        self._version = 0  # of what there is to say
+        self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
+        self._awaiting = 0  # threads that wait for something other than tasks
+        self._wanted: dict[TaskType, int] = {}  # tasks that the last request asked for
+        self._call: Any = None  # exchange in flight
+        self._patient = False  # True if it waits at the master for something to do
+        self._version = 0  # changes since the last request
         self._closed = self._awake = False
         self._refused: RefusedError | None = None
         self._heartbeat = 1.0
         self._kinds: dict[str, str] = {}
-        self._error: Exception | None = None  # the last that a task raised
+        self._error: Exception | None = None  # last error that a task raised
         self._thread = threading.Thread(target=self._talk, name="edl-exchange", daemon=True)
 
     def join(self) -> Joined:
-        """Register, and begin to talk. RefusedError: the master does not want us, or is away while we have to go."""
+        """Register and start the exchange.
+
+        Raises RefusedError if the master refuses, or is unreachable while this worker has to leave.
+        """
         joined = self._register()
         self._thread.start()
         return joined
@@ -101,11 +104,11 @@ class RemoteTasks:
 
     @property
     def takes_over(self) -> bool:
-        """Whether this worker is to go on as a parameter server."""
+        """True if this worker has to become a parameter server."""
         return bool(self._mailbox.flags & Flag.TAKE_OVER)
 
     def valid(self, task: Task) -> bool:
-        """Whether the lease of a task in hands is still ours: else what is done of it counts for nothing."""
+        """Return True if the task's lease is held; else its results are discarded."""
         with self._changed:
             self._check()
             return self._mailbox.valid(task)
@@ -138,7 +141,7 @@ class RemoteTasks:
             self._mailbox.progress(done)
 
     def report(self, report: Report) -> None:
-        """The task is done. Returns when the master knows, where something may follow from it."""
+        """Report a done task. If something may depend on it, wait until the master has it."""
         with self._changed:
             number = self._mailbox.tell("done", report)
             followed = report.task.settles or report.task.type in ("conclude", "export")
@@ -149,7 +152,7 @@ class RemoteTasks:
             self._check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
-        """Say how the states of the program's metrics merge; see `edl.metrics.merge_kind`."""
+        """Declare how the states of the program's metrics merge; see `edl.metrics.merge_kind`."""
         self._kinds = dict(metric_kinds)
         self._register()
 
@@ -175,20 +178,20 @@ class RemoteTasks:
             self._awake = False
 
     def told_of(self, error: BaseException) -> bool:
-        """Whether the master knows of this error."""
+        """Return True if this error was reported to the master."""
         return error is self._error
 
     # Parameter servers ----------------------------------------------------------------------------------------
 
     @property
     def servers(self) -> Servers | None:
-        """Where they are, as far as is known; None in a job without them."""
+        """Last known addresses of the parameter servers, or None in a job without them."""
         return self._mailbox.servers
 
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
-        """Where the servers are, once all are ready and that has a number above `after`; None: not within `seconds`.
+        """Wait until all servers are ready under a number above `after`; return None after `seconds`.
 
-        RefusedError: the master does not want us any more.
+        Raises RefusedError if the master has given this worker up.
         """
 
         def found() -> Servers | None:
@@ -208,16 +211,16 @@ class RemoteTasks:
     # Besides tasks ----------------------------------------------------------------------------------------------
 
     def give_up(self, error: Failed) -> None:
-        """The job cannot be done at all: tell the master why, and wait until it knows."""
+        """Report an error that fails the whole job, and wait until the master has it."""
         self._tell_failure(Task(0, "export"), error, fatal=True)
 
     @property
     def master_epoch(self) -> int:
-        """Grows with every master of the job."""
+        """Number that grows with every master of the job."""
         return self._mailbox.master_epoch
 
     def cut(self, folder: str, part: Report) -> None:
-        """The weights of this moment go to `folder`; `part` of the open task is in them."""
+        """Report that the present weights go to `folder`; they contain `part` of the open task."""
         with self._changed:
             self._mailbox.tell("cut", part, folder=folder)
 
@@ -227,7 +230,7 @@ class RemoteTasks:
             self._poke()
 
     def leave(self, seconds: float = 5.0) -> None:
-        """Give back what was not begun, and wait until the master knows all that was told, or `seconds` have passed."""
+        """Return tasks that were not begun, and wait until the master has all reports, at most `seconds`."""
         with self._changed:
             self._ahead = {}
             self._mailbox.give_back_received()
@@ -256,12 +259,12 @@ class RemoteTasks:
 
     @property
     def _over_and_out(self) -> bool:
-        """Nothing that is told would be heard any more."""
+        """True if no report would be accepted any more."""
         deaf = self._closed or self._refused is not None or not self._thread.is_alive()
         return deaf or bool(self._mailbox.flags & Flag.FINISHED)
 
     def _vain(self, types: tuple[TaskType, ...]) -> bool:
-        """Whether waiting for these types is in vain, now that the master's last word is known."""
+        """Return True if no task of these types can come, as far as the master's last answer says."""
         flags = self._mailbox.flags
         if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
@@ -273,7 +276,7 @@ class RemoteTasks:
         return bool(flags & Flag.PREDICT_OVER)
 
     def _poke(self) -> None:
-        """There is something new to say: do not wait for the master's answer to what was said before."""
+        """Cancel the exchange that waits at the master, because there is something new to send."""
         self._version += 1
         if self._call is not None and self._patient:
             self._call.cancel()
@@ -292,11 +295,11 @@ class RemoteTasks:
         return want
 
     def _unserved(self) -> list[tuple[TaskType, ...]]:
-        """What somebody waits for, and is not here, and may still come."""
+        """Return the awaited types that are not here and may still come."""
         return [types for types in self._waiting if not (self._mailbox.received(*types) or self._vain(types))]
 
     def _asked(self, types: tuple[TaskType, ...]) -> bool:
-        """Whether the master is being asked for these already."""
+        """Return True if the exchange in flight requests these types."""
         return self._call is not None and self._patient and all(kind in self._wanted for kind in types)
 
     # The thread that talks ----------------------------------------------------------------------------------
@@ -312,23 +315,26 @@ class RemoteTasks:
                     wait, self._alone_since = SHORTEST_RETRY, None
                 except AwayError:
                     wait = self._wait_for_master(wait)
-        except Exception as error:  # RefusedError, or the master speaks another language: it is the end
+        except Exception as error:  # RefusedError, or a master of another protocol version: final
             with self._changed:
                 self._refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
                 self._changed.notify_all()
 
     def _wait_for_master(self, seconds: float) -> float:
-        """Until it is tried again; how long to wait the next time. RefusedError: we do not wait any more."""
+        """Pause before the next attempt and return the pause after it.
+
+        Raises RefusedError if this worker has to leave and has waited long enough.
+        """
         if self._draining.is_set():
             now = time.monotonic()
             self._alone_since = now if self._alone_since is None else self._alone_since
             if now - self._alone_since >= LEAVING_SECS:
                 raise RefusedError("told to leave, and the master is away")
         self._pause(seconds)
-        return min(2 * seconds, LONGEST_RETRY, self._heartbeat)  # in time for its lease
+        return min(2 * seconds, LONGEST_RETRY, self._heartbeat)  # in time for the master's lease
 
     def _exchange(self) -> None:
-        """Say what there is to say, and take the answer; without anything to say, once in a while."""
+        """Send what is due and process the answer; send a heartbeat if nothing is due."""
         with self._changed:
             self._changed.wait_for(self._has_to_talk, self._longest_silence)
             if self._closed:
@@ -370,7 +376,7 @@ class RemoteTasks:
         return min(self._heartbeat, self._gather_secs) if self._gather_secs else self._heartbeat
 
     def _register(self) -> Joined:
-        """Register, and wait for a master to do it with."""
+        """Register, waiting for a master if none is reachable."""
         mailbox = self._mailbox
         request = pb.RegisterRequest(
             instance=mailbox.instance, incarnation=mailbox.incarnation, metric_kinds=self._kinds

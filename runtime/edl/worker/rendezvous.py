@@ -1,7 +1,7 @@
-"""What the strategy of a ring asks of its task source: who trains together, and where their tasks stand.
+"""Contract between the all-reduce strategy and its task source: group membership and position in the task log.
 
-The parameters and the place in the tasks belong together: whoever takes a member's parameters goes on where that member
-was. So the strategy moves both, and says at which of its steps.
+Parameters and log position belong together: a worker that takes a member's parameters continues at that member's
+position. So the strategy transfers both, between two of its steps.
 """
 
 from __future__ import annotations
@@ -15,33 +15,32 @@ from edl.tasks.task import Report
 
 
 class Rendezvous(Protocol):
-    """Methods are called by the thread that trains."""
+    """Rendezvous of one worker. Its methods are called by the training thread."""
 
     def next_ring(self, done: Report | None = None) -> Ring:
-        """Wait for the ring that follows. RefusedError, VoidError: there will be none, or this worker has to go.
+        """Wait for the next group.
 
-        done: of the task in hands, as the strategy was given it, up to its last step; None when no call of
-        `Strategy.train` is open. Before it returns a ring without holders to the first member, that one has taken the
-        parameters of the cut.
+        `done` is the progress of the assigned task up to its last step, or None if no call of `Strategy.train` is open.
+        If the group has no holders, its first member has loaded the checkpoint's parameters before this returns. Raises
+        RefusedError or VoidError if there will be no group or this worker has to leave.
         """
         ...
 
     def course(self) -> bytes:
-        """Where the tasks stand."""
+        """Return the encoded position in the task log."""
         ...
 
     def follow(self, course: bytes, ring: Ring, store: Store, rank: int) -> None:
-        """This worker has the ring's parameters, and `course` is where they are: go on from there.
-
-        What was handed out before is not valid any more.
+        """Continue at the position `course`, which matches the group's parameters. Tasks assigned before become
+        invalid.
         """
         ...
 
     @property
     def regroup(self) -> bool:
-        """Whether this worker is to leave its ring before the next minibatch, or has none."""
+        """True if this worker has no group, or has to leave it before the next minibatch."""
         ...
 
     def leave_out(self, members: Sequence[str]) -> None:
-        """Ask the next ring to do without these, which are far slower than the others."""
+        """Request the next group without these members, which are far slower than the others."""
         ...

@@ -1,11 +1,11 @@
-"""What the members of a ring do, one after another: a log that the first member writes in the ring's store.
+"""Task log of an all-reduce group: the first member writes it into the group's store, all members execute it.
 
     train       a training task
-    aside       turn to what goes between two training tasks; at the end of an epoch, its weights may be the best
-    concluded   the epoch is; which one is the best by now
-    over        there is no training task any more
+    aside       control tasks between two training tasks; at the end of an epoch, keep its weights
+    concluded   an epoch is concluded; the best epoch so far
+    over        no training task is left
 
-All members do the same entries in the same order, so they call each other's collectives in the same order.
+All members execute the same entries in the same order, so they call the collectives in the same order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from edl.tasks.task import Report
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """task: of `train`, as it was leased, and what was done of it before. epoch: of `aside`, that has ended, 0 in the
-    middle of one. best: of `concluded`, the best epoch so far, 0: it is not known. durable: reports of leases up to
-    this number survive the master."""
+    """Entry of the log.
+
+    `task` is the task of `train`, as leased, with what was done of it before. `epoch` is the concluded epoch, or the
+    one that has ended in `aside` (0 in the middle of one). `best` is the best epoch so far in `concluded`, 0 if
+    unknown. Reports of leases up to `durable` survive the master.
+    """
 
     kind: Literal["train", "aside", "concluded", "over"]
     task: Report | None = None
@@ -35,8 +38,11 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """Where the tasks of a ring stand. open: training tasks in their order, and how far each is. told: reports that the
-    master may not have written down. ended: the last epoch that is trained. concluded: the last that is known to be."""
+    """Position of a group in its tasks.
+
+    `open` has the open training tasks in order, with their progress; `told` the reports that the master may not have
+    stored; `ended` the last trained epoch; `concluded` the last epoch that is known to be concluded.
+    """
 
     open: tuple[Report, ...] = ()
     told: tuple[Report, ...] = ()
@@ -45,13 +51,13 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class LeftError(Exception):
-    """The ring of this log was left."""
+    """Error of a log whose group was left."""
 
 
 class Log:
-    """One ring's log, as far as this member has it and did not take it. changed: the lock, and told of every change.
+    """Log of one group, as far as this member has received and not taken it. It begins with the tasks that were open.
 
-    It begins with the tasks that were open.
+    `changed` is the lock, notified on every change.
     """
 
     def __init__(self, store: Store, tasks: Iterable[Report], changed: threading.Condition) -> None:
@@ -59,23 +65,23 @@ class Log:
         self._changed = changed
         self._entries = deque(Entry("train", task) for task in tasks)
         self._number = 0
-        self.ended = False  # it was left, or the ring is gone
+        self.ended = False  # the group was left or is gone
 
     def take(self) -> Entry | None:
-        """The next entry, if it is here."""
+        """Return the next entry, or None if it has not arrived."""
         return self._entries.popleft() if self._entries else None
 
     def tasks(self) -> Iterator[Report]:
-        """That were not taken."""
+        """Yield the training tasks that were not taken."""
         return (entry.task for entry in self._entries if entry.task is not None)
 
     def append(self, entry: Entry) -> None:
-        """Of the first member. It may raise what the store does."""
+        """Append an entry, on the first member. Errors of the store propagate."""
         self._store.set(str(self._number), encoding.encode(entry))
         self._put(entry)
 
     def read(self) -> Iterator[Entry]:
-        """Of the others: what is appended, until it is over. It raises what the store does."""
+        """Yield entries as they are appended, on the other members, through `over`. Errors of the store propagate."""
         while True:
             entry = encoding.decode(self._store.get(str(self._number)), Entry)
             self._put(entry)
@@ -98,7 +104,7 @@ class Log:
 
 
 class Given:
-    """A training task in this member's hands. task: as the loop has it, without what was done `before`."""
+    """Training task assigned to this member. `task` is the remaining part, without what was done `before`."""
 
     def __init__(self, before: Report) -> None:
         leased = before.task
@@ -107,7 +113,7 @@ class Given:
         self.done = before
 
     def total(self, done: Report) -> Report:
-        """What is done of the task as it was leased."""
+        """Return the progress of the task as it was leased."""
         before = self._before
         return Report(
             before.task,

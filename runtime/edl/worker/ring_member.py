@@ -1,4 +1,4 @@
-"""The exchange with the master of a worker that trains in rings: it seeks a ring, and says which one it is in."""
+"""Exchange with the master for a worker in all-reduce groups: requests groups and reports the present one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from edl.tasks.exchange import Flag, Ring, Seek
 from edl.tasks.task import ASIDE, Report, TaskType
 from edl.worker.remote import RemoteTasks
 
-LOOK_SECS = 0.2  # after which who waits for a ring sees that it has to go
-HEAR_SECS = 0.2  # after which a member hears that others wait to join
+LOOK_SECS = 0.2  # poll interval for having to leave while waiting for a group
+HEAR_SECS = 0.2  # longest time until a member learns that others wait to join
 
 
 class RingMember(RemoteTasks):
-    """While a round is open, everybody stays aside: the next training task is all members'.
+    """Task source of one member. While a round is open, no member trains: the next training task needs all of them.
 
-    changed: notified with whatever comes from the master.
+    `changed` is notified on every message from the master.
     """
 
     _keeps_aside = Flag.PENDING | Flag.MEASURING
@@ -31,21 +31,24 @@ class RingMember(RemoteTasks):
 
     @property
     def regroup(self) -> bool:
-        """Whether the master wants the present ring to end, or the job is over."""
+        """True if the master wants the present group to end, or the job is over."""
         return self._mailbox.regroup or bool(self._mailbox.flags & Flag.FINISHED)
 
     @property
     def measuring(self) -> bool:
-        """Whether a round is open."""
+        """True if a round is open."""
         return bool(self._mailbox.flags & self._keeps_aside)
 
     @property
     def unwritten(self) -> set[int]:
-        """Leases of the tasks whose reports the master may not have written down."""
+        """Leases of done tasks whose reports the master may not have stored."""
         return self._mailbox.unwritten
 
     def seek(self, seek: Seek, leaving: Callable[[], bool]) -> Ring | None:
-        """Wait for the next ring; None: there will be none, or this worker has to go. RefusedError: it is given up."""
+        """Wait for the next group; return None if there will be none or this worker has to leave.
+
+        Raises RefusedError if the master has given this worker up.
+        """
         with self._changed:
             if self._over_and_out or leaving():
                 return None
@@ -63,20 +66,23 @@ class RingMember(RemoteTasks):
                 self._mailbox.seek = None
 
     def enter(self, ring: int, tasks: Iterable[Report], told: Iterable[Report]) -> None:
-        """This worker has the parameters of the ring. tasks, told: of who leads it, what the ring has in hands and how
-        far, and what the master may not have written down."""
+        """Report that this worker has the parameters of the group.
+
+        The leader passes the group's open `tasks` with their progress, and in `told` the reports that the master may
+        not have stored.
+        """
         with self._changed:
             self._mailbox.enters(ring, tasks, told)
             self._mailbox.informed = False
             self._poke()
 
     def inform(self) -> None:
-        """Have the master's last word before anybody concludes from it that there is nothing to do."""
+        """Require a fresh answer of the master before concluding that there is nothing to do."""
         with self._changed:
             self._mailbox.informed = False
 
     def heard(self) -> bool:
-        """Whether the master counts all that was told, and what follows from it is known."""
+        """Return True if the master has all reports, and its answer to them has come."""
         return self._mailbox.informed and not self._mailbox.unsaid
 
     @property
@@ -84,10 +90,10 @@ class RingMember(RemoteTasks):
         return min(super()._longest_silence, HEAR_SECS)
 
     def _vain(self, types: tuple[TaskType, ...]) -> bool:
-        """Evaluations, too, are of a ring."""
+        """Return True if no task of these types can come; evaluations belong to a group, too."""
         return (types == ASIDE and self._mailbox.regroup) or super()._vain(types)
 
     def check(self) -> None:
-        """RefusedError: the master does not want this worker any more."""
+        """Raise RefusedError if the master has given this worker up."""
         with self._changed:
             self._check()

@@ -1,6 +1,6 @@
-"""Where a member of a ring stands in the ring's tasks. All of it is read and changed under one lock.
+"""Position of a group member in the shared task log, read and changed under one lock.
 
-It travels with the parameters, as the `Course`: whoever takes these goes on from there.
+It is transferred together with the parameters, as a `Course`: the worker that takes them continues at that position.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from edl.worker.ring_log import Course, Entry, Given, Log, complete
 
 
 class Place:
-    """changed: the lock, and told of every change. log: of the ring, None before the first one.
+    """Position in the log.
 
-    ended: the last epoch that is trained. concluded: the last that is known to be. told: by lease, reports that the
-    master may not have written down. best: an epoch that was concluded here, and the best one then. turning: whether
-    the loop has not done yet what the last entry says that was written here.
+    `changed` is the lock, notified on every change. `log` is the group's log, None before the first group. `ended` is
+    the last trained epoch, `concluded` the last one known to be concluded. `told` has, by lease, the reports that the
+    master may not have stored. `best` is an epoch that was concluded here, with the best epoch at that time. `turning`
+    is True while the loop has not executed the last entry written here.
     """
 
     def __init__(self, changed: threading.Condition) -> None:
@@ -32,17 +33,17 @@ class Place:
 
     @property
     def open(self) -> list[Report]:
-        """What is done of the tasks that are open, as they were leased, in the order of the log."""
+        """Progress of the open tasks as leased, in the order of the log."""
         left = self.log.tasks() if self.log is not None else ()
         return [*(given.done for given in self._given.values()), *left]
 
     def begin(self, unconcluded: int) -> None:
-        """Begin where the job does. unconcluded: the epoch that ended there, and that is to be concluded; 0: none."""
+        """Begin at the start of the job or its checkpoint. `unconcluded` is the epoch that ended there, 0 for none."""
         self.ended, self.concluded = unconcluded, max(0, unconcluded - 1)
 
     @property
     def unconcluded(self) -> int:
-        """The epoch that has ended, and is not known to be concluded; 0: none."""
+        """Epoch that has ended and is not known to be concluded, 0 for none."""
         return self.ended if self.ended > self.concluded else 0
 
     def course(self) -> Course:
@@ -53,7 +54,7 @@ class Place:
         return Course(tuple(tasks), tuple(told), ended, self.concluded)
 
     def follow(self, course: Course, log: Log) -> None:
-        """Go on from there, in the log of another ring."""
+        """Continue at the position `course` in the log of another group."""
         self.log = log
         self.told = {report.task.attempt: report for report in course.told}
         self.ended, self.concluded = course.ended, course.concluded
@@ -61,16 +62,16 @@ class Place:
         self._given.clear()
 
     def give(self, done: Report) -> Task:
-        """The task is the next one of this member; as the loop is to have it."""
+        """Assign the next task to the loop and return its remaining part."""
         given = self._given[done.task.attempt] = Given(done)
         return given.task
 
     def has(self, task: Task) -> bool:
-        """Whether it was given to the loop in this ring; by identity: the same one may come again in the next."""
+        """Return True if the loop got this very object in this group; an equal task may come again in the next one."""
         return self._found(task) is not None
 
     def advance(self, done: Report) -> Report:
-        """Know what is done of a task; that, of the task as it was leased."""
+        """Record the progress of a task and return it relative to the task as leased."""
         given = self._found(done.task)
         if given is None:
             return done
@@ -78,12 +79,12 @@ class Place:
         return given.done
 
     def report(self, done: Report) -> None:
-        """All of a task is, as it was leased."""
+        """Record a done task, as it was leased."""
         if done.task.attempt > self.durable:
             self.told[done.task.attempt] = done
 
     def end(self, task: Task) -> None:
-        """It is not in hands any more."""
+        """Close a task."""
         self._given.pop(task.attempt, None)
         if task.settles:
             self.ended = task.number
@@ -94,22 +95,22 @@ class Place:
         self.turned()
 
     def turned(self) -> None:
-        """The loop has done what the last entry says."""
+        """Record that the loop has executed the last entry."""
         self.turning = False
         self.changed.notify_all()
 
     def conclusion(self, epoch: int) -> Entry:
-        """What the log is to say of an epoch that is concluded."""
+        """Return the log entry for a concluded epoch."""
         concluded, best = self.best
         return Entry("concluded", epoch=epoch, best=best if concluded == epoch else 0)
 
     def forget(self, durable: int) -> None:
-        """Reports of leases up to this number survive the master."""
+        """Drop reports of leases up to `durable`, which survive the master."""
         self.durable = max(self.durable, durable)
         self.told = {lease: report for lease, report in self.told.items() if lease > self.durable}
 
     def forget_all_but(self, unwritten: Collection[int]) -> None:
-        """Of what was told, only the reports of these leases may be lost with the master."""
+        """Drop all reports but those of the leases in `unwritten`."""
         if self.told:
             lost = self.told.keys() & unwritten
             self.forget(min(lost) - 1 if lost else max(self.told))

@@ -1,4 +1,4 @@
-"""The threads of a ring's log: the first member writes there what is to do, the others read it."""
+"""Thread of a group's log: on the first member it writes the entries, on the others it reads them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from edl.worker.ring_place import Place
 
 
 class Scribe:
-    """A member's thread, in one ring. first: it writes the log. ahead: tasks that the ring may have in hands.
+    """Log thread of one member in one group.
 
-    regroup: whether the ring is over for this member, so that the master may have passed over what it told.
+    The first member writes the log, with at most `ahead` tasks open. `regroup` returns True if the group is over for
+    this member, so that the master may have ignored its reports.
     """
 
     def __init__(
@@ -44,12 +45,12 @@ class Scribe:
     def end(self) -> None:
         """Leave the log."""
         self._log.end()
-        if self._first:  # it takes tasks that its successor is to take
+        if self._first:  # it would take tasks that belong to its successor
             with self._member.awake():
                 self._thread.join()
 
     def _run(self) -> None:
-        """Whatever ends the thread, except that training is over, ends the ring for this member."""
+        """Run until training is over. Any other end of the thread ends the group for this member."""
         try:
             if self._first:
                 self._write()
@@ -67,7 +68,7 @@ class Scribe:
                 self._place.forget(entry.durable)
 
     def _write(self) -> None:
-        """What there is to do, not far ahead."""
+        """Write entries, a bounded number ahead of the loop."""
         self._wait(self._member.heard)
         more = True
         while more:
@@ -75,7 +76,7 @@ class Scribe:
             more = self._write_next()
 
     def _write_next(self) -> bool:
-        """False: training is over."""
+        """Write the next entry; return False if training is over."""
         place, member = self._place, self._member
         if epoch := place.unconcluded:
             self._do(Entry("aside", epoch=epoch))
@@ -90,12 +91,15 @@ class Scribe:
         return True
 
     def _has_room(self) -> bool:
-        """What follows the last task of an epoch is known when that is reported."""
+        """Return True if another entry may be written.
+
+        The entry after the last task of an epoch is known only when that task is reported.
+        """
         tasks = self._place.open
         return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
 
     def _do(self, entry: Entry) -> None:
-        """Write an entry, and wait until the loop here has done it."""
+        """Write an entry and wait until the local loop has executed it."""
         self._place.turning = True
         self._append(entry)
         self._wait(lambda: not self._place.turning)

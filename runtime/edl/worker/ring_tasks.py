@@ -1,8 +1,8 @@
-"""The task source of a worker that trains in rings, and how it finds the next ring.
+"""Task source of a worker in all-reduce groups, and its rendezvous.
 
-The first member of a ring takes training tasks from the master and writes them into the ring's log; all members train
-what stands there, and stop for evaluations where it says so. So the members are at the same place when one of them is
-lost: whoever is first then has the open tasks, and the reports that the master may not have written down.
+The first member of a group takes training tasks from the master and writes them into the group's log. All members train
+what the log says, and stop for evaluations where it says so. So the members are at the same position when one of them
+is lost: the new first member has the open tasks, and the reports that the master may not have stored.
 """
 
 from __future__ import annotations
@@ -26,28 +26,33 @@ from edl.worker.strategy import VoidError
 
 
 class Parameters(Protocol):
-    """What the log has its readers do with the parameters."""
+    """Operations on the parameters that the log requires of its readers."""
 
     def begin(self) -> int:
-        """Nothing was trained since the cut, or the start: take the parameters of the cut. Returns the epoch that had
-        ended there, and was not concluded; 0: none."""
+        """Load the parameters of the checkpoint, or of the start. Called if nothing was trained since.
+
+        Return the epoch that had ended there and was not concluded, 0 for none.
+        """
         ...
 
     def keep(self, epoch: int) -> None:
-        """The parameters of now may be the best: keep them, besides those that were kept."""
+        """Keep the present parameters, which may be the best, besides those kept before."""
         ...
 
     def keep_best(self, epoch: int) -> None:
-        """Of the parameters that were kept, only those of this epoch are wanted."""
+        """Drop the kept parameters of all epochs but this one."""
         ...
 
 
 class RingTasks:
-    """Of one member. address: host:port where the others find it. draining: is set when this worker has to go. ahead:
-    tasks that the ring may have in hands; what is measured in the middle of an epoch is so many later at most."""
+    """Task source of one member.
+
+    `address` is the host:port where other members find it. `draining` is set when this worker has to leave. The group
+    may have `ahead` tasks open; an evaluation in the middle of an epoch is so many tasks late at most.
+    """
 
     waits = True
-    parameters: Parameters  # is set before the first ring is sought
+    parameters: Parameters  # set before the first group is requested
 
     def __init__(
         self,
@@ -65,12 +70,14 @@ class RingTasks:
         self._ahead = ahead
         self._changed = member.changed
         self._place = Place(self._changed)
-        self._number = 0  # of the last ring that we were told of
+        self._number = 0  # number of the last known group
         self._without: Sequence[str] = ()
-        self._first = False  # whether we write the log
+        self._first = False  # True if this member writes the log
         self._scribe: Scribe | None = None
-        self._turns: deque[tuple[Log | None, Entry | None]] = deque()  # where `next` gave no training task
-        self._called = False  # whether the loop was told that it has to find a ring
+        self._turns: deque[tuple[Log | None, Entry | None]] = (
+            deque()
+        )  # where `next` returned no training task
+        self._called = False  # True once the loop knows that it has to request a group
         self._aside = self._over = self._awake = False
 
     # The rendezvous: called by the thread that trains -----------------------------------------------------------
@@ -120,7 +127,7 @@ class RingTasks:
         print(f"in ring {ring.number} of {', '.join(ring.members)}", flush=True)
 
     def close(self) -> None:
-        """Leave the ring's log."""
+        """Leave the group's log."""
         if self._scribe is not None:
             self._scribe.end()
             self._scribe = None
@@ -133,17 +140,17 @@ class RingTasks:
 
     @property
     def stopped(self) -> bool:
-        """What the log has, all members do."""
+        """False: the members execute everything that is in the log."""
         return False
 
     @property
     def leads(self) -> bool:
-        """Whether this member speaks for its ring, or did until it left."""
+        """True if this member reports for its group, or did so until it left."""
         return self._first and not self._member.over("export")
 
     @property
     def unconcluded(self) -> int:
-        """The epoch that has ended, and is not known to be concluded; 0: none. Nobody trains meanwhile."""
+        """Epoch that has ended and is not known to be concluded, 0 for none. No member trains meanwhile."""
         return self._place.unconcluded
 
     def valid(self, task: Task) -> bool:
@@ -154,7 +161,7 @@ class RingTasks:
             return self._place.has(task)
 
     def over(self, kind: TaskType) -> bool:
-        """Of training tasks, that the ring has no more; the next one may have some again."""
+        """Return True if no task of this type will come. The next group may have training tasks again."""
         return (kind == "train" and self._over and not self.regroup) or self._member.over("export")
 
     def next(self, *types: TaskType) -> Task | None:
@@ -204,7 +211,7 @@ class RingTasks:
         return self._member.failed(task, error)
 
     def give_back(self, part: Report) -> None:
-        """Of training tasks, what is done of them is in the ring's parameters."""
+        """Return an unfinished task. Training tasks are not returned: their progress is in the group's parameters."""
         if part.task.type != "train":
             self._member.give_back(part)
 
@@ -219,7 +226,7 @@ class RingTasks:
             self._awake = False
 
     def cut(self, folder: str, part: Report) -> None:
-        """The weights of this moment go to `folder`, and with them the task that has begun."""
+        """Report that the present weights go to `folder`, together with the task that has begun."""
         with self._changed:
             begun = next((report for report in self._place.open if report.rows), part)
             self._member.cut(folder, begun)

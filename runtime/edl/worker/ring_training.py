@@ -1,4 +1,4 @@
-"""Training a model that all members of a ring hold: what the ring's log has each of them do with it."""
+"""Operations of the task log on a model that all members of an all-reduce group hold."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from edl.worker.allreduce import AllReduce
 from edl.worker.checkpoints import keep_only, read_cut
 from edl.worker.training import Trainer
 
-EXAMPLES = 2  # rows of the step that has everything compiled, where there are so many
+EXAMPLES = 2  # rows of the step that triggers compilation
 
 
 class RingParameters:
-    """The parameters of a trainer whose strategy is `AllReduce`.
+    """Parameters of a trainer whose strategy is `AllReduce`.
 
-    store: of the cuts. resume: the one that this generation of the job goes on from; empty: it begins with what the
-    trainer has.
+    `store` has the checkpoints. `resume` is the one that this generation of the job starts from, "" to keep the
+    trainer's initial weights.
     """
 
     def __init__(self, trainer: Trainer, store: CheckpointStore, resume: str) -> None:
@@ -27,7 +27,7 @@ class RingParameters:
         self._resume = resume
 
     def warm_up(self) -> None:
-        """Compile what a step needs: the others of a ring do not wait for that."""
+        """Compile the training step before joining, so that the group does not wait for it."""
         blocks = self._trainer.worker.blocks
         examples = blocks.read(0, min(EXAMPLES, blocks.reader.rows), "train").arrays
         self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))

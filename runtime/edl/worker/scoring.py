@@ -1,4 +1,4 @@
-"""Forward passes over blocks, some rows at a time, and what the program makes of the outputs."""
+"""Forward passes over blocks, and the conversion of outputs to scores by the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from edl.worker.blocks import Block
 
 @dataclass(frozen=True)
 class Scorer:
-    """A model as evaluation and prediction use it. rows: of one forward pass."""
+    """Model for evaluation and prediction, with `rows` rows per forward pass."""
 
     program: Program
     adapter: Adapter
@@ -24,11 +24,11 @@ class Scorer:
 
     @property
     def streamed(self) -> int:
-        """Rows of a block: some forward passes."""
+        """Rows of a streamed block, a multiple of `rows`."""
         return -(-LEAST_ROWS // self.rows) * self.rows
 
     def evaluate(self, block: Block) -> tuple[Array, float]:
-        """Scores of the block's rows, and the sum of their weighted losses."""
+        """Return the scores of the block's rows and the sum of their weighted losses."""
         outputs, loss = [], 0.0
         for first, last in partition(0, block.rows, self.rows):
             evaluated = self.adapter.evaluate(*block.part(first, last))
@@ -37,12 +37,12 @@ class Scorer:
         return self._scores(outputs), loss
 
     def predict(self, block: Block) -> Array:
-        """Scores of the block's rows."""
+        """Return the scores of the block's rows."""
         parts = (block.part(first, last) for first, last in partition(0, block.rows, self.rows))
         return self._scores([self.adapter.predict(part.features) for part in parts])
 
     def _scores(self, outputs: list[Array]) -> Array:
-        """What `scores` of the program makes of the outputs; the outputs themselves when it has none."""
+        """Return the result of the program's `scores`, or the outputs themselves if it has no such function."""
         joined = outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
         if not self.program.has("scores"):
             return joined

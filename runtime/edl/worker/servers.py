@@ -1,8 +1,8 @@
-"""The parameter servers of a job, as one worker calls them: a call to each at once, repeated until it is answered.
+"""Client of a job's parameter servers: concurrent calls to all of them, repeated until they are answered.
 
-A server that is away is being replaced: the master says where it is then, and the call is repeated there, with the
-same sequence number. When the servers went back to a cut, calls of the generation before come to nothing (`LostError`),
-and `connect` finds the servers of the new one.
+An unreachable server is being replaced: the master reports its new address, and the call is repeated there with the
+same sequence number. After a rollback to a checkpoint, calls of the previous generation fail with `LostError`, and
+`connect` finds the servers of the new one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from edl.tasks.exchange import Servers
 from edl.tasks.task import TaskType
 from edl.worker.strategy import VoidError
 
-CALL_SECS = 30.0  # that a server may take to answer, on top of what it was asked to wait
-GRACE_SECS = 5.0  # that a worker which has to go waits for servers
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # until a server that is away is tried again
-_LOOK_SECS = 0.1  # between two looks at whether a server that does not answer has been replaced
+CALL_SECS = 30.0  # for an answer, on top of the time that the server may wait
+GRACE_SECS = 5.0  # wait for servers if this worker has to leave
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between attempts to reach a server
+_LOOK_SECS = 0.1  # interval of checks for a replacement while a server does not answer
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 class LostError(VoidError):
-    """The servers went back to a cut: what was pushed since then, and every lease, is void."""
+    """Error of servers that were rolled back to a checkpoint: later pushes and all leases are void."""
 
 
 class Whereabouts(Protocol):
-    """Who knows where the servers are; see `edl.worker.remote.RemoteTasks`."""
+    """Source of the servers' addresses; see `edl.worker.remote.RemoteTasks`."""
 
     @property
     def servers(self) -> Servers | None: ...
@@ -45,7 +45,7 @@ class Whereabouts(Protocol):
 
 
 class Request(NamedTuple):
-    """A call to one server. seconds: that it may take."""
+    """Call to one server, with a timeout of `seconds`."""
 
     header: msgspec.Struct
     arrays: Sequence[Array] = ()
@@ -53,8 +53,11 @@ class Request(NamedTuple):
 
 
 class ParameterServers:
-    """token: of the job. leaving: set when this worker has to go; then waiting ends with `VoidError`, as it does when
-    the job is over. connected: set by who has seen to it that the servers know the model, until they are lost."""
+    """Connections to the parameter servers of a job; `token` authenticates them.
+
+    `leaving` is set when this worker has to leave; then waiting ends with `VoidError`, as it does when the job is over.
+    The caller sets `connected` once the servers know the model; it is reset when they are lost.
+    """
 
     def __init__(self, source: Whereabouts, token: str, leaving: threading.Event) -> None:
         self._source = source
@@ -73,7 +76,7 @@ class ParameterServers:
         return self._known.generation
 
     def connect(self) -> None:
-        """Wait for servers that are ready, of whichever generation."""
+        """Wait for servers that are ready, of any generation."""
         found = None
         while found is None:
             self._check()
@@ -82,16 +85,16 @@ class ParameterServers:
         self._move_to(found)
 
     def begin(self, requests: Mapping[int, Request], kind: type[S]) -> Calls[S]:
-        """Begin a call to each of these servers; `kind` is what they answer. VoidError: the job is over."""
+        """Start a call to each of these servers, which answer with `kind`. Raises VoidError if the job is over."""
         self._check_over()
         return Calls(self, requests, kind)
 
     def call(self, requests: Mapping[int, Request], kind: type[S]) -> dict[int, tuple[S, list[Array]]]:
-        """What each of these servers answers."""
+        """Return the answer of each of these servers."""
         return self.begin(requests, kind).results()
 
     def ask(self, header: msgspec.Struct, kind: type[S], seconds: float = CALL_SECS) -> S:
-        """What server 0 answers."""
+        """Return the answer of server 0."""
         return self.call({0: Request(header, (), seconds)}, kind)[0][0]
 
     def close(self) -> None:
@@ -104,14 +107,14 @@ class ParameterServers:
         return self._channels[server].begin(request.header, request.arrays, request.seconds)
 
     def wait(self, server: int, pending: Pending) -> None:
-        """Until it is answered; a server that was replaced will not answer any more."""
+        """Wait until the call is answered; cancel it if its server was replaced."""
         while not pending.wait(_LOOK_SECS):
             self._check()
             if self._replaced(server):
                 pending.cancel()
 
     def wait_for_a_change(self, seconds: float) -> None:
-        """Until servers are somewhere else, so long at most. LostError: they are of another generation."""
+        """Wait until the servers' addresses change, at most `seconds`. Raises LostError if their generation does."""
         self._check()
         found = self._source.wait_for_servers(self._known.number, seconds)
         if found is None:
@@ -121,7 +124,7 @@ class ParameterServers:
         self._move_to(found)
 
     def lost(self) -> LostError:
-        """The generation is over; `connect` waits for the next."""
+        """Return the error for a generation that is over; `connect` then waits for the next."""
         self.connected = False
         return LostError(f"generation {self.generation} is over")
 
@@ -142,7 +145,7 @@ class ParameterServers:
         return now.generation != known.generation or now.addresses[server] != known.addresses[server]
 
     def _check(self) -> None:
-        """VoidError: the job is over, or this worker has to go and was patient."""
+        """Raise VoidError if the job is over, or this worker has to leave and its grace period has passed."""
         self._check_over()
         if not self._leaving.is_set():
             return
@@ -156,7 +159,7 @@ class ParameterServers:
 
 
 class Calls(Generic[S]):
-    """A call to each of some servers, under way."""
+    """Concurrent calls to some servers."""
 
     def __init__(self, servers: ParameterServers, requests: Mapping[int, Request], kind: type[S]) -> None:
         self._servers = servers
@@ -166,11 +169,11 @@ class Calls(Generic[S]):
 
     @property
     def answered(self) -> bool:
-        """Whether `results` would not wait, if all went well."""
+        """True if all calls are complete."""
         return all(pending.wait(0) for pending in self._pending.values())
 
     def results(self) -> dict[int, tuple[S, list[Array]]]:
-        """The answers of all. LostError, VoidError: there will be none."""
+        """Return all answers. Raises LostError or VoidError if there will be none."""
         return {server: self._result(server) for server in self._requests}
 
     def _result(self, server: int) -> tuple[S, list[Array]]:

@@ -1,8 +1,8 @@
-"""What is done with gradients: applied here, pushed to parameter servers, reduced over a ring.
+"""Contract of training strategies: gradients are applied locally, pushed to parameter servers, or all-reduced.
 
 A strategy is composed with an adapter; the worker loop knows neither framework nor strategy. A task may be reported
-when what was trained of it is in the parameters for good, which is sooner or later than its last step: a *mark* stands
-for all that was trained until it was made, and is settled when that is so.
+once its training is durable in the parameters, which is at its last step or later. A *mark* stands for all training up
+to a point, and is settled once that is durable.
 """
 
 from __future__ import annotations
@@ -21,51 +21,54 @@ from edl.worker.rates import Rates
 
 
 class VoidError(Exception):
-    """What is being done counts for nothing any more: its lease is void, or this worker has to go."""
+    """Signal that the present work is discarded: its lease is void, or this worker has to leave."""
 
 
 class Strategy(Protocol):
-    """step: optimizer steps that the parameters have taken, as far as is known here. group: minibatches that are best
-    handed in together."""
+    """Training strategy of one worker.
+
+    `step` counts the optimizer steps of the parameters, as far as known here. `group` is the preferred number of
+    minibatches per call.
+    """
 
     step: int
     group: int
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
-        """A step for each minibatch, in order; their mean losses.
+        """Take a step for each minibatch, in order; return their mean losses, float32 (steps,).
 
-        done: what was done before of the task that they are of. rates: of the steps, None leaves them to the optimizer.
-        VoidError: the task is not ours any more.
+        `done` is the progress of their task before them. `rates` gives the learning rate of each step, or None to leave
+        it to the optimizer. Raises VoidError if the task's lease is void.
         """
         ...
 
     def mark(self) -> int:
-        """Stands for all that was trained so far."""
+        """Return a mark for all training so far."""
         ...
 
     def settled(self, mark: int) -> bool:
-        """Whether that is in the parameters for good."""
+        """Return True if the training up to `mark` is durable."""
         ...
 
     def flush(self) -> None:
-        """Wait until all that was trained is in the parameters. VoidError: it will not be."""
+        """Wait until all training is durable. Raises VoidError if it is void."""
         ...
 
     def scoring(self) -> contextlib.AbstractContextManager[None]:
-        """The model scores as the parameters are now inside."""
+        """Provide a context in which the model scores with the present parameters."""
         ...
 
     def keep(self, epoch: int) -> None:
-        """Keep the weights of now as those of the epoch, and forget those that were kept before."""
+        """Keep the present weights for this epoch, and drop those kept before."""
         ...
 
     def weights(self, epoch: int) -> Weights:
-        """The weights that were kept of the epoch; 0: those of now. GoneError: they are lost."""
+        """Return the weights kept for this epoch, or the present ones for 0. Raises GoneError if they are lost."""
         ...
 
 
 class Local:
-    """All steps here, many of them in one compiled call. kept: weights of epochs, of which the best is one."""
+    """Strategy that takes all steps locally, many of them in one compiled call. `kept` has weights by epoch."""
 
     group = 1
 
@@ -88,7 +91,7 @@ class Local:
         return True
 
     def flush(self) -> None:
-        """There is nothing to wait for."""
+        """Return at once: local steps are durable."""
 
     def scoring(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -103,7 +106,7 @@ class Local:
 
 
 def after(done: Report, rows: Minibatches, loss: float) -> Report:
-    """What is done of a task after a minibatch with this mean loss."""
+    """Return the progress of a task after a minibatch with this mean loss."""
     count = len(rows.labels)
     weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
     return Report(

@@ -1,10 +1,10 @@
 """Synchronous training: a step is the mean of `grads_to_wait` gradients that were computed on the same parameters.
 
-    pull ─▶ compute ─▶ ticket ─▶ push everywhere ─▶ land ─▶ pull the next version
+    pull ─▶ compute ─▶ ticket ─▶ push to all servers ─▶ confirm ─▶ pull the next version
 
-A gradient that comes too late for its round is computed again, with the random numbers and the buffers of before. Who
-has landed one waits a little for the others to complete the round, about as long as it would take to compute another
-one, and adds another one when they do not come: nothing waits for somebody who left.
+A gradient that comes too late for its round is computed again, with the random numbers and buffers of the first
+attempt. A worker that has confirmed a gradient waits for the others to complete the round, about as long as it would
+take to compute another one, and then adds one itself: so a round never depends on a worker that has left.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from edl.worker.rates import Rates
 from edl.worker.servers import CALL_SECS, ParameterServers
 from edl.worker.strategy import VoidError, after
 
-WAIT_SECS = 2.0  # of a call that waits for others, before it is made again
+WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
 
 
 class Synchronous(OnServers):
-    """size: gradients of a round. alone: no other worker completes it."""
+    """Strategy with `size` gradients per round. `alone` is True if no other worker contributes."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class Synchronous(OnServers):
         self._landed: deque[tuple[int, int]] = (
             deque()
         )  # marks, with the step that their gradients were computed on
-        self._own = 0  # gradients of ours in the round that is open
-        self._took = 0.0  # seconds of the last gradient
+        self._own = 0  # confirmed gradients of this worker in the open round
+        self._took = 0.0  # seconds for the last gradient
 
     def mark(self) -> int:
         return self._mark
@@ -65,7 +65,7 @@ class Synchronous(OnServers):
             header = say.Flush(self._servers.generation, WAIT_SECS)
             answer = self._servers.ask(header, say.Landed, CALL_SECS + WAIT_SECS)
             self._heard(answer.version)
-            if answer.idle:  # what landed is in, or its lease is void
+            if answer.idle:  # the gradients are applied, or their lease is void
                 self._landed.clear()
 
     def _forget(self) -> None:
@@ -87,7 +87,7 @@ class Synchronous(OnServers):
     def _step(
         self, need: Need, rows: Minibatches, done: Report, rates: Rates | None
     ) -> tuple[Gradients, Report]:
-        """Have the minibatch's gradient land, however often it is computed for it."""
+        """Confirm a gradient of the minibatch, computing it again as often as needed."""
         before = self._adapter.get_buffers(), self._adapter.get_random()
         while True:
             pulled = self._pull(need)
@@ -107,20 +107,20 @@ class Synchronous(OnServers):
                 return found, now
 
     def _pull(self, need: Need) -> Pulled:
-        """The rows, on parameters that a gradient of ours may still move."""
+        """Pull the rows on a version to which this worker may still contribute."""
         full = self._own >= self._size
         patience = WAIT_SECS if full else 0.0 if self._alone or not self._own else self._took
         wanted = self.step + 1 if patience else self.step
         pulled = self._parameters.pull(need.ids, at_least=wanted, wait_secs=patience).result()
         self._learn(pulled)
-        if (
-            full and self._own
-        ):  # the round did not come: some of ours may be revoked, and who gives tickets knows
+        if full and self._own:  # the round has not completed: a gradient may be revoked, which server 0 knows
             self._own = 0
         return pulled
 
     def _land(self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None) -> bool:
-        """Push the gradient with a ticket; False: its round is over, and it has to be computed again."""
+        """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
+        again.
+        """
         ticket = self._ticket(done.task.attempt, pulled.least)
         if not ticket:
             return False
@@ -145,7 +145,7 @@ class Synchronous(OnServers):
         return True
 
     def _ticket(self, lease: int, version: say.Version) -> int:
-        """0: the version is not the present one. VoidError: the lease is void."""
+        """Return a ticket, or 0 if the version is not the present one. Raises VoidError if the lease is void."""
         while True:
             answer = self._parameters.ticket(lease, version, WAIT_SECS)
             if answer.outcome == "granted":
@@ -161,7 +161,7 @@ class Synchronous(OnServers):
         self._heard(pulled.least)
 
     def _heard(self, version: say.Version) -> None:
-        """Some version of the parameters was committed."""
+        """Record that a version of the parameters was committed."""
         if version.step > self.step:
             self.step = version.step
             self._own = 0

@@ -1,4 +1,4 @@
-"""Training a model that one worker holds: callbacks, the best epoch and the export around the worker loop."""
+"""Training of a model that one worker holds: callbacks, the best epoch and the export around the worker loop."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from edl.worker.rates import program_rates
 from edl.worker.scoring import Scorer
 from edl.worker.strategy import Local, Strategy
 
-END_SECS = 5.0  # that a cut may take that is under way when the job is over
-Export = Callable[[Outcome, Weights], Outcome]  # writes what was trained; the outcome with where it is
+END_SECS = 5.0  # wait for a checkpoint in progress when the job is over
+Export = Callable[[Outcome, Weights], Outcome]  # writes the model; returns the outcome with its location
 
 
 def train(
@@ -47,9 +47,10 @@ def train(
     cancelled: threading.Event,
     export: Export = lambda outcome, weights: outcome,
 ) -> tuple[Outcome, Adapter]:
-    """Train the program's model on the pinned rows, which `rows` splits; what it came to, and the model.
+    """Train the program's model on the pinned rows, split by `rows`; return the outcome and the model's adapter.
 
-    weights: to start from; None starts from new ones. JobError: they do not fit the model.
+    `weights` are the initial ones, or None for new ones. Raises JobError if there are no rows to train on, or the
+    weights don't fit the model.
     """
     if not rows.training:
         raise JobError("there are no rows to train on")
@@ -63,9 +64,10 @@ def train(
 
 
 def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0) -> Rows:
-    """Which of `total` rows are trained on: as the JobSpec says, where it was made from as many rows.
+    """Split `total` rows into training and validation rows; the JobSpec's split is kept if it was made for as many
+    rows.
 
-    held_out: how many of them, the last, come from a query of their own.
+    `held_out` is the number of validation rows from a query of their own, which come last.
     """
     if rows.pinned and rows.total == total:
         return rows
@@ -74,9 +76,9 @@ def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0)
 
 
 class Trainer:
-    """Trains one model: the worker loop, what the program makes of epochs, callbacks, and the export at the end.
+    """Trainer of one model: the worker loop, evaluation of epochs, callbacks, and the export at the end.
 
-    weights: to start from. strategy: made of the adapter, which has them.
+    `weights` are the initial ones. `strategy` is a factory that gets the adapter, which has the weights.
     """
 
     def __init__(
@@ -106,16 +108,18 @@ class Trainer:
         self._stop = ""
         self._first_rate = self.adapter.learning_rate(0)
         self._rate: float | None = None
-        self._round = 0  # that is being concluded
+        self._round = 0  # number of the round that is being concluded
         self._heard: Thinned[tuple[int, dict[str, float]]] = Thinned()
-        self._heard_to = 0  # the last epoch in it
-        self._before: tuple[tuple[int, dict[str, float]], ...] = ()  # of the cut that we go on from
+        self._heard_to = 0  # last epoch in it
+        self._before: tuple[
+            tuple[int, dict[str, float]], ...
+        ] = ()  # epoch logs of the checkpoint that training resumed from
         self._checkpointer: Checkpointer | None = None
         self._begin_cuts: Callable[[], Checkpointer] | None = None
         self._may_cut: Callable[[], bool] = lambda: True
         self._unconcluded: Callable[[], int] = lambda: 0
         self._began = False
-        self._open = Report(Task(0, "train"))  # what is done of the open task
+        self._open = Report(Task(0, "train"))  # progress of the open task
         self.worker = Worker(
             blocks,
             Scorer(program, self.adapter, program.spec.batch_size),
@@ -154,9 +158,10 @@ class Trainer:
         may: Callable[[], bool] = lambda: True,
         unconcluded: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Write cuts into `store` as the JobSpec says. begin: told a cut's name and what is done of the open task.
+        """Write checkpoints into `store` as the JobSpec says.
 
-        writer, disk: see `Checkpointer`. may: whether it is for this worker to do so. unconcluded: see `Position`.
+        `begin` is called with a checkpoint's name and the progress of the open task. For `writer` and `disk` see
+        `Checkpointer`. `may` returns True if this worker is the one to write. For `unconcluded` see `Position`.
         """
         self._begin_cuts = partial(
             Checkpointer,
@@ -171,7 +176,7 @@ class Trainer:
         self.worker.after_steps = self._after_steps
 
     def resume(self, cut: Cut) -> None:
-        """Go on from the cut. JobError: it is not of this program."""
+        """Resume from the checkpoint. Raises JobError if it is of another program."""
         self.adapter.set_weights(cut.weights)
         self.adapter.set_state(cut.state)
         local = self._local()
@@ -189,7 +194,7 @@ class Trainer:
             self._take_cut(cuts, done)
 
     def _leave(self) -> None:
-        """Write a cut, for the case that nobody else holds the weights."""
+        """Write a checkpoint before leaving, in case no other worker holds the weights."""
         if self._begin_cuts is None or not self._strategy.step:
             return
         self.worker.report_settled()
@@ -208,12 +213,12 @@ class Trainer:
 
     @property
     def _best(self) -> dict[int, Mapping[str, Array]]:
-        """Epochs one of which is the best of those that are concluded, as far as is known here, with their weights."""
+        """Kept weights by epoch, without the epoch that is not concluded. More than one: the best is not known yet."""
         ended = self._unconcluded()
         return {epoch: weights for epoch, weights in self._local().kept.items() if epoch != ended}
 
     def _local(self) -> Local:
-        """Cuts are of a worker that holds the weights."""
+        """Return the strategy as one that holds the weights; only such a worker writes checkpoints."""
         if not isinstance(self._strategy, Local):
             raise RuntimeError("what the servers hold is theirs to cut")
         return self._strategy
@@ -221,7 +226,7 @@ class Trainer:
     # Endings ------------------------------------------------------------------------------------------------
 
     def conclude(self, found: Round) -> Conclusion:
-        """The figures of a round, and whether training is to end."""
+        """Return the figures of a round and the decision to stop."""
         measured_on = found.measured_on
         values = measured(found.measured, self.worker.metrics) if measured_on else {}
         self._round, self._rate = found.number, None
@@ -230,7 +235,7 @@ class Trainer:
         return Conclusion(values, self._stop, rate=self._rate, callbacks=bool(self._callbacks))
 
     def export(self, found: Round) -> Conclusion:
-        """Write the model, of the best epoch where that is wanted."""
+        """Write the model, with the weights of the best epoch if the JobSpec says so."""
         course = found.course or Course()
         training = self._program.spec.training
         best = course.standing
@@ -255,7 +260,7 @@ class Trainer:
         return Conclusion(values, outcome=self._export(outcome, weights))
 
     def _weights(self, epoch: int) -> tuple[int, Weights]:
-        """Those of the epoch; of now, as those of epoch 0, where these are lost."""
+        """Return the epoch and its weights, or 0 and the present weights if those are lost."""
         try:
             return epoch, self._strategy.weights(epoch)
         except GoneError as error:
@@ -264,7 +269,7 @@ class Trainer:
 
     def _end_epoch(self, found: Round, values: Figures) -> None:
         training = self._program.spec.training
-        for row in found.curve:  # that other workers concluded
+        for row in found.curve:  # epochs that other workers concluded
             if row.final and row.epoch > self._heard_to:
                 self._hear(row.epoch, row.loss, row.metrics)
         if values:
@@ -276,7 +281,7 @@ class Trainer:
         self._hear(found.epoch, found.trained.mean_loss, values)
 
     def _hear(self, epoch: int, loss: float | None, values: Figures) -> None:
-        """Give an epoch to the callbacks, if there are any."""
+        """Pass the logs of an epoch to the callbacks."""
         if not self._callbacks:
             return
         renamed = {
@@ -285,7 +290,7 @@ class Trainer:
         self._tell(epoch, {**_known({LOSS: loss}), **renamed})
 
     def _hear_again(self) -> None:
-        """Tell the callbacks what was told before the cut that we go on from."""
+        """Repeat to the callbacks the epoch logs from the checkpoint."""
         for epoch, told in self._before:
             if epoch > self._heard_to:
                 self._tell(epoch, told)
@@ -319,7 +324,7 @@ def _known(values: Figures) -> dict[str, float]:
 
 
 def program_callbacks(program: Program) -> list[Callback]:
-    """JobError: one is none."""
+    """Return the program's callbacks. Raises JobError if one is not an edl.Callback."""
     if not program.has("callbacks"):
         return []
     given = program.call("callbacks")
