@@ -282,7 +282,7 @@ def _view(planned: JobSpec) -> View:
         return "rows"
     if planned.kind == "explain":
         return "importances"
-    return "confusion_matrix" if planned.report == "confusion_matrix" else "figures"
+    return planned.report
 
 
 def _positive_class(planned: JobSpec) -> str:

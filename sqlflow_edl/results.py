@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # The form in which people are shown rows; machine formats have them as they are.
-View = Literal["rows", "figures", "sections", "models", "importances", "confusion_matrix"]
+View = Literal["rows", "figures", "sections", "models", "importances", "confusion_matrix", "roc_curve"]
 
 
 @dataclass(frozen=True)

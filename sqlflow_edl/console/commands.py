@@ -70,8 +70,8 @@ def _columns(shell: Shell, table: str) -> None:
     if not table:
         raise SemanticError("which table?", hint="/d TABLE; /dt lists them")
     with shell.connection.session() as session:
-        schema = session.source.schema(f"SELECT * FROM {table}")
-    shell.screen.table(("column", "type"), [(field.name, str(field.type)) for field in schema])
+        found = session.source.column_types(table)
+    shell.screen.table(("column", "type"), found)
 
 
 def _models(shell: Shell, pattern: str) -> None:

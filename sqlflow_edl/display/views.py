@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 OTHERS = "--format csv has all"
+MOST_RECORDS = 20  # of a table that is wider than the terminal, as each takes many lines
 LONGEST_BAR, SHORTEST_BAR = 40, 8  # cells
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _WITH_SHARES = ("confusion_matrix", "importances")  # views whose last column is a share
@@ -80,6 +81,7 @@ def write(
         return shown.footer
     found = presented(replace(found, rows=found.rows[:most]), result, space.is_terminal)
     if vertical or (space.is_terminal and is_too_wide(found, space)):
+        found = found if vertical else replace(found, rows=found.rows[:MOST_RECORDS])
         write_records(found.columns, found.rows, out)
     else:
         with_types = types and space.is_terminal and not is_too_wide(found, space, found.types)
@@ -184,6 +186,25 @@ def _bar(share: float, longest: int, space: Room) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
+# The counts are known from the rates and the numbers of rows.
+ROC_CURVE = Layout("", ("true_negatives", "false_negatives", "false_positives", "true_positives"))
+
+
+def roc_curve(found: FirstRows, space: Room, others: str) -> Shown | None:
+    """A line for each threshold; counts give way where the terminal is too narrow."""
+    if not space.is_terminal:
+        return None
+    names = [name for name, _ in found.columns]
+    rows = [["" if value is None else str(_short(value)) for value in row] for row in found.rows]
+    made = listing(names, rows, ROC_CURVE, space.width)
+    table = as_table([(name, True) for name in made.columns], made.rows)
+    return Shown(table, _joined(counted(len(rows), "threshold"), made.footer(others)))
+
+
+def _joined(*footers: str) -> str:
+    return "; ".join(filter(None, footers))
+
+
 MODELS = Layout("result", ("size", "framework", "current", "created", "model"), least=24)
 
 
@@ -254,7 +275,7 @@ def listed(
         for row in made.rows
     ]
     table = as_table([(name, name in RIGHT) for name in made.columns], lines)
-    return Shown(table, "; ".join(filter(None, (footer, made.footer(others)))))
+    return Shown(table, _joined(footer, made.footer(others)))
 
 
 Form = Callable[[FirstRows, Room, str], Shown | None]
@@ -263,4 +284,5 @@ VIEWS: Mapping[View, Form] = {
     "models": models,
     "importances": importances,
     "confusion_matrix": confusion_matrix,
+    "roc_curve": roc_curve,
 }

@@ -74,6 +74,10 @@ class DuckDBSource(Transactional, EmbeddedSource):
         with self._errors(query):
             return normal_schema(self.connection.sql(queries.without_rows(query)).to_arrow_reader(1).schema)
 
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        _, columns = self._plain(f"SELECT * FROM {table}")
+        return [(name, str(kind)) for name, kind in columns]
+
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         query, _ = self._plain(query)
         return self._reader(query, batch_rows)

@@ -74,6 +74,11 @@ class MaxComputeSource(BaseSource):
         self._seen.pop(query, None)
         return normal_schema(types.schema(self.columns(query)))
 
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        return [
+            (column.name, str(column.odps)) for column in self.columns(one_query(f"SELECT * FROM {table}"))
+        ]
+
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         query = one_query(query)
         self.columns(query)

@@ -106,6 +106,13 @@ class MySQLSource(Transactional, BaseSource):
     def schema(self, query: str) -> pa.Schema:
         return mysql_types.schema(self._columns(query))
 
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        shown = {
+            column.name for column in self._columns(f"SELECT * FROM {table}")
+        }  # not those that are invisible
+        types = [(row[0].decode(), row[1].decode()) for row in self.few(f"SHOW COLUMNS FROM {table}")]
+        return [(name, kind) for name, kind in types if name in shown]
+
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         columns = self._columns(query)
         mysql_types.schema(columns)

@@ -110,6 +110,10 @@ class Source(Results, Protocol):
         """Names and types of the query's columns, without running it."""
         ...
 
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        """Names of the table's columns, and their types as the database writes them. table: as a query names it."""
+        ...
+
     def stream(self, query: str, *, batch_rows: int = 65_536) -> pa.RecordBatchReader:
         """The query's rows, in its own order, as they come; the next statement on this source ends it."""
         ...

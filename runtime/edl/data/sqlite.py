@@ -88,6 +88,15 @@ class SQLiteSource(Transactional, EmbeddedSource):
         """As the contract says, but for "without running it": the types are those of all the values."""
         return sqlite_types.schema(self._columns(query))
 
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        """As the contract says; empty for a column that was declared without a type."""
+        query = f"SELECT * FROM {table}"
+        if error := not_a_query(query):
+            raise error
+        self._end_result()
+        with self._errors(query), queries.as_view(self.connection, query):
+            return queries.declared_types(self.connection)
+
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         columns = self._columns(query)
         cursor = self._run(query)

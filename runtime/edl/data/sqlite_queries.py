@@ -42,6 +42,11 @@ def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]
             connection.execute(f"DROP VIEW IF EXISTS {VIEW}")
 
 
+def declared_types(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Names of the view's columns, and the types with which they were declared."""
+    return [(name, kind or "") for name, kind in connection.execute(_VIEW_COLUMNS)]
+
+
 def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> list[Column]:
     """The columns of the view, with the kinds that their values have."""
     (row,) = connection.execute(scan(columns, VIEW)).fetchall()

@@ -54,6 +54,21 @@ def test_a_source_names_its_databases(any_source: Source) -> None:
         assert any_source.url.rpartition("/")[2] in found
 
 
+TYPES = {
+    "duckdb": [("n", "BIGINT"), ("x", "DOUBLE"), ("k", "VARCHAR")],
+    "sqlite": [("n", "INTEGER"), ("x", "REAL"), ("k", "TEXT")],
+    "mysql": [("n", "bigint(20)"), ("x", "double"), ("k", "varchar(64)")],
+    "maxcompute": [("n", "BIGINT"), ("x", "DOUBLE"), ("k", "STRING")],
+}
+
+
+def test_the_types_of_columns_are_those_of_the_database(any_source: Source) -> None:
+    fill(any_source, "typed", numbers(3))
+    assert any_source.column_types("typed") == TYPES[any_source.dialect]
+    with pytest.raises(SourceError):
+        any_source.column_types("typo")
+
+
 # Rows --------------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
 
 def test_tables_and_their_columns_are_shown(typed: Typed) -> None:
     assert typed("/dt\r").data.split() == ["table", "flowers"]
-    assert typed("\\d flowers\r").data.split() == ["column", "type", "size", "int64", "colour", "string"]
+    assert typed("\\d flowers\r").data.split() == ["column", "type", "size", "BIGINT", "colour", "VARCHAR"]
     assert "did you mean flowers?" in typed("/d flower\r").words
 
 

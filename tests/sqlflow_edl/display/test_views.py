@@ -101,6 +101,27 @@ def test_rows_that_are_wider_than_the_terminal_are_records() -> None:
     assert len(lines(wide, "rows")) == 2
 
 
+def test_a_roc_curve_keeps_its_rates_where_the_terminal_is_narrow() -> None:
+    names = (
+        "threshold",
+        "recall",
+        "false_positive_rate",
+        "precision",
+        "f1",
+        "true_positives",
+        "false_positives",
+    )
+    curve: dict[str, list[object]] = {name: [0.123456, None] for name in names}
+    out = Terminal()
+    footer = views.write(result(curve, "roc_curve", *names), out, others="csv has all")
+    assert [line.split() for line in _plain(out.getvalue()).splitlines()] == [
+        [*names[:5], names[5]],
+        6 * ["0.1235"],
+        [],
+    ]
+    assert footer == "2 thresholds; not shown: false_positives (csv has all)"
+
+
 def test_files_have_all_rows_and_all_digits() -> None:
     for format_, first in (("table", "feature  importance  share"), ("csv", "feature,importance,share")):
         out = io.StringIO()
