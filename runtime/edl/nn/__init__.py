@@ -1,6 +1,6 @@
 """Framework adapters: one model with its optimizer behind one contract. Light to import.
 
-`prepare` loads a framework, `create` builds a program's model; both choose by the framework's name, and only they
+`prepare` loads a framework and `create` builds a program's model. Both choose by the framework's name, and only they
 import Keras or PyTorch.
 """
 
@@ -37,7 +37,7 @@ _PACKAGES = {"keras": "tensorflow", "torch": "torch"}
 
 
 class _Framework(Protocol):
-    """What a framework's module offers."""
+    """Functions that a framework's module offers."""
 
     def start(self, threads: int) -> None: ...
 
@@ -47,15 +47,16 @@ class _Framework(Protocol):
 
 
 def prepare(framework: str, threads: int) -> None:
-    """Import the framework, give it `threads` threads and deterministic operations.
+    """Import the framework with `threads` threads and deterministic operations.
 
-    A process's first call decides the threads of TensorFlow. JobError: unknown, or not installed.
+    The first call of a process decides the threads of TensorFlow. Raises JobError if the framework is unknown or not
+    installed.
     """
     _framework(framework).start(threads)
 
 
 def seed_everything(framework: str, seed: int) -> None:
-    """Seed Python, NumPy and the framework, and forget what earlier models of this process left behind."""
+    """Seed Python, NumPy and the framework, and clear the framework's global state of earlier models."""
     import numpy as np
 
     random.seed(seed)
@@ -64,11 +65,11 @@ def seed_everything(framework: str, seed: int) -> None:
 
 
 def create(program: Program, features: Features, labels: Array | None, *, seed: int) -> Adapter:
-    """Build the program's model; the same seed gives the same weights, whatever the process did before.
+    """Build the program's model; equal seeds give equal weights, independent of the process's history.
 
-    features, labels: a few rows of what `feed` gives; their shapes build layers that wait for them. Without labels
-    the adapter predicts only. JobError: what custom_model or optimizer returns is not the framework's, or outputs and
-    labels do not stand row by row.
+    `features` and `labels` are a few rows from `feed`; their shapes build layers that are created lazily. Without
+    labels the adapter can only predict. Raises JobError if custom_model or optimizer returns an object of another
+    type, or if outputs and labels don't match row by row.
     """
     framework = program.spec.framework
     seed_everything(framework, seed)
@@ -92,7 +93,7 @@ def _framework(name: str) -> _Framework:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what native code prints while it is loaded (TensorFlow greets) from the user's terminal."""
+    """Hide the output of native code during import (TensorFlow prints a banner)."""
     sys.stderr.flush()
     terminal = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

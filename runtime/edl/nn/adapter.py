@@ -1,15 +1,14 @@
-"""The contract between the worker loop and a framework.
+"""Contract between the worker loop and a framework.
 
-An adapter owns one model and its optimizer. It knows how to compute losses and gradients of a minibatch and how to
-get and set parameters by name; what happens with gradients is a strategy's business (`edl.worker.strategy`). `train`
-is the local strategy's fast path: many steps in one call, compiled, without a word to Python between them.
+An adapter owns one model and its optimizer. It computes losses and gradients of a minibatch, and gets and sets
+parameters by name; the use of gradients is up to a strategy (`edl.worker.strategy`). `train` is the fast path of the
+local strategy: many steps in one compiled call, without Python between them.
 
-Parameters are named by position (`3.kernel`, or PyTorch's own paths), so that the same program gives the same names
-in every process. Non-trainable state (BatchNorm) counts among the weights; seeds do not.
+Parameters are named by position (`3.kernel`, or PyTorch's own paths), so the same program gives the same names in
+every process. Non-trainable state (BatchNorm) is part of the weights; seeds are not.
 
-What a strategy moves between processes, as NumPy arrays by name: the trainable parameters, and the buffers, which are
-the non-trainable numbers that move while a model is trained (BatchNorm). `gradients` may be handed the rows that it
-needs.
+A strategy moves NumPy arrays by name between processes: the trainable parameters, and the buffers, which are the
+non-trainable numbers that change in training (BatchNorm). `gradients` may be passed the table rows that it needs.
 """
 
 from __future__ import annotations
@@ -30,11 +29,12 @@ Floats = npt.NDArray[np.float32]
 
 
 class Minibatches(NamedTuple):
-    """Rows to step over, `size` at a time; the last minibatch may be smaller.
+    """Rows of consecutive minibatches of `size` rows; the last one may be smaller.
 
-    weights: how much each row counts, float32 (n,), of mean 1 over the training rows; None counts each once. A
-    minibatch's loss is the sum of its rows' weighted losses over their number, so that a row pulls with its weight
-    whatever rows it shares a minibatch with. rates: the learning rate of each step, float32 (steps,); None leaves it.
+    `weights` are row weights, float32 (n,), with mean 1 over the training rows, or None for equal weights. A
+    minibatch's loss is the sum of its rows' weighted losses over their number, so a row counts with its weight in
+    any minibatch. `rates` are the learning rates of the steps, float32 (steps,), or None to leave them to the
+    optimizer.
     """
 
     features: Features
@@ -48,12 +48,12 @@ class Minibatches(NamedTuple):
         return -(-len(self.labels) // self.size)
 
     def minibatch(self, number: int) -> Minibatches:
-        """One of them, counted from 0, without a copy."""
+        """Return views of one minibatch, counted from 0."""
         some = self.rows(slice(number * self.size, (number + 1) * self.size))
         return some if self.rates is None else some._replace(rates=self.rates[number : number + 1])
 
     def rows(self, some: slice) -> Minibatches:
-        """Some of the rows, without a copy, and without rates."""
+        """Return views of some of the rows, without rates."""
         return Minibatches(
             map_arrays(lambda array: array[some], self.features),
             self.labels[some],
@@ -68,7 +68,7 @@ class Adapter(Protocol):
     tables: Tables
 
     def train(self, rows: Minibatches) -> Floats:
-        """Take an optimizer step for each minibatch, in order; their mean losses, float32 (steps,)."""
+        """Take an optimizer step for each minibatch, in order; return their mean losses, float32 (steps,)."""
         ...
 
     def gradients(
@@ -78,105 +78,113 @@ class Adapter(Protocol):
         weights: Floats | None = None,
         fetched: Fetched | None = None,
     ) -> Gradients:
-        """Loss and gradients of one minibatch, clipped as the optimizer clips them; nothing but buffers moves.
+        """Return loss and gradients of one minibatch, clipped as the optimizer clips them; only buffers change.
 
-        fetched: its rows; None gets them from the tables' source.
+        `fetched` has its table rows; None gets them from the tables' source.
         """
         ...
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
-        """One optimizer step with gradients by parameter name, as `gradients` gives them or as NumPy arrays."""
+        """Take one optimizer step with gradients by parameter name, as `gradients` returns them or as NumPy arrays."""
         ...
 
     def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
-        """What rows add to the step of a minibatch, of which they are `share`; nothing moves but random numbers.
+        """Return the contribution of these rows, a fraction `share` of a minibatch, to its step. Only random states
+        change.
 
-        rows: may be none. fetched: the rows of tables that the whole minibatch reads, with the places of these rows.
+        There may be no rows. `fetched` has the table rows that the whole minibatch reads, with the positions of
+        these rows.
         """
         ...
 
     def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
-        """An optimizer step with the sum of a minibatch's shares, in the memory of the own one; its mean loss.
+        """Take an optimizer step with the sum of all parts of a minibatch, in this member's own buffer; return its
+        mean loss.
 
-        Members who take it with the same sum move alike. rate: of the step; None leaves it.
+        Members that take it with the same sum change identically. `rate` is its learning rate, None leaves it
+        unchanged.
         """
         ...
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        """Outputs and loss of the rows, in inference mode; the loss as that of a minibatch."""
+        """Return outputs and loss of the rows in inference mode; the loss is normalized as that of a minibatch."""
         ...
 
     def predict(self, features: Features) -> Array:
-        """Outputs of the rows, in inference mode."""
+        """Return outputs of the rows in inference mode."""
         ...
 
     def get_weights(self) -> dict[str, Array]:
-        """Copies of all parameters and non-trainable state."""
+        """Return copies of all parameters and non-trainable state."""
         ...
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over all weights; JobError, and nothing changed, when names or shapes are not this model's."""
+        """Load all weights. Raises JobError, without any change, if names or shapes don't match."""
         ...
 
     def get_state(self) -> dict[str, Array]:
-        """Copies of what training needs besides the weights: the optimizer's slots and steps, and random numbers."""
+        """Return copies of the training state besides the weights: optimizer slots and steps, and random generator
+        states.
+        """
         ...
 
     def set_state(self, state: Mapping[str, Array]) -> None:
-        """Go on as if the state had never left; JobError when it is not this model's and optimizer's."""
+        """Load the training state. Raises JobError if it doesn't match this model and optimizer."""
         ...
 
     def get_trainable(self) -> dict[str, Floats]:
-        """Copies of the trainable parameters; their rows of tables are none."""
+        """Return copies of the trainable parameters, without table rows."""
         ...
 
     def set_trainable(self, values: Mapping[str, Array]) -> None:
-        """Take over all trainable parameters, of the right shapes, before every step: fast."""
+        """Load all trainable parameters, without checks: it is called before every step."""
         ...
 
     def get_buffers(self) -> dict[str, Floats]:
-        """Copies of the non-trainable weights that are floats, or counters, as float32."""
+        """Return copies of the float or counter non-trainable weights, as float32."""
         ...
 
     def set_buffers(self, values: Mapping[str, Array]) -> None: ...
 
     def get_random(self) -> bytes:
-        """The state of the random numbers that training draws (dropout)."""
+        """Return the state of the random numbers drawn in training (dropout)."""
         ...
 
     def set_random(self, state: bytes) -> None:
-        """JobError: it is of another model."""
+        """Set that state. Raises JobError if it is of another model."""
         ...
 
     def diverge(self, seed: int) -> None:
-        """Draw other random numbers than whoever has the same state, from now on."""
+        """Continue with a random stream that differs from those of other copies of the same state."""
         ...
 
     def optimizer_elsewhere(self) -> Optimizer:
-        """The optimizer, as a parameter server moves parameters and rows by it. JobError: servers cannot follow it."""
+        """Return the optimizer in the form that parameter servers apply. Raises JobError if they don't support it."""
         ...
 
     def learning_rate(self, step: int) -> float:
-        """Of the step that follows `step` others, by the optimizer's own schedule."""
+        """Return the rate of the step after `step` steps, by the optimizer's schedule."""
         ...
 
     def set_learning_rate(self, rate: float) -> None: ...
 
     def standalone(self) -> Any:
-        """The model with the rows of its tables in it, as it is exported. JobError: they cannot be in it."""
+        """Return the model for export, with the rows of its tables inside. Raises JobError if that is impossible."""
         ...
 
 
 class Gradients(NamedTuple):
-    """Of one minibatch: its mean loss and a gradient for each trainable parameter, in the framework's own tensors."""
+    """Mean loss of one minibatch and a gradient for each trainable parameter, as framework tensors."""
 
     loss: float
     values: Mapping[str, Any]
 
 
 class Share(NamedTuple):
-    """A share of a step. numbers: float32 (n,), to be added up with the others' and written to: gradients, not clipped,
-    buffers and the loss, each times the share. held: what the numbers are the memory of, in the framework.
+    """Contribution of one member to a step.
+
+    `numbers`, float32 (n,), has unclipped gradients, buffers and the loss, each times the member's fraction of the
+    minibatch; it is summed over the members, in place. `held` is the framework object that owns this memory.
     """
 
     numbers: Floats
@@ -191,10 +199,10 @@ class Evaluated(NamedTuple):
 def check_outputs(
     labels: tuple[int | None, ...], outputs: tuple[int | None, ...], whole_labels: bool
 ) -> None:
-    """JobError unless labels and outputs stand row by row: equal shapes, or classes (n,) against logits (n, k > 1).
+    """Check that labels and outputs match row by row: equal shapes, or classes (n,) against logits (n, k > 1).
 
-    Frameworks broadcast (8, 1) against (8,) to (8, 8) in silence. whole_labels: labels are int64, classes. None: a
-    size that is not known yet.
+    Frameworks silently broadcast (8, 1) against (8,) to (8, 8). `whole_labels` means that labels are int64 classes.
+    A size of None is not known yet. Raises JobError if they don't match.
     """
     if outputs and None not in (labels[0], outputs[0]) and labels[0] != outputs[0]:
         raise JobError(f"the model gives {outputs[0]} rows of outputs for {labels[0]} rows")
@@ -212,7 +220,7 @@ def check_outputs(
 
 
 def check_losses(losses: tuple[int | None, ...]) -> None:
-    """JobError unless a loss is a scalar or one value per row."""
+    """Raise JobError unless a loss is a scalar or has one value per row."""
     if any(size != 1 for size in losses[1:]):
         raise JobError(
             f"loss gives {_shape(losses)}; it must give one value per row or one in all",
@@ -225,23 +233,23 @@ def refuse_weights_for_scalar() -> JobError:
 
 
 def is_buffer(dtype: str, shape: Sequence[int]) -> bool:
-    """Whether a non-trainable weight is a buffer: floats, and counters; tables of integers do not move."""
+    """Return True if a non-trainable weight is a buffer: floats or a counter. Integer tables don't change."""
     return np.dtype(dtype).kind == "f" or (np.dtype(dtype).kind in "iu" and not shape)
 
 
 def stored_as(dtype: str, values: Array) -> Array:
-    """float32 numbers as a buffer has them; the mean of counters is a counter."""
+    """Return float32 numbers in the dtype of a buffer; the mean of counters is rounded to a counter."""
     whole = np.dtype(dtype).kind in "iu"
     return (np.rint(values) if whole else np.asarray(values)).astype(dtype)
 
 
 def packed(arrays: Iterable[Array]) -> bytes:
-    """The numbers of arrays, one behind another."""
+    """Return the numbers of the arrays, concatenated."""
     return b"".join(array.tobytes() for array in arrays)
 
 
 def unpacked(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[Array]:
-    """The arrays of these shapes and dtypes that were packed. JobError: they were others."""
+    """Split packed numbers into arrays of these shapes and dtypes. Raises JobError if the sizes don't match."""
     arrays, at = [], 0
     for shape, dtype in kinds:
         size = math.prod(shape) * np.dtype(dtype).itemsize
@@ -256,7 +264,7 @@ def unpacked(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[
 
 
 def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) -> None:
-    """JobError when the names or shapes of weights differ from the model's own."""
+    """Raise JobError if the names or shapes of weights differ from the model's own."""
     problems = [
         *_listed("lacking", own.keys() - given.keys()),
         *_listed("not of this model", given.keys() - own.keys()),
@@ -281,6 +289,6 @@ def _listed(what: str, names: Iterable[str]) -> list[str]:
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:
-    """The shape with the rows as n: (n, 3)."""
+    """Return the shape with the rows as n: (n, 3)."""
     inner = ", ".join(["n", *("?" if size is None else str(size) for size in shape[1:])]) if shape else ""
     return f"({inner},)" if len(shape) == 1 else f"({inner})"

@@ -1,4 +1,4 @@
-"""What a strategy asks of an engine for collective calls. `edl.nn.gloo` is one; nothing is imported for it here."""
+"""Contract of the engines for collective calls, such as `edl.nn.gloo`. Nothing is imported for it here."""
 
 from __future__ import annotations
 
@@ -8,59 +8,61 @@ from edl.nn.structure import Array
 
 
 class RingError(Exception):
-    """The ring is broken: a member is gone, has left, or did not come in time."""
+    """Error of a broken group: a member died, left, or did not answer in time."""
 
 
 class Store(Protocol):
-    """Bytes by key, which all members of one ring see. Methods may be called from different threads."""
+    """Key-value store of bytes, shared by all members of one group. Thread-safe."""
 
     def set(self, key: str, value: bytes) -> None:
-        """value: not empty. RingError: the ring is gone."""
+        """Set a non-empty value. Raises RingError if the group is gone."""
         ...
 
     def get(self, key: str) -> bytes:
-        """Waits for the key. RingError: the ring is gone."""
+        """Wait for the key. Raises RingError if the group is gone."""
         ...
 
 
 class Group(Protocol):
-    """The members of one ring. All of them make the same calls in the same order; any of these may raise RingError,
-    and nothing else can be done with the group then but to close it."""
+    """Members of one worker group. All of them make the same calls in the same order. After a RingError the group
+    can only be closed.
+    """
 
     rank: int
     size: int
-    timeout: float  # seconds that a call waits for the others
+    timeout: float  # seconds to wait for the other members in a call
 
     @property
     def store(self) -> Store: ...
 
     def sum(self, array: Array) -> None:
-        """Make a contiguous array the sum of all members' arrays, in place; the same bits for all."""
+        """Replace a contiguous array by the sum of all members' arrays, bitwise equal on all members."""
         ...
 
     def gather(self, array: Array) -> Array:
-        """The members' arrays, all of one shape, stacked by rank."""
+        """Return the members' arrays, all of one shape, stacked by rank."""
         ...
 
     def broadcast(self, data: bytes | None, source: int) -> bytes:
-        """The bytes that the member `source` gives, all at once; the others give None."""
+        """Return the bytes of the member `source`; the others pass None."""
         ...
 
     def fill(self, array: Array, source: int) -> None:
-        """Make a contiguous array what that of the member `source` is, in place; all are of one size."""
+        """Replace a contiguous array by that of the member `source`, of the same size."""
         ...
 
     def close(self) -> None:
-        """Leave, without waiting. Whoever waits for this member, in a call or in the store, knows at once, and is to
-        leave too: another one may wait for that one."""
+        """Leave without waiting. Members that wait for this one, in a call or in the store, fail at once and must
+        leave too, since others may wait for them.
+        """
         ...
 
 
 class Host(Protocol):
-    """address: host:port where others find this worker, when it is the first of a ring."""
+    """Rendezvous point of this worker. `address` is the host:port where other members reach it when it is rank 0."""
 
     address: str
 
     def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> Group:
-        """Wait for the members of the ring of this number, at the first one's address. RingError: they do not come."""
+        """Wait for the members of group `number` at the address of rank 0. Raises RingError if they don't come."""
         ...

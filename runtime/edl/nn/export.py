@@ -1,8 +1,9 @@
-"""Trained models in formats that need none of our code: Keras, TensorFlow SavedModel, torch.export, ONNX.
+"""Export of trained models to formats that need none of this package: Keras, TensorFlow SavedModel, torch.export,
+ONNX.
 
 An exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids
-int64 (n,) under `f0`, `f1`, …; it gives the model's outputs, logits for classes. Any number of rows goes in. Lists of
-ids it takes as `Ragged.padded` gives them, with any number of ids per row.
+int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes. The number of rows is free. Lists
+of ids are given as by `Ragged.padded`, with any number of ids per row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Write = Callable[[Any, Features, Path], None]
 
 
 def check_target(framework: str, path: Path) -> None:
-    """Check that a model can be written there. JobError: no format has that suffix, or no file may be made there."""
+    """Raise JobError if the framework's models have no format of that suffix, or the target exists."""
     formats = FORMATS[framework]
     if path.suffix not in formats:
         known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
@@ -42,10 +43,9 @@ def check_target(framework: str, path: Path) -> None:
 
 
 def export(framework: str, model: Any, features: Features, path: Path) -> str:
-    """Write the model in the format that the path's suffix names, which was checked; the format in words.
+    """Write the model in the format of the path's suffix, which was checked; return the name of the format.
 
-    features: of two rows or more, an example of what the model takes. JobError: a package is missing, or the path
-    cannot be written.
+    `features` is an example input of two rows or more. Raises JobError if a package is missing.
     """
     words, write = FORMATS[framework][path.suffix]
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
@@ -69,9 +69,9 @@ def _saved_model(model: Any, features: Features, path: Path) -> None:
 
 
 def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
-    """JobError: the model does more with lists of ids than to read row tables by them, such as counting them.
+    """Raise JobError if the model uses lists of ids beyond reading row tables, such as counting them.
 
-    model: as it is exported. wanted: its outputs for the features before it held its rows.
+    `model` is the one to export; `wanted` are its outputs for the features before it contained its rows.
     """
     if not any(isinstance(array, Ragged) for _, array in arrays(features)):
         return

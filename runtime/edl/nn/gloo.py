@@ -1,9 +1,9 @@
-"""Collective calls by gloo, made directly: several groups may follow each other in one process, and nothing is global.
+"""Collective calls by gloo without global state, so that several groups may follow each other in one process.
 
-A worker has one store for its life, which listens at its own address (`Host`). The members of a ring meet in the store
-of the first one, under the ring's number. Breaking down is quick: a killed member closes its connections, which ends
-the others' calls; a frozen one lets them wait for the group's timeout. On one machine, members add up in memory that
-they share.
+A worker has one store for its lifetime, which listens at its own address (`Host`). The members of a group meet in
+the store of rank 0, under the group's number. Failure is detected quickly: the system closes the connections of a
+killed member, which ends the calls of the others; a frozen member delays them by the group's timeout. On one
+machine, members sum in shared memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from edl.nn.collective import RingError
 from edl.nn.shared_sums import SharedSums
 from edl.nn.structure import Array
 
-_GONE = b""  # the value of a key that will have none
+_GONE = b""  # value of a key that will never have another
 _FOR_EVER = timedelta(days=1)
 
 
 class Host:
-    """Listens at `host`, this worker's own address, on a port that is free."""
+    """Listener at `host`, this worker's own address, on a free port."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -53,7 +53,7 @@ class Group:
         self.size = size
         self.timeout = timeout
         self.store = Store(address, number, timeout)
-        self._summing = distributed.AllreduceOptions()  # any other way to say a timeout takes longer
+        self._summing = distributed.AllreduceOptions()  # the quickest way to pass a timeout
         options = distributed.ProcessGroupGloo._Options()
         options._timeout = timedelta(seconds=timeout)
         options._devices = [device]
@@ -103,7 +103,7 @@ class Group:
         threading.Thread(target=self._tear_down, name="edl-ring-close", daemon=True).start()
 
     def _tear_down(self) -> None:
-        """Waits for the device's thread, and for whoever does not answer."""
+        """Wait for the device's thread and for members that don't answer."""
         with contextlib.suppress(RuntimeError):
             self._gloo.abort()
         del self._gloo  # closes the connections
@@ -115,11 +115,11 @@ class Group:
 
 
 class Store:
-    """The part of a store that belongs to one ring.
+    """Keys of one group in a shared store.
 
-    Who waits for a key waits for a thread that does: a frozen host answers nothing, not even that time is up. While it
-    waits, the connection is of no other use; so `writing` is another one, and there are no more: the host's one thread
-    asks a name server about each.
+    A helper thread waits for a key, because a frozen host answers nothing, not even that the time is over. Its
+    connection is busy meanwhile; so `writing` is a second one, and there are no more: the host's single thread looks
+    up a host name for each.
     """
 
     def __init__(self, address: str, number: int, timeout: float) -> None:
@@ -151,7 +151,7 @@ class Store:
                 found.put(_GONE)
 
     def let_go(self) -> None:
-        """End the threads that wait, where the host still answers; it may take long to find that it does not."""
+        """End the waiting threads if the host still answers; it may take long to find that it does not."""
         with contextlib.suppress(RuntimeError):
             for key in list(self._waiting):
                 self.writing.set(key, _GONE)
@@ -180,7 +180,7 @@ def _connect(address: str, number: int, timeout: float) -> distributed.Store:
 
 @contextlib.contextmanager
 def _ring_errors() -> Iterator[None]:
-    """torch.distributed raises RuntimeErrors of its own."""
+    """Turn the RuntimeErrors of torch.distributed into RingErrors."""
     try:
         yield
     except RuntimeError as error:

@@ -1,10 +1,12 @@
-"""First values of parameters that both frameworks must draw alike."""
+"""Initial values of parameters that both frameworks must draw alike."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-Initial = Literal["zeros", "uniform", "normal"]  # of rows: in [-scale, scale), or of the deviation scale
+Initial = Literal[
+    "zeros", "uniform", "normal"
+]  # of rows: in [-scale, scale), or with standard deviation scale
 
 # An embedding's vectors start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE]: Keras' own start. PyTorch's, a normal
 # distribution of deviation 1, drowns the other features of a row until training has shrunk it.

@@ -1,11 +1,11 @@
-"""Keras on TensorFlow.
+"""Adapter of Keras on TensorFlow.
 
-Steps over many minibatches are one `tf.function` with a loop in the graph: no trip to Python between two steps. It is
-traced once per job, because its signature leaves the number of rows open; the last, smaller minibatch takes the same
-way. (XLA gains nothing on top and compiles anew for every number of rows.)
+Steps over many minibatches are one `tf.function` with a loop in the graph, without Python between two steps. It is
+traced once per job, because its signature leaves the number of rows open; the smaller last minibatch uses the same
+trace. (XLA gains nothing on top and compiles anew for every number of rows.)
 
-Row tables are outside of the graph: the loop asks for the rows of each minibatch, and hands their gradients back before
-the next. That is a trip to Python, but not a call of a `tf.function`, which costs some twenty times as much.
+Row tables are outside of the graph: the loop requests the rows of each minibatch, and returns their gradients before
+the next one. That is a call of Python, yet not a call of a `tf.function`, which costs some twenty times as much.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
 from edl.program import Program, user_code
 
 Tensor = Any
-Given = Mapping[str, Tensor]  # weights, rates: those that a call has
+Given = Mapping[str, Tensor]  # optional inputs of a call: weights, rates
 Blocks = dict[str, Tensor]  # rows of each table, (u, dim)
 
 
@@ -78,7 +78,7 @@ class KerasAdapter:
         self.tables = Tables(seed)
         tensors = map_arrays(tf.convert_to_tensor, plain(features))
         with user_code(program.file, "the model"), self.tables.discovered(features, tensors):
-            outputs = model(tensors, training=False)  # creates the weights of layers that wait for a shape
+            outputs = model(tensors, training=False)  # creates the weights of lazily built layers
         _check_one_tensor(outputs)
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
@@ -202,7 +202,7 @@ class KerasAdapter:
         self.tables.set_state(state)
 
     def _state(self) -> dict[str, Any]:
-        """The optimizer's variables, and the model's generators of random numbers."""
+        """Return the optimizer's variables and the model's random generators."""
         return {
             **{f"optimizer.{number}": variable for number, variable in enumerate(self.optimizer.variables)},
             **{f"model.{number}": variable for number, variable in enumerate(self._generators())},
@@ -264,14 +264,16 @@ class KerasAdapter:
         }
 
     def _generators(self) -> list[Any]:
-        """The variables of the model that are no weights: its generators of random numbers."""
+        """Return the model's variables that are not weights: its random generators."""
         weights = {id(weight) for weight in self.model.weights}
         return [variable for variable in self.model.variables if id(variable) not in weights]
 
     # In the graph ----------------------------------------------------------------------------------------
 
     def _steps(self, features: Any, labels: Tensor, size: Tensor, given: Given) -> Tensor:
-        """A step for each `size` rows; the losses, (steps,). given: weights (rows,), rates (steps,)."""
+        """Take a step for each `size` rows; return the losses, (steps,). `given` has weights (rows,) and rates
+        (steps,).
+        """
         steps = (tf.shape(labels)[0] + size - 1) // size
 
         def step(number: Tensor, losses: tf.TensorArray) -> tuple[Tensor, tf.TensorArray]:
@@ -292,7 +294,7 @@ class KerasAdapter:
         return losses.stack()
 
     def _fetch(self, number: Tensor) -> tuple[Blocks, list[Tensor]]:
-        """The rows that the minibatch reads, from outside of the graph."""
+        """Return the rows that the minibatch reads, from outside of the graph."""
         if not self.tables:
             return {}, []
         specs = tf.nest.flatten(self._row_specs)
@@ -308,7 +310,7 @@ class KerasAdapter:
         return flat
 
     def _move(self, moving: Blocks, rate: Tensor) -> None:
-        """Move the rows of the minibatch that was fetched last."""
+        """Update the rows of the last fetched minibatch."""
         if self.tables:
             tf.numpy_function(self._move_now, [rate, *(moving[name] for name in sorted(moving))], [])
 
@@ -318,9 +320,9 @@ class KerasAdapter:
     def _apply(
         self, gradients: list[Tensor], blocks: Blocks, given: Given | None = None
     ) -> tuple[Blocks, Tensor]:
-        """Move the model's variables; the gradients of the blocks, clipped with the others, and the rate.
+        """Update the model's variables; return the row gradients, clipped with the others, and the learning rate.
 
-        given: the rate, (1,), where a call has one.
+        `given` has the rate, (1,), if the call has one.
         """
         if given:
             self.optimizer.learning_rate = given["rates"][0]
@@ -341,13 +343,13 @@ class KerasAdapter:
     def _loss_and_gradients(
         self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
     ) -> tuple[Tensor, list[Tensor], Blocks]:
-        """The loss, and its gradients with respect to the variables and to the blocks."""
+        """Return the loss and its gradients with respect to the variables and the row blocks."""
         with tf.GradientTape() as tape:
             tape.watch(blocks)
             loss = self._loss(labels, self._call(features, blocks, places, training=True), given)
             total = tf.add_n(
                 [loss, *self.model.losses]
-            )  # penalties move weights, and are no part of the figure
+            )  # regularization affects the gradients, and is not reported in the loss
         variables = [variable.value for variable in self.model.trainable_variables]
         gradients, of_blocks = tape.gradient(
             total, (variables, blocks), unconnected_gradients=tf.UnconnectedGradients.ZERO
@@ -383,7 +385,7 @@ class KerasAdapter:
 
 
 def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
-    """The signatures of blocks and places."""
+    """Return the signatures of blocks and positions."""
     return map_arrays(any_rows, fetched.blocks), tf.nest.map_structure(any_rows, fetched.places)
 
 

@@ -1,4 +1,4 @@
-"""Compiled functions: traced once, whatever the number of rows."""
+"""Compiled functions that are traced once, for any number of rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from edl.nn.structure import Array
 
 
 class Variants:
-    """A compiled function for each combination of optional arguments that it is called with, traced when it is.
+    """Compiled function for each combination of optional arguments, traced on first use.
 
-    The function takes those that are not None as its last argument, name -> float32 (n,).
+    The function receives the arguments that are not None as its last parameter, name -> float32 (n,).
     """
 
     def __init__(self, function: Callable[..., Any], *signature: Any) -> None:

@@ -1,6 +1,6 @@
-"""What a script of Keras names or makes, as a program's functions: loss(labels, predictions), optimizer().
+"""Keras losses and optimizers of a script, as a program's functions: loss(labels, predictions), optimizer().
 
-Keras' losses give one value per row before they reduce them, which is what edl takes, so that rows can be weighted.
+Keras losses compute one value per row before they reduce them. edl uses those values, so that rows can be weighted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight", "none", None
 
 
 def loss(given: Any) -> Callable[[Any, Any], Any]:
-    """SemanticError: there is no loss of that name."""
+    """Return the loss function. Raises SemanticError if there is none of that name."""
     found = _loss(given)
     own = isinstance(found, keras.losses.Loss)
-    if own and found.reduction not in _MEANS:  # the sum: one value in all
+    if own and found.reduction not in _MEANS:  # reduced to a sum: one value in all
         return lambda labels, predictions: found(labels, predictions)
     each = found.call if own else found
 
@@ -36,13 +36,15 @@ def loss(given: Any) -> Callable[[Any, Any], Any]:
 
 
 def takes_logits(given: Any) -> bool:
-    """Whether the loss is known to make probabilities of the outputs itself."""
+    """Return True if the loss is known to apply the sigmoid or softmax itself."""
     found = _loss(given)
     return isinstance(found, keras.losses.Loss) and bool(found.get_config().get("from_logits"))
 
 
 def optimizer(given: Any, rate: float | None) -> Callable[[], Any]:
-    """A new one each time. rate: of an optimizer by name. SemanticError: there is none of that name."""
+    """Return a factory of optimizers. `rate` applies to an optimizer by name. Raises SemanticError if there is none
+    of that name.
+    """
     if isinstance(given, str):
         made = _named(keras.optimizers.get, given, "optimizer", vars(keras.optimizers))
         if rate is not None:

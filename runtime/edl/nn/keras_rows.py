@@ -1,4 +1,4 @@
-"""Row tables in Keras: what its optimizers mean for rows, and models with the rows inside."""
+"""Row tables in Keras: row versions of its optimizers, and models with the rows inside."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from edl.nn.rows.table import Floats
 from edl.nn.rows.tables import Tables
 
 _IGNORED = {"name", "learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "ema_momentum"}
-_PADDED = {False: ((None,), "int64"), True: ((None, 2), "float64")}  # weighted -> what `Ragged.padded` gives
+_PADDED = {
+    False: ((None,), "int64"),
+    True: ((None, 2), "float64"),
+}  # weighted -> signature of `Ragged.padded`
 _UNFIT = ("use_ema", "loss_scale_factor", "gradient_accumulation_steps")
 
 
 def row_optimizer(optimizer: keras.optimizers.Optimizer) -> Optimizer:
-    """The same optimizer for rows. JobError: rows cannot follow it."""
+    """Return the same optimizer for rows. Raises JobError if it has no row version."""
     name = type(optimizer).__name__.lower()
     ours = type(optimizer).__module__.startswith("keras.")
     if not ours or name not in names("keras"):
@@ -42,9 +45,9 @@ def row_optimizer(optimizer: keras.optimizers.Optimizer) -> Optimizer:
 def clipped(
     optimizer: keras.optimizers.Optimizer, gradients: list[Any], blocks: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The gradients of variables and of blocks, clipped as the optimizer would clip them all.
+    """Return the gradients of variables and row blocks, clipped together as the optimizer would.
 
-    When it moves the variables it clips theirs again, which changes nothing any more.
+    It clips those of the variables once more when it applies them, which has no further effect.
     """
     every = [*gradients, *blocks.values()]
     if size := optimizer.clipnorm:
@@ -57,7 +60,7 @@ def clipped(
 
 
 def check_elsewhere(optimizer: keras.optimizers.Optimizer, model: keras.Model) -> None:
-    """JobError: the model's own parameters are moved in a way that a parameter server does not know."""
+    """Raise JobError if parameter servers don't support the update of the model's own parameters."""
     for variable in model.trainable_variables:
         if variable.dtype != "float32":
             raise refuse_dtype(variable.path, variable.dtype)
@@ -71,14 +74,14 @@ def check_elsewhere(optimizer: keras.optimizers.Optimizer, model: keras.Model) -
 
 
 def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
-    """The model with the rows of its tables in ordinary embeddings; its other layers are the same.
+    """Return the model with ordinary embeddings in place of its row tables; its other layers are shared.
 
-    JobError: how many ids there are is not known, or the model is no graph of layers.
+    Raises JobError if the number of ids is unknown, or the model is no graph of layers.
     """
     if not tables:
         return model
 
-    listed: dict[int, bool] = {}  # inputs of lists
+    listed: dict[int, bool] = {}  # inputs that are lists
 
     def inside(layer: Any) -> Any:
         if not isinstance(layer, Embedding):
@@ -102,9 +105,9 @@ def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
 
 
 def _input_like(tensor: Any, weighted: bool | None) -> Any:
-    """An input of the same name, whose layer has another: a model may well have a layer `dense`.
+    """Return an input of the same name. Its layer gets another name: a model may well have a layer `dense`.
 
-    weighted: of lists of ids, None for another input.
+    `weighted` applies to lists of ids; it is None for another input.
     """
     shape, dtype = (tensor.shape[1:], tensor.dtype) if weighted is None else _PADDED[weighted]
     made = keras.Input(shape, dtype=dtype, name=f"{tensor.name}_input")
@@ -113,7 +116,7 @@ def _input_like(tensor: Any, weighted: bool | None) -> Any:
 
 
 def _inside(layer: Embedding, rows: Floats) -> keras.Model:
-    """A layer of a row table as layers with the whole table in them."""
+    """Return an ordinary layer with the whole table of a row layer."""
     given = layer.input if isinstance(layer.input, list) else [layer.input]
     inputs = [keras.Input(tensor.shape[1:], dtype="int64") for tensor in given]
     first = layer.first or (0,) * len(inputs)
@@ -124,7 +127,7 @@ def _inside(layer: Embedding, rows: Floats) -> keras.Model:
 
 
 def _inside_lists(layer: Embedding, rows: Floats, weighted: bool) -> keras.Model:
-    """The same for lists of ids."""
+    """Return the same for lists of ids."""
     ops, combiner = keras.ops, needed(layer.combiner, layer.spec.name)
     shape, dtype = _PADDED[weighted]
     given = keras.Input(shape, dtype=dtype)

@@ -1,8 +1,8 @@
-"""Shares of a step in Keras: all that the members of a ring add up for it, as one tensor.
+"""Gradient parts in Keras: everything that the members of a group sum for a step, as one tensor.
 
     gradients of the variables | loss | buffers | gradients of the rows
 
-It is made, and taken apart again, in two compiled functions. In between it is written to in its own memory.
+It is assembled and taken apart in two compiled functions. In between it is updated in its own memory.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Apply = Callable[[list[Tensor], Blocks, dict[str, Tensor]], tuple[Blocks, Tensor
 
 
 class Shares:
-    """Of one model.
+    """Gradient parts of one model.
 
-    rows: the signatures of features, blocks, places and labels. differentiate: gives loss and gradients of such rows.
-    apply: moves the variables by gradients, at the rate that it may be given; gives the gradients of the blocks as they
-    are to move, and the rate.
+    `rows` has the signatures of features, row blocks, positions and labels. `differentiate` returns loss and
+    gradients of such rows. `apply` updates the variables by gradients, at an optional rate; it returns the clipped
+    gradients of the blocks and the rate.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class Shares:
         flat = self._gather(
             plain(rows.features), fetched.blocks, fetched.places, rows.labels, share, weights=rows.weights
         )
-        return Share(flat._numpy(), flat)  # its own memory; `numpy` copies
+        return Share(flat._numpy(), flat)  # a view of its memory; `numpy` copies
 
     def nothing(self, fetched: Fetched) -> Share:
-        """The share of no rows."""
+        """Return the part of no rows."""
         size = sum(self._sizes) + sum(block.size for block in fetched.blocks.values())
         flat = tf.zeros(size)
         return Share(flat._numpy(), flat)
 
     def apply(self, total: Share, fetched: Fetched, rate: float | None) -> tuple[float, Blocks, float]:
-        """Take the step: the loss, the gradients of the rows as they are to move, and the rate to move them by."""
+        """Take the step; return the loss, the clipped gradients of the rows and their learning rate."""
         counts = {name: len(block) for name, block in fetched.blocks.items()}
         rates = None if rate is None else np.array([rate], np.float32)
         loss, moving, used = self._spread(total.held, counts, rates=rates)
@@ -100,7 +100,7 @@ class Shares:
 
 
 def _like(variable: Any, flat: Tensor) -> Tensor:
-    """The numbers as the variable has them; the mean of counters is a counter."""
+    """Return the numbers in the dtype of the variable; the mean of counters is rounded to a counter."""
     values = tf.reshape(flat, variable.shape)
     whole = tf.as_dtype(variable.dtype).is_integer
     return tf.cast(tf.round(values) if whole else values, variable.dtype)

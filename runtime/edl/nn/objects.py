@@ -1,4 +1,4 @@
-"""What a script gives of its framework: models, and losses and optimizers as functions of a program."""
+"""Framework objects of a script: models, and losses and optimizers as functions of a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODELS: dict[Framework, tuple[str, str]] = {"keras": ("keras", "Model"), "torch
 
 
 class Objects(Protocol):
-    """What a framework's module offers; `given` is an object, a function or a name."""
+    """Functions that a framework's module offers; `given` is an object, a function or a name."""
 
     def loss(self, given: Any) -> Callable[[Any, Any], Any]: ...
 
@@ -24,7 +24,7 @@ class Objects(Protocol):
 
 
 def framework_of(model: object) -> Framework | None:
-    """Of a model; None for anything else. A framework that nobody has imported has made none."""
+    """Return the framework of a model, or None for any other object. A framework that is not imported has no models."""
     for framework, (module, name) in _MODELS.items():
         if module in sys.modules and isinstance(model, getattr(sys.modules[module], name)):
             return framework
@@ -32,7 +32,7 @@ def framework_of(model: object) -> Framework | None:
 
 
 def loaded() -> list[Framework]:
-    """The frameworks that this process has imported."""
+    """Return the frameworks that this process has imported."""
     return [framework for framework, (module, _) in _MODELS.items() if module in sys.modules]
 
 

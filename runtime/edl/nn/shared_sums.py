@@ -1,11 +1,11 @@
-"""Sums of members on one machine, in memory that they share; a byte over a socket says that a part is there.
+"""Sums over members on one machine in shared memory; a byte over a socket signals that a part is ready.
 
-    copy the own array ─▶ a byte to each ─▶ a byte from each ─▶ add up all parts, in the order of ranks
+    copy the own array ─▶ a byte to each ─▶ a byte from each ─▶ add all parts in the order of ranks
 
-For small models that is several times as fast as a sum over the loopback device, with its copies by the system and its
-changes of threads. The memory of each member has two places, used in turns: who has heard of all in a sum knows that
-they are done with the one before, so nobody reads what is written over. Nothing has a name that could stay behind. A
-member that is killed closes its sockets, which ends the others' sums; a frozen one lets them wait.
+For small models this is several times as fast as a sum over the loopback device, with its copies and context
+switches. Each member's memory has two buffers, used in turns: a member that has received all bytes of a sum knows
+that the others have finished the previous one, so no buffer is overwritten while it is read. No file name can be
+left behind. A killed member's sockets are closed, which ends the sums of the others; a frozen one delays them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from edl.errors import JobError
 from edl.nn.collective import RingError
 from edl.nn.structure import Array
 
-MOST_MEMBERS = 8  # each of them reads what all wrote
-MOST_BYTES = 32 << 20  # of an array: every member has it twice more
+MOST_MEMBERS = 8  # each member reads what all have written
+MOST_BYTES = 32 << 20  # size of an array: every member holds it twice more
 _THERE, _GROWN = b"t", b"g"
 _GONE = "it is gone"
-_NAME = 16  # random bytes, by which a member is found
+_NAME = 16  # random bytes that identify a member
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def possible(address: str, size: int) -> bool:
-    """Whether the members of a ring at this address, host:port, are on one machine, and few."""
+    """Return True if the members of a group at this address, host:port, are few and on one machine."""
     if not hasattr(os, "memfd_create") or not 1 < size <= MOST_MEMBERS:
         return False
     with contextlib.suppress(ValueError):
@@ -43,13 +43,15 @@ def possible(address: str, size: int) -> bool:
 
 
 class SharedSums:
-    """Connects to the other members. gather: see `edl.nn.collective.Group`. RingError: they do not come in time."""
+    """Shared-memory sums with the other members. For `gather` see `edl.nn.collective.Group`. Raises RingError if
+    they don't come in time.
+    """
 
     def __init__(self, gather: Callable[[Array], Array], rank: int, size: int, timeout: float) -> None:
         self._rank = rank
         self._others: dict[int, socket.socket] = {}
         self._memory: list[mmap.mmap] = []
-        self._room = 0  # bytes of a place
+        self._room = 0  # bytes of a buffer
         self._turn = 0
         self._timeout = timeout
         with self._ring_errors(), _socket(timeout) as listening:
@@ -63,10 +65,10 @@ class SharedSums:
                 self._accept(listening)
 
     def sum(self, array: Array, timeout: float) -> None:
-        """Make a contiguous array the sum of all members' arrays, in place; the same bits for all.
+        """Replace a contiguous array by the sum of all members' arrays, bitwise equal on all members.
 
-        timeout: seconds that each of the others is waited for. RingError: one is gone, or does not come. JobError: the
-        system gives no memory.
+        `timeout` is in seconds per member. Raises RingError if one is gone or late, and JobError if the system has
+        no memory.
         """
         with self._ring_errors():
             self._wait_for(timeout)
@@ -88,7 +90,7 @@ class SharedSums:
             np.add(flat, part, out=flat)
 
     def close(self) -> None:
-        """The others' sums fail at once."""
+        """Close the sockets; sums of the other members fail at once."""
         for other in self._others.values():
             with contextlib.suppress(OSError):
                 other.shutdown(socket.SHUT_RDWR)
@@ -115,7 +117,7 @@ class SharedSums:
         self._others[rank[0]] = other
 
     def _grow(self, least: int) -> None:
-        """All make room in this sum, whose arrays are of one size."""
+        """Enlarge the buffers. All members do so in the same sum, since their arrays have one size."""
         self._room = max(1, -(-least // mmap.PAGESIZE)) * mmap.PAGESIZE
         own = _memory_of(2 * self._room)
         try:
@@ -153,7 +155,7 @@ def _socket(timeout: float) -> socket.socket:
 
 
 def _memory_of(size: int) -> int:
-    """A file in memory. JobError: there is none; another ring would not have it either."""
+    """Create a file in memory. Raises JobError if that fails; a new group would fail alike."""
     try:
         found = os.memfd_create("edl-sums", os.MFD_CLOEXEC)
         try:
@@ -167,12 +169,12 @@ def _memory_of(size: int) -> int:
 
 
 def _place(name: bytes) -> bytes:
-    """Where a member is found, in the system's own space of names: no file."""
+    """Return the member's abstract socket address, which needs no file."""
     return b"\0edl-sums-" + name.hex().encode()
 
 
 def _check_owner(other: socket.socket) -> None:
-    """ConnectionError: it is another user's."""
+    """Raise ConnectionError if the socket is another user's."""
     found = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     if _CREDENTIALS.unpack(found)[1] != os.getuid():
         raise ConnectionError("another user's process")

@@ -1,6 +1,7 @@
-"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, all with the rows first.
+"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, all with rows as the first
+dimension.
 
-Lists of ids (`edl.Ragged`) stand among them as arrays do; a framework gets their counts (`plain`).
+Lists of ids (`edl.Ragged`) may take the place of an array; frameworks get their counts (`plain`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Features = Any  # Array | dict[str, Features] | tuple[Features, ...]
 
 
 def map_arrays(function: Callable[[Any], Any], features: Features) -> Any:
-    """The same structure with `function` applied to each array."""
+    """Return the same structure with `function` applied to each array."""
     if isinstance(features, dict):
         return {key: map_arrays(function, value) for key, value in features.items()}
     if isinstance(features, tuple):
@@ -28,7 +29,7 @@ def map_arrays(function: Callable[[Any], Any], features: Features) -> Any:
 
 
 def arrays(features: Features, path: str = "features") -> Iterator[tuple[str, Any]]:
-    """Each array with the expression that leads to it, as in `features["dense"]`."""
+    """Yield each array with its path expression, as in `features["dense"]`."""
     if isinstance(features, dict):
         for key, value in features.items():
             yield from arrays(value, f"{path}[{key!r}]")
@@ -40,24 +41,24 @@ def arrays(features: Features, path: str = "features") -> Iterator[tuple[str, An
 
 
 def plain(features: Features) -> Features:
-    """What a framework is given: lists of ids as the number of each row's."""
+    """Return the framework's input, with lists of ids replaced by the number of ids of each row."""
     return map_arrays(lambda array: array.counts if isinstance(array, Ragged) else array, features)
 
 
 def padded(features: Features) -> Features:
-    """What an exported model is given: lists of ids as arrays (`Ragged.padded`)."""
+    """Return the input of an exported model, with lists of ids as arrays (`Ragged.padded`)."""
     return map_arrays(lambda array: array.padded() if isinstance(array, Ragged) else array, features)
 
 
 def count_rows(features: Features) -> int:
-    """Rows of the first array."""
+    """Return the number of rows of the first array."""
     return next((len(array) for _, array in arrays(features)), 0)
 
 
 def checked_features(features: Features, rows: int, by: str = "feed") -> Features:
-    """The features with every array float32 or int64; JobError names one that is no array of `rows` rows.
+    """Return the features with every array as float32 or int64.
 
-    by: the function that gives them.
+    `by` is the function that returned them. Raises JobError that names an array without `rows` rows.
     """
     if isinstance(features, list):
         features = tuple(features)
@@ -71,7 +72,7 @@ def checked_features(features: Features, rows: int, by: str = "feed") -> Feature
 
 
 def checked_labels(labels: object, rows: int, by: str = "feed") -> Array:
-    """Labels as float32 (n, k) or int64 (n,); JobError says what they are instead."""
+    """Return labels as float32 (n, k) or int64 (n,). Raises JobError if that is impossible."""
     _check("labels", labels, rows, by)
     array = _narrowed(labels)
     if array.dtype == np.float32 and array.ndim < 2:
@@ -85,7 +86,7 @@ def checked_labels(labels: object, rows: int, by: str = "feed") -> Array:
 
 
 def checked_weights(weights: object, rows: int, by: str = "feed") -> Array | None:
-    """Weights as float32 (n,), None as it is; JobError says what they are instead."""
+    """Return weights as float32 (n,), or None. Raises JobError if that is impossible."""
     if weights is None:
         return None
     _check("weights", weights, rows, by)

@@ -1,9 +1,8 @@
-"""PyTorch, on the processor: eager steps over views of one block, with nothing between them that waits.
+"""Adapter of PyTorch on CPUs: eager steps over views of one block.
 
-What the steps of a small model do besides arithmetic is kept small; `edl.nn.torch_threads` says how many threads share
-their operations.
-
-The rows of tables that a minibatch reads are leaves of its graph; their gradients move the tables.
+Overhead besides arithmetic is kept small for the sake of small models; `edl.nn.torch_threads` chooses the number of
+threads of their operations. The table rows that a minibatch reads are leaves of its graph; their gradients update
+the tables.
 """
 
 from __future__ import annotations
@@ -59,11 +58,9 @@ _threads = 1
 def start(threads: int) -> None:
     global _threads
     _threads = threads
-    torch.set_deterministic_debug_mode("warn")  # `use_deterministic_algorithms` would load the compiler, too
+    torch.set_deterministic_debug_mode("warn")  # the other call imports the compiler
     spare_compiler()
-    deterministic.fill_uninitialized_memory = (
-        False  # costs a fill of every new tensor, and guards nothing here
-    )
+    deterministic.fill_uninitialized_memory = False  # costs a fill of every new tensor, and has no use here
 
 
 def seed(value: int) -> None:
@@ -161,7 +158,7 @@ class TorchAdapter:
         if not count:
             return self._shares.nothing(blocks)
         self._threads.take(count)
-        if not self.model.training:  # it asks every module
+        if not self.model.training:  # `train()` visits every module
             self.model.train()
         features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
         with self._user_code("the training step"), self._shares.unmoved():
@@ -271,7 +268,9 @@ class TorchAdapter:
             group["lr"] = rate
 
     def _turns(self, rows: Minibatches) -> Turns | None:
-        """Who chooses the threads of each step. Nobody does where a model may notice that a step is tried."""
+        """Return the chooser of the threads of each step, or None if a trial step could have side effects on the
+        model.
+        """
         spec = self._program.spec
         mine = not self._program.edited and spec.own is None and not self.tables
         if not mine or len(rows.labels) < rows.size or not self._threads.may_vary(rows.size):
@@ -279,7 +278,7 @@ class TorchAdapter:
         return self._threads.turns(rows.size, lambda: self._tried(*next(_minibatches(rows))))
 
     def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
-        """The gradients of a minibatch, as a step takes them; afterwards all is as before."""
+        """Return the gradients of a minibatch as in a step, and restore all state."""
         buffers, random = [buffer.clone() for buffer in self.model.buffers()], torch.get_rng_state()
         self._backward(features, _NO_ROWS, labels, weights)
         self._clip()
@@ -315,7 +314,7 @@ class TorchAdapter:
             return self.model(features)
 
     def _step(self, gradients: Mapping[str, RowGradients]) -> None:
-        """Move parameters by the gradients that they have, and rows by these, which a clipping optimizer clips too."""
+        """Update parameters by their gradients, and rows by these, which a clipping optimizer clips too."""
         if not self.tables:
             self._steps.take()
             return
@@ -325,7 +324,7 @@ class TorchAdapter:
         self.tables.update(blocks(), rate)
 
     def _blocks(self, gradients: Mapping[str, RowGradients]) -> Callable[[], dict[str, RowGradients]]:
-        """Show these gradients to what runs before a step; what gives them as that left them."""
+        """Expose these gradients to step hooks; return a function that returns them as the hooks left them."""
         blocks = {name: with_gradient(given.values) for name, given in gradients.items()}
         setattr(self.optimizer, BLOCKS, list(blocks.values()))
         return lambda: {
@@ -333,7 +332,7 @@ class TorchAdapter:
         }
 
     def _clip(self) -> None:
-        """Do to the gradients what comes before each step: `edl.torch.clipped`, or hooks of a user's."""
+        """Apply to the gradients what precedes each step: `edl.torch.clipped`, or a user's hooks."""
         for hook in self.optimizer._optimizer_step_pre_hooks.values():
             hook(self.optimizer, (), {})
 
@@ -345,7 +344,7 @@ class TorchAdapter:
         weights: torch.Tensor | None,
         share: float | None = None,
     ) -> torch.Tensor:
-        """Set the gradients of one minibatch, times `share`; its mean loss, which nothing waits for."""
+        """Set the gradients of one minibatch, times `share`; return its mean loss as a tensor."""
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
@@ -369,7 +368,9 @@ class TorchAdapter:
 
     @contextlib.contextmanager
     def _one_row_normalised(self) -> Iterator[None]:
-        """BatchNorm has no deviation of one row; a last minibatch of one is normalised as in prediction."""
+        """Return a context for a last minibatch of one row: BatchNorm has no deviation of one row, so it normalizes
+        as in prediction.
+        """
         for module in self._normalising:
             module.eval()
         try:
@@ -399,7 +400,7 @@ def _one_tensor(outputs: object) -> torch.Tensor:
 
 
 def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:
-    """Views of the rows, `size` at a time."""
+    """Yield views of the rows, `size` at a time."""
     labels = own_tensor(rows.labels).split(rows.size)
     weights = [None] * len(labels) if rows.weights is None else own_tensor(rows.weights).split(rows.size)
     features = map_arrays(lambda array: iter(own_tensor(array).split(rows.size)), plain(rows.features))

@@ -1,7 +1,7 @@
-"""Optimizers of PyTorch that do not load its compiler, which takes as long as all the rest of PyTorch.
+"""Import of torch.optim without torch._dynamo, which would double the import time.
 
-`torch.optim` imports the compiler when an optimizer is made and whenever it steps, only to keep both out of what is
-compiled. Until somebody has loaded the compiler, nothing is compiled, and the methods do without.
+`torch.optim` imports the compiler when an optimizer is created and at every step, only to exclude both from
+compilation. As long as the compiler is not imported, nothing is compiled, so the methods work without it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ COMPILER = "torch._dynamo"
 
 @functools.cache
 def spare_compiler() -> None:
-    """Let optimizers be made, take steps, and show their state without the compiler, unless it is loaded already."""
+    """Let optimizers be created, take steps and return their state without the compiler, unless it is imported
+    already.
+    """
     if COMPILER in sys.modules:
         return
     for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
@@ -33,7 +35,7 @@ def spare_compiler() -> None:
 
 
 def _keeps_gradients_out(kind: type[Optimizer]) -> bool:
-    """Whether its step is wrapped by what asks the compiler, and chooses whether it is differentiable."""
+    """Return True if the optimizer's step has the wrapper that consults the compiler and controls differentiability."""
     step = vars(kind).get("step")
     return getattr(step, "__name__", "") == "step" and step.__code__.co_name == "_use_grad"
 

@@ -1,7 +1,7 @@
-"""What a program gives in place of `feed`: a Dataset or a DataLoader of PyTorch, read into arrays.
+"""Reader of a PyTorch Dataset or DataLoader, which a program may offer in place of `feed`, into arrays.
 
-A Dataset is put into a DataLoader of the job's batch size; a DataLoader is used as it is, whatever rows it takes at a
-time. Nothing here draws from PyTorch's own random numbers, which belong to the training step.
+A Dataset is wrapped in a DataLoader of the job's batch size; a DataLoader is used as it is, with any batch size.
+Nothing here consumes PyTorch's global random numbers, which belong to the training step.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from edl.ragged import Ragged
 
 
 def load(data: object, rows: int, size: int, mode: Mode, by: str) -> tuple[Any, Any, Any]:
-    """Features, labels and weights of all rows of `data`, in its order; labels and weights None in prediction.
+    """Return features, labels and weights of all rows of `data`, in its order; labels and weights are None in
+    prediction.
 
-    size: rows of a minibatch. by: what gave the data, for errors. JobError: it is no Dataset or DataLoader, it has
-    another number of rows than `rows`, or its items are not (features, label) or (features, label, weight).
+    `size` is the minibatch size, and `by` names the source of the data in errors. Raises JobError if it is no
+    Dataset or DataLoader, has another number of rows than `rows`, or its items are not (features, label) or
+    (features, label, weight).
     """
     parts: list[tuple[Any, ...]] = []
     found = 0
@@ -57,7 +59,7 @@ def _loader(data: object, size: int, mode: Mode, by: str) -> DataLoader[Any]:
             hint="it must give a Dataset, an IterableDataset or a DataLoader of torch.utils.data",
         )
     if loader.generator is None:
-        loader.generator = torch.Generator()  # else each pass takes a number from PyTorch's own
+        loader.generator = torch.Generator()  # else each pass consumes a global random number
     return loader
 
 
@@ -66,7 +68,7 @@ def _features_alone(items: Sequence[Any]) -> tuple[Any, None]:
 
 
 def _arrays_of(batch: object, mode: Mode, by: str) -> tuple[Any, ...]:
-    """What a DataLoader gives at a time, as arrays."""
+    """Return one batch of a DataLoader as arrays."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         described = f"{len(batch)} things" if isinstance(batch, tuple | list) else f"a {type(batch).__name__}"
         raise JobError(
@@ -83,7 +85,7 @@ def _arrays_of(batch: object, mode: Mode, by: str) -> tuple[Any, ...]:
 
 
 def _map(function: Callable[[Any], Any], value: Any) -> Any:
-    """Collating makes lists of tuples; features are tuples."""
+    """Map the tensors of a batch; collating turns tuples into lists, and features are tuples."""
     if isinstance(value, dict):
         return {key: _map(function, each) for key, each in value.items()}
     if isinstance(value, tuple | list):
@@ -96,7 +98,7 @@ def _array(value: Any) -> Any:
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Arrays of the same structure, one behind the other; what is no array stays as it is, to be named."""
+    """Concatenate arrays of the same structure. Other values stay as they are, to be named in errors."""
     first = parts[0]
     if isinstance(first, dict):
         return {key: _joined([part[key] for part in parts]) for key in first}

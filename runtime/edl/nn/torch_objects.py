@@ -1,7 +1,8 @@
-"""What a script of PyTorch names or makes, as a program's functions: loss(labels, predictions), optimizer(parameters).
+"""PyTorch losses and optimizers of a script, as a program's functions: loss(labels, predictions),
+optimizer(parameters).
 
-PyTorch calls losses with the outputs first. Those of its own that give the mean over everything become one value per
-row with the same mean, so that rows can be weighted.
+PyTorch calls losses with the outputs first. Its own losses that return the overall mean are converted to one value
+per row with the same mean, so that rows can be weighted.
 """
 
 from __future__ import annotations
@@ -32,8 +33,14 @@ _OF_LOGITS = (
     functional.cross_entropy,
     functional.binary_cross_entropy_with_logits,
 )
-_LABELS = ("labels", "label", "targets", "target", "y_true")  # of a loss that takes them first
-_IGNORED = -100  # the class that losses of PyTorch leave out
+_LABELS = (
+    "labels",
+    "label",
+    "targets",
+    "target",
+    "y_true",
+)  # first parameter of a loss that takes the labels first
+_IGNORED = -100  # class that PyTorch's losses ignore
 _OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     name.casefold(): kind
     for name, kind in vars(torch.optim).items()
@@ -42,7 +49,7 @@ _OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 
 
 def loss(given: Any) -> Callable[[Tensor, Tensor], Tensor]:
-    """SemanticError: there is no loss of that name, or it takes the labels first."""
+    """Return the loss function. Raises SemanticError if there is none of that name, or it takes the labels first."""
     if isinstance(given, str):
         given = _named(given, _LOSSES, "loss")()
     first = next(iter(inspect.signature(given.forward if isinstance(given, nn.Module) else given).parameters))
@@ -64,14 +71,17 @@ def loss(given: Any) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def takes_logits(given: Any) -> bool:
-    """Whether the loss is known to make probabilities of the outputs itself."""
+    """Return True if the loss is known to apply the sigmoid or softmax itself."""
     if isinstance(given, str):
         return issubclass(_named(given, _LOSSES, "loss"), _OF_LOGITS[:2])
     return given in _OF_LOGITS or isinstance(given, _OF_LOGITS[:2])
 
 
 def optimizer(given: Any, rate: float | None) -> Callable[[Sequence[nn.Parameter]], torch.optim.Optimizer]:
-    """rate: of an optimizer by name. SemanticError: there is none of that name; when called: it moves others."""
+    """Return a factory of optimizers. `rate` applies to an optimizer by name.
+
+    Raises SemanticError if there is none of that name, or, when called, if the optimizer has other parameters.
+    """
     if isinstance(given, str):
         kind, more = _named(given, _OPTIMIZERS, "optimizer"), {} if rate is None else {"lr": rate}
         return lambda parameters: kind(parameters, **more)
@@ -94,7 +104,7 @@ def optimizer(given: Any, rate: float | None) -> Callable[[Sequence[nn.Parameter
 
 
 def _is_plain_mean(given: Any) -> bool:
-    """Whether a loss is the mean of its rows' and no other: not weighted by class, with no class left out."""
+    """Return True if a loss is the mean over its rows, without class weights or an ignored class."""
     own = isinstance(given, nn.Module) and type(given).__module__ == "torch.nn.modules.loss"
     return (
         own

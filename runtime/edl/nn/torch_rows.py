@@ -1,4 +1,4 @@
-"""Row tables in PyTorch: rows in a graph, what its optimizers mean for rows, and models with the rows inside."""
+"""Row tables in PyTorch: rows in a graph, row versions of its optimizers, and models with the rows inside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNFIT = ("maximize", "dampening")
 
 
 class RowBlock:
-    """The rows of a minibatch as leaves of its graph."""
+    """Rows of a minibatch as leaves of its graph."""
 
     def __init__(self, fetched: Fetched, train: bool) -> None:
         self.places = [as_tensors(places) for places in fetched.places]
@@ -36,7 +36,7 @@ class RowBlock:
 
 
 def with_gradient(gradient: Any) -> torch.Tensor:
-    """A tensor that has the gradient, without values of its own."""
+    """Return a tensor that has the gradient, without values of its own."""
     values = torch.as_tensor(gradient)
     tensor = torch.empty_like(values)
     tensor.grad = values
@@ -50,12 +50,14 @@ def gradient_of(gradient: torch.Tensor | None) -> Array:
 
 
 def own_tensor(array: Array) -> torch.Tensor:
-    """The array's own memory as a tensor; a copy where that is read-only, as Arrow's is."""
+    """Return the array's memory as a tensor, or a copy if it is read-only (Arrow's is)."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:
-    """The same optimizer for rows, with the settings of its first group. JobError: rows cannot follow it."""
+    """Return the same optimizer for rows, with the settings of its first group. Raises JobError if it has no row
+    version.
+    """
     kind = type(optimizer)
     name = kind.__name__.lower()
     if not kind.__module__.startswith("torch.optim.") or name not in names("torch"):
@@ -73,7 +75,7 @@ def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:
 
 
 def check_elsewhere(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    """JobError: the model's own parameters are moved in a way that a parameter server does not know."""
+    """Raise JobError if parameter servers don't support the update of the model's own parameters."""
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.dtype != torch.float32:
             raise refuse_dtype(name, str(parameter.dtype).removeprefix("torch."))
@@ -92,7 +94,7 @@ def check_elsewhere(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
 
 
 def _numbers(group: Mapping[str, Any]) -> dict[str, float]:
-    """The hyper-parameters that are numbers or switches."""
+    """Return the hyper-parameters that are numbers or booleans."""
     numbers = {
         _CALLED.get(key, key): float(value)
         for key, value in group.items()
@@ -104,7 +106,7 @@ def _numbers(group: Mapping[str, Any]) -> dict[str, float]:
 
 
 def with_rows_inside(model: nn.Module, tables: Tables) -> nn.Module:
-    """A copy of the model that holds the rows of its tables. JobError: how many ids there are is not known."""
+    """Return a copy of the model that holds the rows of its tables. Raises JobError if the number of ids is unknown."""
     if not tables:
         return model
     copied = copy.deepcopy(model)
@@ -119,7 +121,7 @@ def with_rows_inside(model: nn.Module, tables: Tables) -> nn.Module:
 
 
 class _Inside(nn.Module):
-    """A layer of a row table with the whole table in it."""
+    """Embedding layer with the whole row table inside."""
 
     first: torch.Tensor
 
@@ -135,7 +137,7 @@ class _Inside(nn.Module):
 
 
 class _InsideLists(nn.Module):
-    """The same for lists of ids, as `Ragged.padded` gives them."""
+    """Embedding layer for lists of ids, as `Ragged.padded` returns them, with the whole row table inside."""
 
     def __init__(self, layer: Embedding, rows: torch.Tensor, weighted: bool) -> None:
         super().__init__()

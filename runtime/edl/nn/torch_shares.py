@@ -1,9 +1,9 @@
-"""Shares of a step in PyTorch: all that the members of a ring add up for it, as one tensor.
+"""Gradient parts in PyTorch: everything that the members of a group sum for a step, as one tensor.
 
     gradients of the parameters | loss | buffers | whether each parameter has a gradient | gradients of the rows
 
-A parameter that has no gradient anywhere is not moved, as in any other step: with a gradient of zeros a weight decay
-would move it. It is done in every step, so what can be known before is: the places of all this are made once.
+A parameter without a gradient on any member is not updated, as in any other step: with a gradient of zeros, weight
+decay would change it. The layout is computed once, because a part is built in every step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tensors = Sequence[torch.Tensor]
 
 
 class Shares:
-    """Of one model. A share is written into the memory of the one before, where that is enough."""
+    """Gradient parts of one model. A part reuses the memory of the previous one if that is large enough."""
 
     def __init__(self, model: nn.Module) -> None:
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -37,7 +37,7 @@ class Shares:
         self._make_room(sum(map(torch.Size.numel, self._shapes)))
 
     def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> Share:
-        """The share of a part of a minibatch; the gradients are those that parameters and rows have by now."""
+        """Return the part of some rows of a minibatch, from the present gradients of parameters and rows."""
         flat, of_rows = self._of(rows)
         with torch.no_grad():
             self._gather([parameter.grad for parameter in self._parameters])
@@ -49,12 +49,12 @@ class Shares:
         return Share(flat.numpy())
 
     def nothing(self, rows: Tensors) -> Share:
-        """The share of no rows."""
+        """Return the part of no rows."""
         return Share(self._of(rows)[0].zero_().numpy())
 
     def spread(self, total: Share, rows: Mapping[str, torch.Tensor]) -> float:
-        """Set the gradients of parameters and of rows, and the buffers; the loss. A total that is in our memory is not
-        copied: the gradients lie there until the next share.
+        """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
+        memory is not copied: the gradients are views of it until the next part.
         """
         flat, of_rows = self._of(tuple(rows.values()))
         found = torch.from_numpy(total.numbers)
@@ -73,7 +73,7 @@ class Shares:
 
     @contextmanager
     def unmoved(self) -> Iterator[None]:
-        """The buffers are afterwards as they were before."""
+        """Provide a context that restores the buffers."""
         before = [buffer.clone() for buffer in self._buffers()]
         try:
             yield
@@ -82,7 +82,7 @@ class Shares:
                 buffer.copy_(values)
 
     def _buffers(self) -> list[torch.Tensor]:
-        """A module may have made others meanwhile."""
+        """Return the current buffers. A module may have replaced them."""
         return [getattr(module, name) for module, name in self._places]
 
     def _gather(self, gradients: list[torch.Tensor | None]) -> None:
@@ -99,7 +99,7 @@ class Shares:
         self._used.copy_(torch.tensor([float(gradient is not None) for gradient in gradients]))
 
     def _of(self, rows: Tensors) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """The memory of a share with the gradients of these rows, and the places of these."""
+        """Return memory for a part with these row gradients, and their positions in it."""
         size = self._least + sum(row.numel() for row in rows)
         if size > len(self._room):
             self._make_room(size)
@@ -110,7 +110,7 @@ class Shares:
         return flat, [part.view_as(row) for part, row in zip(parts, rows, strict=True)]
 
     def _make_room(self, size: int) -> None:
-        """Memory of `size` floats; what every share has is at its beginning."""
+        """Allocate `size` floats; the fields that every part has come first."""
         self._room = torch.empty(size)
         sizes = [shape.numel() for shape in self._shapes]
         self._least = sum(sizes)

@@ -1,9 +1,9 @@
-"""An optimizer's steps, without what `torch.optim` does around the arithmetic.
+"""Optimizer steps without the overhead of `torch.optim`.
 
-`step` asks for hooks, opens a profiler's record, looks up the state of each parameter and sorts tensors by device,
-every time: for a small model that takes as long as a layer. The fused kernel of Adam and AdamW is called with lists
-that are made once, and gives the same bits; the optimizer's counts of steps are made parts of one tensor, so that they
-are one addition. Whatever is not as plain as that is left to `step`.
+`step` calls hooks, opens a profiler record, looks up the state of each parameter and sorts tensors by device, every
+time: for a small model that takes as long as a layer. Here the fused kernel of Adam and AdamW is called with lists
+that are made once, with bitwise equal results; the step counts become parts of one tensor, so that one addition
+increments them. Any other case is left to `step`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _KERNELS = {torch.optim.Adam: torch._fused_adam_, torch.optim.AdamW: torch._fuse
 
 
 class _Group(NamedTuple):
-    """Parameters with their slots. settings: the optimizer's own dict, where a rate may change between two steps.
+    """Parameters with their slots. `settings` is the optimizer's own dict, whose rate may change between two steps.
 
-    counts: of the steps taken, float32 (parameters,). steps: the same, as the kernel takes them.
+    `counts` has the numbers of steps, float32 (parameters,); `steps` has the same as views for the kernel.
     """
 
     settings: dict[str, Any]
     parameters: list[torch.Tensor]
     first_moments: list[torch.Tensor]
     second_moments: list[torch.Tensor]
-    largest: list[torch.Tensor]  # second moments, of AMSGrad
+    largest: list[torch.Tensor]  # maximum of second moments, for AMSGrad
     counts: torch.Tensor
     steps: list[torch.Tensor]
 
 
 class Steps:
-    """Takes the steps of one optimizer."""
+    """Steps of one optimizer."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self._optimizer = optimizer
@@ -42,7 +42,7 @@ class Steps:
         optimizer.register_load_state_dict_post_hook(lambda _: self._groups.clear())
 
     def take(self) -> None:
-        """A step with the gradients that the parameters have."""
+        """Take a step with the present gradients of the parameters."""
         if self._kernel is None or self._has_hooks:
             self._optimizer.step()
             return
@@ -51,12 +51,14 @@ class Steps:
         if known and all(gradient is not None for given in gradients for gradient in given):
             self._apply(self._kernel, gradients)
             return
-        self._optimizer.step()  # makes slots that are missing
+        self._optimizer.step()  # creates missing slots
         self._groups = list(_groups(self._optimizer))
 
     @property
     def _has_hooks(self) -> bool:
-        """Whether something else belongs to a step. It may come at any time; schedulers of rates wrap `step` itself."""
+        """Return True if a hook or wrapper belongs to a step. It may be added at any time; rate schedulers wrap
+        `step`.
+        """
         mine = self._optimizer
         return bool(
             mine._optimizer_step_pre_hooks
@@ -89,7 +91,7 @@ class Steps:
 
 
 def _groups(optimizer: torch.optim.Optimizer) -> Iterator[_Group]:
-    """The groups that are as the kernel takes them; the others are left out."""
+    """Return the parameter groups that fit the kernel; the others are left out."""
     decoupled = type(optimizer) is torch.optim.AdamW
     for settings in optimizer.param_groups:
         if not settings["fused"] or settings.get("decoupled_weight_decay", decoupled) != decoupled:

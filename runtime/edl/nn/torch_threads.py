@@ -1,14 +1,14 @@
-"""How many threads share an operation of PyTorch.
+"""Number of threads per PyTorch operation.
 
-Threads of OpenMP wait for each other at the end of every operation. Those that spin meanwhile take the cores from
-whoever else needs them, and beside one busy process a step may take eighty times as long; those that sleep at once
-cost a small operation more than they gain. So threads spin for a moment and then sleep (`edl.nn.ENVIRONMENT`), and
+OpenMP threads wait for each other at the end of every operation. Spinning threads take cores from other processes,
+and beside one busy process a step may then take eighty times as long; threads that sleep at once cost a small
+operation more than they gain. So threads spin briefly and then sleep (`edl.nn.ENVIRONMENT`), and
 
-* a large model has all of them: its operations take much longer than a moment,
-* a small one has one, or a few while that is faster. Which one it is, changes with what else the machine does, and must
-  not be seen in the model: a few are only tried where they give all gradients of a step bit for bit. (The order in
-  which an operation adds up depends on its shapes and its threads, not on the numbers; what moves a parameter by its
-  gradient adds nothing up.)
+* a large model uses all of them: its operations take much longer than the spinning,
+* a small model uses one, or a few while that is faster. The faster number depends on the load of the machine and
+  must not affect the model: a few are only tried if they reproduce all gradients of a step bit for bit. (The order
+  in which an operation adds up depends on its shapes and its threads, not on the numbers; parameter updates are
+  elementwise.)
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-_SHARED_WORK = 1e8  # rows x parameters of a call from which on all threads share its operations
-_LEAST_WORK = 2e6  # … below which one thread is always faster
-_FEW = (4, 2)  # threads that a small model may have
+_SHARED_WORK = 1e8  # rows x parameters of a call from which on all threads are used
+_LEAST_WORK = 2e6  # rows x parameters below which one thread is always faster
+_FEW = (4, 2)  # candidate numbers of threads of a small model
 
-TRIAL = 8  # steps that a trial takes
+TRIAL = 8  # steps of a trial
 LEAST_PAUSE, MOST_PAUSE = 64, 16_384  # steps between two trials
-LONGER, MUCH_LONGER = 2, 16  # the next pause, after a trial that changed nothing, and after one that was slow
-GAIN = 0.97  # of the time of one step, that the other way has to keep below
-SLOW = 2.0  # times the time of the other way: something else needs the cores
-PATIENCE = 3  # slow steps in a row, until it is given up
+LONGER, MUCH_LONGER = 2, 16  # factors of the pause after a trial without change, and after a slow one
+GAIN = 0.97  # fraction of the present step time that the other choice must beat
+SLOW = 2.0  # multiple of the other choice's step time: the cores are needed elsewhere
+PATIENCE = 3  # consecutive slow steps before a choice is abandoned
 
 Tensors = Sequence[torch.Tensor]
 
 
 class Threads:
-    """Of one model with so many parameters. most: that its operations may have."""
+    """Threads of a model with so many parameters, at most `most`."""
 
     def __init__(self, most: int, parameters: int) -> None:
         self._most = most
@@ -43,21 +43,23 @@ class Threads:
         self._turns: dict[int, Turns] = {}
 
     def take(self, rows: int) -> None:
-        """For operations on so many rows: by their size alone, so that the same job computes the same bits."""
+        """Set the threads for operations on so many rows, by size alone, so that equal jobs compute equal bits."""
         torch.set_num_threads(self._most if self._work(rows) >= _SHARED_WORK else 1)
 
     def may_vary(self, rows: int) -> bool:
-        """Whether steps of so many rows are worth a trial."""
+        """Return True if steps of so many rows are worth a trial."""
         return self._most > 1 and _LEAST_WORK <= self._work(rows) < _SHARED_WORK
 
     def turns(self, rows: int, gradients: Callable[[], Tensors]) -> Turns:
-        """For steps of so many rows. gradients: of one of them, clipped, which leaves no trace."""
+        """Return the chooser for steps of so many rows. `gradients` returns the clipped gradients of one step,
+        without side effects.
+        """
         if rows not in self._turns:
             self._turns[rows] = Turns(rows, self._few(gradients))
         return self._turns[rows]
 
     def _few(self, gradients: Callable[[], Tensors]) -> int:
-        """As many as give the gradients that one gives."""
+        """Return the largest candidate that reproduces the gradients of one thread."""
         alone = _with(1, gradients)
         possible = (threads for threads in _FEW if threads <= self._most)
         same = (each for each in possible if all(map(_same_bits, alone, _with(each, gradients))))
@@ -68,7 +70,7 @@ class Threads:
 
 
 class Turns:
-    """Gives each step one thread or `few`, whichever is faster by now; one of other than `rows` rows has one."""
+    """Chooser between one thread and `few` for each step of `rows` rows, by speed. Other steps use one thread."""
 
     def __init__(self, rows: int, few: int) -> None:
         self.few = few
@@ -78,34 +80,34 @@ class Turns:
         self._varies = False
 
     def begin(self, rows: int) -> None:
-        """Before a step."""
+        """Set the threads before a step."""
         self._varies = rows == self._rows and self.few > 1
         if self._varies:
             torch.set_num_threads(self.few if self._choice.way else 1)
             self._began = time.perf_counter()
 
     def end(self) -> None:
-        """After it."""
+        """Record the time after a step."""
         if self._varies:
             self._choice.took(time.perf_counter() - self._began)
             torch.set_num_threads(1)
 
 
 class Choice:
-    """Of two ways to do the same, the faster one: `way`, 0 or 1. Now and then, and ever more rarely, the other one is
-    tried. Begins with 0, which is never far slower.
+    """Choice of the faster of two alternatives, `way` 0 or 1. The other one is tried in trials of increasing
+    distance. It starts with 0, which is never far slower.
     """
 
     def __init__(self) -> None:
         self.way = self._best = 0
         self._seconds = deque[float](maxlen=TRIAL), deque[float](maxlen=TRIAL)
-        self._usual: float | None = None  # seconds of the way that is not taken; None: it was not tried yet
+        self._usual: float | None = None  # seconds of the alternative, or None if it was not tried yet
         self._pause = LEAST_PAUSE
         self._left = TRIAL  # steps until the next trial
         self._late = 0
 
     def took(self, seconds: float) -> None:
-        """Of the step that was taken."""
+        """Record the time of a step."""
         self._seconds[self.way].append(seconds)
         slow = self._usual is not None and seconds > SLOW * self._usual
         if self.way != self._best:
@@ -114,7 +116,7 @@ class Choice:
             self._go_on(slow)
 
     def _try(self, slow: bool) -> None:
-        """One more step of a trial."""
+        """Record one step of a trial."""
         own, other = self._seconds[self.way], self._seconds[1 - self.way]
         if slow:
             self._settle(self._best, self._pause * MUCH_LONGER)
@@ -132,14 +134,14 @@ class Choice:
             self._turn_to(1 - self._best)
 
     def _settle(self, best: int, pause: int) -> None:
-        """Stay with this way for a while."""
+        """Keep this alternative for some steps."""
         self._best = best
         self._turn_to(best)
         self._left = self._pause = min(pause, MOST_PAUSE)
         self._late = 0
 
     def _turn_to(self, way: int) -> None:
-        """Take it. What the other one needed does not change meanwhile."""
+        """Switch to an alternative. The other one's time is assumed to stay the same."""
         self.way = way
         other = self._seconds[1 - way]
         self._usual = statistics.median(other) if other else None

@@ -1,8 +1,8 @@
 """Row tables: embeddings outside of the model's graph. No framework is imported here.
 
-A model of a few million embedding rows touches a few thousand in a minibatch; inside the graph a step costs as much as
-the whole table. A `RowTable` keeps the rows in the process (or parameter servers keep them); a step gets the rows
-of its minibatch as an argument, and their gradient moves them.
+A model with a few million embedding rows uses a few thousand in a minibatch; inside the graph, a step costs as much
+as the whole table. A `RowTable` keeps the rows in the process, or parameter servers keep them; a step gets the rows
+of its minibatch as an argument, and their gradient updates them.
 """
 
 from edl.nn.initial import Initial

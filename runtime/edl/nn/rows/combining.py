@@ -1,4 +1,4 @@
-"""How the rows of several ids of one example become one vector."""
+"""Combination of the embedding rows of several ids of one example into one vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Combiner = Literal["sum", "mean", "sqrtn"]
 
 
 def check_combiner(combiner: str | None) -> None:
-    """JobError: there is no such combiner."""
+    """Raise JobError if there is no such combiner."""
     if combiner is not None and combiner not in get_args(Combiner):
         raise JobError(
             f"rows cannot be combined by {combiner}", hint=did_you_mean(combiner, get_args(Combiner))
@@ -19,12 +19,12 @@ def check_combiner(combiner: str | None) -> None:
 
 
 def divisor(combiner: Combiner, count: int) -> float:
-    """What the sum of `count` rows is multiplied with."""
+    """Return the factor for the sum of `count` rows."""
     return {"sum": 1.0, "mean": 1.0 / count, "sqrtn": 1.0 / math.sqrt(count)}[combiner]
 
 
 def needed(combiner: Combiner | None, table: str) -> Combiner:
-    """The combiner of a layer that reads lists. JobError: it has none."""
+    """Return the combiner of a layer that reads lists. Raises JobError if it has none."""
     if combiner is None:
         raise JobError(
             f"the table {table} is read by lists of ids, and nothing says how they become one vector",

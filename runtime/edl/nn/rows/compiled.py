@@ -1,8 +1,8 @@
-"""The compiler of the row kernels: numba, with its machine code kept in a folder of the user's.
+"""Compilation of the row kernels by numba, whose machine code is cached in a folder of the user's.
 
-numba raises at import when it can keep its code nowhere (a home that is missing or read-only), so the folder is chosen
-and tried here; without one every process compiles for itself, a few seconds. numba writes where it reads, so what an
-image brings is copied to the folder, where that is new; code for another kind of processor is passed over.
+numba raises at import if it cannot cache its code (a missing or read-only home), so the folder is chosen and tested
+here; without one, every process compiles for a few seconds. numba writes where it reads, so code that an image
+contains is copied to a new cache folder; code for another CPU type is ignored.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from edl.errors import JobError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FOLDER = "NUMBA_CACHE_DIR"  # read by numba when it is imported
-BROUGHT = "EDL_KERNELS"  # a folder with machine code, read-only; see `edl.ps.warm`
+FOLDER = "NUMBA_CACHE_DIR"  # numba reads it at import
+BROUGHT = "EDL_KERNELS"  # read-only folder with machine code; see `edl.ps.warm`
 
 
 def jit(function: F) -> F:
-    """Compile when first called, for the types it is called with. Kernels release the interpreter's lock."""
+    """Compile at the first call, for the types of its arguments. Kernels release the GIL."""
     compiled: F = _decorator()(function)
     return compiled
 
 
 def cache_folder() -> Path | None:
-    """The folder for machine code, ours alone and there to be written; None where there can be none.
+    """Return a writable folder for machine code that only this user can write, or None.
 
-    What lies there is executed, so it must not be anybody else's.
+    Its content is executed, so it must not be another user's.
     """
     if given := os.environ.get(FOLDER):
         return Path(given)
@@ -47,12 +47,12 @@ def cache_folder() -> Path | None:
 
 
 def _begin(folder: Path) -> None:
-    """Give a new folder the code that the image brings."""
+    """Copy the image's code to a new folder."""
     brought = os.environ.get(BROUGHT)
     if not brought or folder.exists():
         return
     partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    with contextlib.suppress(OSError):  # there is none, or another process was quicker
+    with contextlib.suppress(OSError):  # no code in the image, or another process was quicker
         shutil.copytree(brought, partial, copy_function=shutil.copyfile)
         partial.rename(folder)
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,8 +1,9 @@
-"""What is done to the arrays of a row table, compiled. Imported when the first table is made, because numba is slow to.
+"""Compiled operations on the arrays of a row table. Imported when the first table is made, because numba loads
+slowly.
 
-The index is an open-addressing hash table, int64 (2^k, 2): an id and its row's number + 1, 0 where it is empty; at
-most 3/4 of it are used. Ids are spread by the finalizer of SplitMix64 (Steele, Lea, Flood 2014), and neighbours are
-tried one after another. Arrays are float32 unless they are said to be something else.
+The index is an open-addressing hash table with linear probing, int64 (2^k, 2): an id and its row number + 1, or 0
+for an empty slot; at most 3/4 of the slots are used. Ids are hashed by the finalizer of SplitMix64 (Steele, Lea,
+Flood 2014). Arrays are float32 unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _30, _27, _31, _40 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(40)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
-_UNIT = 1.0 / (1 << 24)  # of 24 random bits: as many as a float32 tells apart
+_UNIT = 1.0 / (1 << 24)  # for 24 random bits, the precision of float32
 
 
 @jit
 def mix(value: Any) -> Any:
-    """A bijection of uint64 that spreads neighbouring numbers over all bits."""
+    """Return a bijective hash of uint64 that spreads neighbouring numbers over all bits."""
     value = (value ^ (value >> _30)) * _FIRST
     value = (value ^ (value >> _27)) * _SECOND
     return value ^ (value >> _31)
@@ -33,7 +34,7 @@ def mix(value: Any) -> Any:
 
 @jit
 def find(index: Array, ids: Array, numbers: Array) -> int:
-    """Write the number of each id's row into `numbers`, -1 where it has none; how many have none."""
+    """Write the row number of each id into `numbers`, -1 if it has none; return the number of missing ids."""
     mask = np.uint64(len(index) - 1)
     missing = 0
     for i in range(len(ids)):
@@ -47,7 +48,7 @@ def find(index: Array, ids: Array, numbers: Array) -> int:
 
 @jit
 def add(index: Array, known: Array, count: int, ids: Array, numbers: Array) -> int:
-    """Give each id whose number is -1 the next row: int64 ids into `known`, from `count` on; the new count."""
+    """Assign the next row to each id whose number is -1: append it to `known` from `count` on; return the new count."""
     mask = np.uint64(len(index) - 1)
     for i in range(len(ids)):
         if numbers[i] >= 0:
@@ -66,7 +67,7 @@ def add(index: Array, known: Array, count: int, ids: Array, numbers: Array) -> i
 
 @jit
 def fill_index(index: Array, known: Array, count: int) -> None:
-    """Write the ids known[:count], which are distinct, into an empty index."""
+    """Insert the distinct ids known[:count] into an empty index."""
     mask = np.uint64(len(index) - 1)
     for number in range(count):
         place = mix(np.uint64(known[number])) & mask
@@ -78,7 +79,7 @@ def fill_index(index: Array, known: Array, count: int) -> None:
 
 @jit
 def first_uniform(row: Array, row_id: int, key: Any, scale: float) -> None:
-    """Uniform in [-scale, scale): number j is a hash of key, id and j."""
+    """Draw from the uniform distribution in [-scale, scale): number j is a hash of key, id and j."""
     start = mix(key + mix(np.uint64(row_id)))
     for j in range(len(row)):
         bits = mix(start + np.uint64(j + 1) * _GOLDEN) >> _40
@@ -87,7 +88,7 @@ def first_uniform(row: Array, row_id: int, key: Any, scale: float) -> None:
 
 @jit
 def first_normal(row: Array, row_id: int, key: Any, scale: float) -> None:
-    """Normal of deviation `scale`, by Box and Muller from two hashes a number."""
+    """Draw from the normal distribution with deviation `scale`, by Box and Muller from two hashes per number."""
     start = mix(key + mix(np.uint64(row_id)))
     for j in range(len(row)):
         one = mix(start + np.uint64(2 * j + 1) * _GOLDEN) >> _40
@@ -98,7 +99,7 @@ def first_normal(row: Array, row_id: int, key: Any, scale: float) -> None:
 
 @jit
 def first_row(row: Array, row_id: int, kind: int, key: Any, scale: float) -> None:
-    """A row before any training. kind: 0 zeros, 1 uniform, 2 normal."""
+    """Write the initial values of a row. `kind` is 0 for zeros, 1 for uniform, 2 for normal."""
     if kind == 1:
         first_uniform(row, row_id, key, scale)
     elif kind == 2:
@@ -110,7 +111,7 @@ def first_row(row: Array, row_id: int, kind: int, key: Any, scale: float) -> Non
 @jit
 def first_rows(data: Array, dim: int, known: Array, start: int, end: int, kind: int, key: Any, scale: float,
                slots: Array) -> None:  # fmt: skip
-    """Make the rows [start, end) of the table: first values, then each slot's own first value."""
+    """Make the rows [start, end) of the table: initial values, then the initial value of each slot."""
     for number in range(start, end):
         first_row(data[number, :dim], known[number], kind, key, scale)
         for slot in range(len(slots)):
@@ -119,7 +120,7 @@ def first_rows(data: Array, dim: int, known: Array, start: int, end: int, kind: 
 
 @jit
 def gather(data: Array, numbers: Array, ids: Array, kind: int, key: Any, scale: float, out: Array) -> None:
-    """Copy the rows into `out`, (n, dim); of a number -1 the first values of its id."""
+    """Copy the rows into `out`, (n, dim), or the initial values of an id whose number is -1."""
     dim = out.shape[1]
     for i in range(len(numbers)):
         number = numbers[i]
@@ -132,7 +133,7 @@ def gather(data: Array, numbers: Array, ids: Array, kind: int, key: Any, scale: 
 
 @jit
 def distinct(ids: Array, places: Array, found: Array) -> int:
-    """Write the distinct ids into `found` in the order they appear, and the place of each id there; how many."""
+    """Write the distinct ids into `found` in order of appearance, and each id's position there; return their number."""
     size = 16
     while size < 2 * len(ids):
         size *= 2
@@ -153,7 +154,7 @@ def distinct(ids: Array, places: Array, found: Array) -> int:
 
 @jit
 def summed(gradients: Array, places: Array, out: Array) -> None:
-    """Add the gradients of each place up, in their order, in `out`, which holds zeros."""
+    """Add up the gradients of each position, in their order, into `out`, which holds zeros."""
     for i in range(len(places)):
         for j in range(out.shape[1]):
             out[places[i], j] += gradients[i, j]

@@ -1,4 +1,4 @@
-"""Which embeddings of a generated program stand in the graph, and which in row tables."""
+"""Placement of a generated program's embeddings: inside the graph or in row tables."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def is_outside(num_ids: int, dim: int) -> bool:
 
 
 def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries in order; neighbouring embeddings of one width that stand outside and start alike share a table, but
-    for lists.
+    """Return the entries in order. Adjacent embeddings of one width and initializer in tables share a table, except
+    lists.
     """
     groups: list[list[Entry]] = []
     for (width, _), neighbours in groupby(entries, key=lambda entry: (_shared(entry), initial_of(entry))):
@@ -36,31 +36,31 @@ def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def is_table(group: Sequence[Entry]) -> bool:
-    """Whether the group of `grouped` is one of row tables."""
+    """Return True if the group of `grouped` is one of row tables."""
     return bool(_shared(group[0]))
 
 
 def _shared(entry: Entry) -> int:
-    """The width of an embedding that stands outside, 0 for anything else."""
+    """Return the width of an embedding in a table, or 0 for any other entry."""
     embedded = isinstance(entry.feature, Embedding) and entry.kind == "category"
     outside = embedded and is_outside(entry.num_ids, entry.width)
     return entry.width if outside else 0
 
 
 def combiner_of(entry: Entry) -> Combiner:
-    """How the vectors of a row's ids become one."""
+    """Return the combiner of the vectors of a row's ids."""
     feature = entry.feature
     return cast(Combiner, feature.combiner) if isinstance(feature, Embedding) else "sum"
 
 
 def initial_of(entry: Entry) -> Initial:
-    """How its vectors start."""
+    """Return the initializer of the vectors."""
     feature = entry.feature
     return cast(Initial, feature.initial) if isinstance(feature, Embedding) else "uniform"
 
 
 def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:
-    """Where each category's ids begin among those of all, and how many there are."""
+    """Return the first id of each category among those of all, and the total number of ids."""
     first, total = [], 0
     for entry in entries:
         first.append(total)

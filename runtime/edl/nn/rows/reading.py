@@ -1,13 +1,13 @@
-"""How a layer of a model comes to the rows of its table.
+"""Row lookup of a model's layers.
 
-A layer is called with tensors of ids, and reads rows that were fetched before the model ran: which ids a minibatch has
-is known from `feed`. So the tensors must be features as `feed` gives them, which is known by identity. The first call
-of a model, on a few rows, finds out which layer reads which arrays (`Discovery`); every later one is given a block of
-rows for each table, and for each read the places of its ids in that block (`Bound`).
+A layer is called with tensors of ids and reads rows that were fetched before the model ran: the ids of a minibatch
+are known from `feed`. So the tensors must be features as `feed` returns them, and are recognized by identity. The
+first call of a model, on a few rows, finds out which layer reads which arrays (`Discovery`). Every later call is
+given a block of rows for each table, and for each read the positions of its ids in that block (`Bound`).
 
     Read        arrays that one layer is called with: a layer over (f0, f1) reads both with the table's ids beginning
                 at `first` of each
-    look_up     what a layer calls
+    look_up     function that a layer calls
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ Tensor = Any
 
 
 class Read(NamedTuple):
-    """Paths of arrays among the features, and what is added to the ids of each."""
+    """Paths of arrays among the features, and the offset that is added to the ids of each."""
 
     paths: tuple[str, ...]
     first: tuple[int, ...]
 
     def ids(self, features: Mapping[str, Array | Ragged]) -> Ids | Ragged:
-        """The table's ids: of one array in its shape, of several (n,) as (n, arrays); of lists as lists."""
+        """Return the table's ids: those of one array in its shape, of several (n,) as (n, arrays), of lists as
+        lists.
+        """
         array = features[self.paths[0]]
         if isinstance(array, Ragged):
             return Ragged(array.values + self.first[0], array.offsets, array.weights)
@@ -47,7 +49,7 @@ class Read(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Places of ids in lists: of each id its place, its row and its weight, all (t,)."""
+    """Positions of ids in lists: position, row and weight of each id, all (t,)."""
 
     places: Tensor
     rows: Tensor
@@ -55,19 +57,19 @@ class Listed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a layer reads: rows (u, dim), and the place of each id among them, in the shape of the ids or as lists."""
+    """Result of a read: rows (u, dim), and the position of each id among them, in the shape of the ids or as lists."""
 
     block: Tensor
     places: Tensor | Listed
 
 
 def flat(ids: Ids | Ragged) -> Ids:
-    """All ids, (t,)."""
+    """Return all ids, (t,)."""
     return ids.values if isinstance(ids, Ragged) else ids.ravel()
 
 
 def shaped(places: npt.NDArray[np.int32], ids: Ids | Ragged) -> Any:
-    """The places of `flat(ids)` as a layer gets them."""
+    """Return the positions of `flat(ids)` in the form that a layer gets."""
     if not isinstance(ids, Ragged):
         return places.reshape(ids.shape)
     weights = np.ones(len(places), np.float32) if ids.weights is None else ids.weights.copy()
@@ -82,7 +84,7 @@ _current: ContextVar[Reading | None] = ContextVar("edl_row_tables", default=None
 
 
 def look_up(spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) -> Found:
-    """Called by a layer. JobError: the model runs by itself, or with ids that are no feature."""
+    """Return the rows for a layer. Raises JobError if the model is called outside of edl, or the ids are no feature."""
     reading = _current.get()
     if reading is None:
         raise JobError(
@@ -94,7 +96,7 @@ def look_up(spec: TableSpec, tensors: Sequence[Tensor], first: Sequence[int]) ->
 
 @contextlib.contextmanager
 def reading(source: Reading) -> Iterator[None]:
-    """Layers read from `source` inside."""
+    """Provide a context in which layers read from `source`."""
     token = _current.set(source)
     try:
         yield
@@ -103,14 +105,16 @@ def reading(source: Reading) -> Iterator[None]:
 
 
 class Discovery:
-    """Finds out what the layers read, and answers with first values. features: in NumPy, as the tensors."""
+    """Recorder of the layers' reads, which answers with initial values. `features` are the NumPy forms of the
+    tensors.
+    """
 
     def __init__(
         self, features: Features, tensors: Features, tables: Mapping[str, RowTable], seed: int
     ) -> None:
         self.tables: dict[str, RowTable] = dict(tables)
         self.reads: dict[str, list[Read]] = {name: [] for name in tables}
-        self.listed: dict[str, bool] = {}  # tables that are read by lists -> whether these have weights
+        self.listed: dict[str, bool] = {}  # tables that are read by lists -> True if these have weights
         self._features = dict(arrays(features))
         self._paths = _paths(tensors)
         self._seed = seed
@@ -136,7 +140,7 @@ class Discovery:
 
 
 class Bound:
-    """The rows of one call of the model. tensors: its features. tables: the block of each, and the places by read."""
+    """Rows of one call of the model: the block of each table, and the positions by read. `tensors` are its features."""
 
     def __init__(self, tensors: Features, tables: Mapping[str, tuple[Tensor, Mapping[Read, Tensor]]]) -> None:
         self._paths = _paths(tensors)

@@ -1,12 +1,12 @@
-"""Which update moves the rows of a table: the job's optimizer, made lazy.
+"""Update rules of table rows: the job's optimizer in a lazy (sparse) version.
 
-Rows that a minibatch does not touch do not move, and their slots do not fade: with Adam or momentum that differs from
-the same optimizer over a whole parameter, as `torch.optim.SparseAdam` differs from `torch.optim.Adam`. Corrections
-that depend on the number of the step count the table's steps. Weight decay shrinks the touched rows. A parameter
-server moves whole parameters with the same kernels, as the framework's own optimizer does.
+Rows that a minibatch does not use are not updated, and their slots don't decay: with Adam or momentum this differs
+from the same optimizer over a whole parameter, as `torch.optim.SparseAdam` differs from `torch.optim.Adam`. Bias
+corrections count the steps of the table. Weight decay applies to the used rows. A parameter server updates whole
+parameters with the same kernels, as the framework's own optimizer does.
 
-The frameworks differ in formulas and defaults, so a rule belongs to one of them; adding an optimizer is a kernel in
-`edl.nn.rows.steps` and a function here. Light to import: a parameter server gets an `Optimizer` by message.
+The frameworks differ in formulas and defaults, so a rule belongs to one of them. To add an optimizer, add a kernel
+in `edl.nn.rows.steps` and a function here. Light to import: a parameter server gets an `Optimizer` by message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Framework = Literal["keras", "torch"]
 
 
 class Optimizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An optimizer by name, with every hyper-parameter that its rule reads; the learning rate comes with each step."""
+    """Optimizer by name, with every hyper-parameter that its rule reads; the learning rate comes with each step."""
 
     framework: Framework
     name: str
@@ -32,8 +32,12 @@ class Optimizer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(NamedTuple):
-    """How rows move. kernel: its name in `edl.nn.rows.steps`. slots: first value of each. constants: of (rate, step),
-    steps counted from 1. decay: times the rate, the share that a touched row loses first. penalty: L2's strength."""
+    """Update rule of rows.
+
+    `kernel` is its name in `edl.nn.rows.steps`. `slots` has the initial value of each slot. `constants` is a
+    function of (rate, step), steps counted from 1. `decay` times the rate is the fraction by which a used row
+    shrinks first. `penalty` is the strength of L2 regularization.
+    """
 
     kernel: str
     slots: tuple[float, ...]
@@ -43,7 +47,9 @@ class Rule(NamedTuple):
 
 
 def rule(optimizer: Optimizer, *, whole: bool = False) -> Rule:
-    """The optimizer's rule for rows, or for whole parameters. JobError: it has none, or lacks a hyper-parameter."""
+    """Return the optimizer's rule for rows or whole parameters. Raises JobError if it has none, or lacks a
+    hyper-parameter.
+    """
     makers = _MAKERS[optimizer.framework]
     if whole:
         makers = {**makers, **_WHOLE[optimizer.framework]}
@@ -57,14 +63,14 @@ def rule(optimizer: Optimizer, *, whole: bool = False) -> Rule:
         made = makers[optimizer.name](params)
     except KeyError as error:
         raise JobError(f"the optimizer {optimizer.name} lacks {error.args[0]}") from None
-    # Keras decays by its rate, whatever the optimizer; PyTorch only in AdamW, elsewhere weight decay is L2.
+    # Keras decays by its rate for every optimizer; PyTorch only in AdamW, elsewhere weight decay is L2.
     decoupled = optimizer.framework == "keras" or optimizer.name == "adamw"
     strength = params.get("weight_decay", 0.0)
     return made._replace(decay=strength) if decoupled else made._replace(penalty=strength)
 
 
 def names(framework: Framework) -> tuple[str, ...]:
-    """The optimizers that have a rule."""
+    """Return the optimizers that have a rule."""
     return tuple(_MAKERS[framework])
 
 
@@ -101,7 +107,9 @@ def _plain_sgd() -> Rule:
 
 
 def _adam(p: Params, *, late: bool = False) -> Rule:
-    """Kingma and Ba 2015. late: epsilon is added after the second moment's correction, not before it."""
+    """Return Adam (Kingma and Ba 2015). With `late`, epsilon is added after the second moment's correction, not
+    before it.
+    """
     one, two, epsilon = p["beta_1"], p["beta_2"], p["epsilon"]
 
     def constants(rate: float, step: int) -> tuple[float, ...]:
@@ -113,7 +121,7 @@ def _adam(p: Params, *, late: bool = False) -> Rule:
 
 
 def _adam_torch(p: Params) -> Rule:
-    """On rows as SparseAdam; AMSGrad, which that does not have, as Adam."""
+    """Return SparseAdam for rows; with AMSGrad, which that lacks, Adam."""
     return _adam(p, late=bool(p.get("amsgrad")))
 
 
@@ -154,7 +162,7 @@ def _adamax(p: Params, *, beside: bool) -> Rule:
 
 
 def _nadam(p: Params) -> Rule:
-    """Dozat 2016; momentum_decay is the exponent's factor: 0.004 in PyTorch, 1 in Keras."""
+    """Return Nadam (Dozat 2016); momentum_decay is the exponent's factor, 0.004 in PyTorch, 1 in Keras."""
     one, two, fade = p["beta_1"], p["beta_2"], p["momentum_decay"]
 
     def constants(rate: float, step: int) -> tuple[float, ...]:
@@ -172,7 +180,7 @@ def _nadam_momentum(beta: float, fade: float, step: int) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _nadam_product(beta: float, fade: float, step: int) -> float:
-    """The product of the momenta of all steps so far; after a few thousand it is 0."""
+    """Return the product of the momenta of all steps so far; it is 0 after a few thousand."""
     product = 1.0
     for number in range(1, step + 1):
         product *= _nadam_momentum(beta, fade, number)
@@ -182,7 +190,7 @@ def _nadam_product(beta: float, fade: float, step: int) -> float:
 
 
 def _ftrl(p: Params) -> Rule:
-    """McMahan et al. 2013, as Keras has it."""
+    """Return FTRL (McMahan et al. 2013) as in Keras."""
 
     def constants(rate: float, step: int) -> tuple[float, ...]:
         l2 = p["l2_regularization_strength"] + p["beta"] / (2 * rate) if rate else 0.0
@@ -216,7 +224,7 @@ _MAKERS: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
         "nadam": _nadam,
     },
 }
-# Where whole parameters move otherwise than their rows would.
+# Optimizers that update whole parameters differently from rows.
 _WHOLE: Mapping[Framework, Mapping[str, Callable[[Params], Rule]]] = {
     "keras": {},
     "torch": {"adam": functools.partial(_adam, late=True), "adamw": functools.partial(_adam, late=True)},

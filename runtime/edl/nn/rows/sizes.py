@@ -1,4 +1,4 @@
-"""How large the row tables of a compiled job become, from its JobSpec alone."""
+"""Size of a compiled job's row tables, from its JobSpec alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from edl.spec import Component, Embedding, JobSpec, num_ids
 
 FLOAT_BYTES = 4
 
-# Numbers that an optimizer keeps for each parameter.
+# Slots of an optimizer per parameter.
 _SLOTS = {
     "sgd": 0,
     "adam": 2,
@@ -19,21 +19,21 @@ _SLOTS = {
     "nadam": 2,
     "ftrl": 2,
 }
-_MORE_SLOTS = ("momentum", "amsgrad", "centered")  # parameters that cost one more where they are set
+_MORE_SLOTS = ("momentum", "amsgrad", "centered")  # options that add a slot
 
 
 def slots(optimizer: Component) -> int:
-    """Numbers that the optimizer keeps for each parameter."""
+    """Return the optimizer's slots per parameter."""
     return _SLOTS.get(optimizer.name, 2) + sum(bool(optimizer.params.get(name)) for name in _MORE_SLOTS)
 
 
 def in_tables(spec: JobSpec) -> int:
-    """Numbers of the embeddings that stand outside of the graph."""
+    """Return the numbers of parameters in row tables."""
     embeddings = (feature for feature in spec.features if isinstance(feature, Embedding))
     sizes = ((num_ids(feature.category), feature.dim) for feature in embeddings)
     return sum(ids * dim for ids, dim in sizes if is_outside(ids, dim))
 
 
 def table_memory(spec: JobSpec) -> int:
-    """Bytes of the row tables, with the optimizer's slots; of a hand-written module none are known."""
+    """Return the bytes of the row tables with the optimizer's slots. A user's own module counts as 0."""
     return in_tables(spec) * FLOAT_BYTES * (1 + slots(spec.optimizer))

@@ -1,8 +1,8 @@
-"""The optimizers' updates of rows, compiled. One kernel for each formula; `edl.nn.rows.rules` says who takes which.
+"""Compiled optimizer updates of rows, one kernel per formula; `edl.nn.rows.rules` maps optimizers to kernels.
 
-data: float32 (rows, dim x (1 + slots)), a row's slots behind it. numbers: int64 (n,), distinct rows. gradients:
-float32 (n, dim). c: float32, the constants of this step in the order in which `rules` gives them. Arithmetic is
-float32, in the order of the framework's own.
+`data` is float32 (rows, dim x (1 + slots)), each row followed by its slots. `numbers` has distinct row numbers,
+int64 (n,). `gradients` is float32 (n, dim). `c` has the constants of this step, float32, in the order of `rules`.
+Arithmetic is float32, in the same order of operations as the framework's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def decay(data: Array, dim: int, numbers: Array, factor: Any) -> None:
 
 @jit
 def penalty(data: Array, dim: int, numbers: Array, gradients: Array, strength: Any) -> None:
-    """Add L2's share to the gradients."""
+    """Add the gradient of the L2 penalty."""
     for i in range(len(numbers)):
         for j in range(dim):
             gradients[i, j] += strength * data[numbers[i], j]
@@ -43,7 +43,8 @@ def sgd(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> No
 
 @jit
 def momentum(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slot: velocity. c: what the gradient is worth in it and in the step, momentum, the velocity's sign and rate.
+    """Apply SGD with momentum. Slot: velocity. c: factor of the gradient in the velocity and in the step, momentum,
+    the velocity's sign and rate.
 
     Keras keeps the rate inside the velocity, v = momentum v - rate g; PyTorch outside, v = momentum v + g.
     """
@@ -58,7 +59,7 @@ def momentum(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) 
 
 @jit
 def adam(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slots: first and second moment. c: rate with both corrections, 1 - beta_1, 1 - beta_2, epsilon."""
+    """Apply Adam. Slots: first and second moment. c: rate with both corrections, 1 - beta_1, 1 - beta_2, epsilon."""
     rate, first, second, epsilon = c[0], c[1], c[2], c[3]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -73,7 +74,7 @@ def adam(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> N
 
 @jit
 def amsgrad(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """As Adam, with the largest second moment so far as the third slot."""
+    """Apply Adam with the largest second moment so far as the third slot."""
     rate, first, second, epsilon = c[0], c[1], c[2], c[3]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -90,7 +91,7 @@ def amsgrad(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -
 
 @jit
 def adagrad(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slot: sum of squares. c: rate, epsilon under the root (Keras), epsilon beside it (PyTorch)."""
+    """Apply Adagrad. Slot: sum of squares. c: rate, epsilon under the root (Keras), epsilon beside it (PyTorch)."""
     rate, under, beside = c[0], c[1], c[2]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -103,7 +104,9 @@ def adagrad(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -
 
 @jit
 def rmsprop(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slot: mean of squares. c: rate, rho, 1 - rho, epsilon under the root (Keras), epsilon beside it (PyTorch)."""
+    """Apply RMSprop. Slot: mean of squares. c: rate, rho, 1 - rho, epsilon under the root (Keras), beside it
+    (PyTorch).
+    """
     rate, rho, rest, under, beside = c[0], c[1], c[2], c[3], c[4]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -116,7 +119,7 @@ def rmsprop(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -
 
 @jit
 def rmsprop_moving(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """RMSprop with momentum, centered, or both. Slots: mean of squares, mean, velocity.
+    """Apply RMSprop with momentum, centered, or both. Slots: mean of squares, mean, velocity.
 
     c: rate in the velocity (Keras) and outside of it (PyTorch), rho, 1 - rho, momentum, centered (1 or 0), epsilon
     under the root (Keras), epsilon beside it (PyTorch).
@@ -139,7 +142,7 @@ def rmsprop_moving(data: Array, dim: int, numbers: Array, gradients: Array, c: A
 
 @jit
 def adadelta(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slots: mean of squared gradients, mean of squared steps. c: rate, rho, 1 - rho, epsilon."""
+    """Apply Adadelta. Slots: mean of squared gradients, mean of squared steps. c: rate, rho, 1 - rho, epsilon."""
     rate, rho, rest, epsilon = c[0], c[1], c[2], c[3]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -154,8 +157,10 @@ def adadelta(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) 
 
 @jit
 def adamax(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slots: first moment, largest gradient. c: corrected rate, 1 - beta_1, beta_2, epsilon in the step (Keras), in
-    the largest (PyTorch)."""
+    """Apply Adamax. Slots: first moment, largest gradient.
+
+    c: corrected rate, 1 - beta_1, beta_2, epsilon in the step (Keras), in the maximum (PyTorch).
+    """
     rate, first, fade, beside, within = c[0], c[1], c[2], c[3], c[4]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -170,8 +175,10 @@ def adamax(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) ->
 
 @jit
 def nadam(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slots: first and second moment. c: rates of the moment and of the gradient, 1 - beta_1, 1 - beta_2, correction
-    of the second moment, epsilon."""
+    """Apply Nadam. Slots: first and second moment.
+
+    c: rates of the moment and of the gradient, 1 - beta_1, 1 - beta_2, correction of the second moment, epsilon.
+    """
     ahead, now, first, second, correction, epsilon = c[0], c[1], c[2], c[3], c[4], c[5]
     for i in range(len(numbers)):
         row = data[numbers[i]]
@@ -186,7 +193,7 @@ def nadam(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> 
 
 @jit
 def ftrl(data: Array, dim: int, numbers: Array, gradients: Array, c: Array) -> None:
-    """Slots: sum of squares, linear term. c: rate, power, L1, L2 with beta's share, L2 shrinkage."""
+    """Apply FTRL. Slots: sum of squares, linear term. c: rate, power, L1, L2 with beta's share, L2 shrinkage."""
     rate, power, l1, l2, shrinkage = c[0], c[1], c[2], c[3], c[4]
     for i in range(len(numbers)):
         row = data[numbers[i]]

@@ -1,8 +1,8 @@
-"""A table of rows: any int64 id to a vector of float32, with the slots of an optimizer behind it.
+"""Table of rows: int64 ids mapped to float32 vectors, each followed by the slots of an optimizer.
 
-A row exists from the first time that it is trained with. Before that it reads as its first value, a function of (seed,
-table, id) alone: whoever makes it, in whatever order, makes the same. So the order of work never shows in a model, and
-what is stored is sorted by id. One lock guards a table; the kernels release the interpreter's.
+A row is created when it is first trained with. Until then it reads as its initial value, a function of (seed, table,
+id) alone, which is the same for every process and order. So the order of work does not affect a model, and stored
+rows are sorted by id. One lock guards a table; the kernels release the GIL.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _U64 = 2**64
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a table is, as a message says it. initial: of its rows, in [-scale, scale) or of the deviation scale.
+    """Definition of a table, as sent in messages.
 
-    num_ids: ids lie in [0, num_ids) where that is known, which an exported model needs; 0 where it is not.
+    `initial` is the distribution of initial values: in [-scale, scale), or with standard deviation scale. Ids lie in
+    [0, num_ids), which an exported model needs; num_ids is 0 if unknown.
     """
 
     name: str
@@ -43,7 +44,9 @@ class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stored(NamedTuple):
-    """A table's rows by ascending id: int64 (n,), float32 (n, dim) and (n, slots, dim); and the steps it has taken."""
+    """Rows of a table by ascending id: int64 (n,), float32 (n, dim) and (n, slots, dim), and the number of its
+    steps.
+    """
 
     ids: Ids
     rows: Floats
@@ -52,8 +55,9 @@ class Stored(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """A table as it lies in memory: int64 ids (n,) in the order in which their rows were made, float32 data
-    (n, dim x (1 + slots)), each row with its slots behind it; and the steps it has taken."""
+    """Table in memory order: int64 ids (n,) in order of creation, float32 data (n, dim x (1 + slots)), each row
+    followed by its slots, and the number of its steps.
+    """
 
     ids: Ids
     data: Floats
@@ -61,7 +65,7 @@ class Copied(NamedTuple):
 
 
 class RowTable:
-    """Rows by id; `optimizer` moves them, None for a table that is only read."""
+    """Rows by id. `optimizer` updates them; it is None for a read-only table."""
 
     def __init__(self, spec: TableSpec, seed: int, optimizer: Optimizer | None = None) -> None:
         if spec.dim < 1 or spec.initial not in _KINDS:
@@ -79,7 +83,7 @@ class RowTable:
         self._known: Ids
         self._data: Floats
         self._index: Ids
-        self._order: Ids  # of the rows by ascending id, as of the last `chunk`
+        self._order: Ids  # rows by ascending id, as of the last `chunk`
         self._clear()
 
     def __len__(self) -> int:
@@ -87,12 +91,12 @@ class RowTable:
 
     @property
     def nbytes(self) -> int:
-        """Of rows and slots."""
+        """Bytes of all rows and slots."""
         return self._count * self.row_bytes
 
     @property
     def row_bytes(self) -> int:
-        """Of a row with its slots."""
+        """Bytes of a row with its slots."""
         return int(self._data.strides[0])
 
     @property
@@ -101,28 +105,28 @@ class RowTable:
 
     @seed.setter
     def seed(self, seed: int) -> None:
-        """Of the rows that are not there yet."""
+        """Seed of the rows that are not created yet."""
         name = hashlib.blake2b(self.spec.name.encode(), digest_size=8).digest()
         mixed = hashlib.blake2b((seed % _U64).to_bytes(8, "little") + name, digest_size=8).digest()
         self._seed = seed
         self._first = _KINDS[self.spec.initial], np.uint64(int.from_bytes(mixed, "little")), self.spec.scale
 
     def read(self, ids: Ids) -> Floats:
-        """The rows of the ids, float32 (n, dim); first values of those that are not there, which stay so."""
+        """Return the rows of the ids, float32 (n, dim); a missing row reads as its initial value and is not created."""
         with self._lock:
             numbers, _ = self._find(ids)
             return self._gathered(numbers, ids)
 
     def gather(self, ids: Ids) -> Floats:
-        """The rows of the ids, float32 (n, dim), to be trained with; those that are not there are made."""
+        """Return the rows of the ids, float32 (n, dim), for training; missing rows are created."""
         with self._lock:
             return self._gathered(self._found(ids), ids)
 
     def update(self, ids: Ids, gradients: Floats, rate: float, *, distinct: bool = False) -> None:
-        """One step of the optimizer, with the gradients (n, dim) of the rows of these ids; others stay.
+        """Take one optimizer step with the gradients (n, dim) of the rows of these ids; other rows stay.
 
-        An id that comes more than once has the sum of its gradients. distinct: none does. JobError: the table has no
-        optimizer.
+        Gradients of a repeated id are summed. `distinct` asserts that no id is repeated. Raises JobError if the
+        table has no optimizer.
         """
         if self._mover is None:
             raise JobError(f"the table {self.spec.name} has no optimizer")
@@ -136,7 +140,7 @@ class RowTable:
             self._mover.move(self._data, self.spec.dim, numbers, gradients, rate, self.steps)
 
     def export(self) -> Stored:
-        """Copies of everything, the same bytes for the same table."""
+        """Return copies of everything, bitwise equal for equal tables."""
         with self._lock:
             order = np.argsort(self._known[: self._count])
             data = self._data[order]
@@ -145,10 +149,10 @@ class RowTable:
             return Stored(self._known[order], data[:, :dim].copy(), slots.copy(), self.steps)
 
     def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
-        """Rows by ascending id, those above `after`, `limit` at most: ids, rows (n, dim), and whether more follow."""
+        """Return rows by ascending id, above `after`, at most `limit`: ids, rows (n, dim), and True if more follow."""
         with self._lock:
             known = self._known[: self._count]
-            if len(self._order) != self._count:  # rows are made and never lost
+            if len(self._order) != self._count:  # rows are created and never removed
                 self._order = np.argsort(known)
             start = 0
             if after is not None:
@@ -157,7 +161,7 @@ class RowTable:
             return known[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
 
     def room(self) -> Copied:
-        """Arrays for a copy, larger than it takes now, and written to: the system is slow to give memory at first."""
+        """Return touched arrays for a copy, with spare room: the system is slow to provide memory at first use."""
         rows = self._count + self._count // 16 + _LEAST_ROWS
         room = Copied(np.empty(rows, np.int64), np.empty((rows, self._data.shape[1]), np.float32), 0)
         room.ids.fill(0)
@@ -165,7 +169,7 @@ class RowTable:
         return room
 
     def copied(self, room: Copied | None = None) -> Copied:
-        """A copy of everything, into `room` where it is large enough."""
+        """Return a copy of everything, in `room` if it is large enough."""
         with self._lock:
             known, data = self._known[: self._count], self._data[: self._count]
             if room is None or len(room.ids) < self._count:
@@ -176,9 +180,9 @@ class RowTable:
             return copied
 
     def adopt(self, copied: Copied) -> None:
-        """Take over everything; the arrays are the table's from now on. JobError: they are not those of such a table.
+        """Replace everything by these arrays, which the table then owns. Ids are distinct.
 
-        Ids are distinct.
+        Raises JobError if they don't match the table.
         """
         self._check_copied(copied.ids, copied.data)
         with self._lock:
@@ -188,9 +192,9 @@ class RowTable:
             self.steps = copied.steps
 
     def put(self, ids: Ids, rows: Floats) -> None:
-        """Set these rows, which are distinct: (n, dim) to start from, or (n, dim x (1 + slots)) with their slots.
+        """Set these distinct rows: (n, dim) initial rows, or (n, dim x (1 + slots)) with their slots.
 
-        JobError: they are not those of such a table.
+        Raises JobError if they don't match the table.
         """
         if rows.shape != (len(ids), self.spec.dim):
             self._check_copied(ids, rows)
@@ -199,9 +203,9 @@ class RowTable:
             self._data[numbers, : rows.shape[1]] = rows
 
     def load(self, stored: Stored) -> None:
-        """Take over all rows; slots start anew where `stored` has none of them, (n, 0, dim).
+        """Replace all rows; slots are initialized if `stored` has none, (n, 0, dim).
 
-        JobError, and nothing changed: the arrays are not those of such a table.
+        Raises JobError, without any change, if the arrays don't match the table.
         """
         self.check(stored)
         with self._lock:
@@ -214,7 +218,7 @@ class RowTable:
             self.steps = stored.steps
 
     def check(self, stored: Stored) -> None:
-        """JobError: the arrays are not those of such a table."""
+        """Raise JobError if the arrays don't match the table."""
         ids, rows, slots, _ = stored
         dim, kept = self.spec.dim, len(self._slots)
         fits = ids.ndim == 1 and ids.dtype == np.int64 and rows.dtype == slots.dtype == np.float32
@@ -247,7 +251,7 @@ class RowTable:
         return numbers, self._kernels.find(self._index, ids, numbers)
 
     def _found(self, ids: Ids) -> Ids:
-        """The numbers of the ids' rows; those that are missing are made."""
+        """Return the row numbers of the ids; missing rows are created."""
         numbers, missing = self._find(ids)
         if missing:
             self._make_room(self._count + missing)
@@ -267,7 +271,7 @@ class RowTable:
             self._index = self._filled(rows)
 
     def _filled(self, rows: int) -> Ids:
-        """An index of the rows that there are, with room for `rows`."""
+        """Return an index of the present rows, with room for `rows`."""
         index = np.zeros((1 << (2 * max(rows, _LEAST_ROWS) - 1).bit_length(), 2), np.int64)
         self._kernels.fill_index(index, self._known, self._count)
         return index
@@ -286,7 +290,7 @@ class RowTable:
 
 
 def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """The distinct ids in the order they first appear, and the place of each id among them."""
+    """Return the distinct ids in order of appearance, and the position of each id among them."""
     kernels = _compiled()
     found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
     count = kernels.distinct(ids, places, found)
@@ -294,7 +298,7 @@ def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
 
 
 def added(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
-    """Gradients (n, dim) of ids (n,), distinct within each part: those of all parts, each id once, added in order."""
+    """Sum gradients (n, dim) of ids (n,), distinct within each part, over all parts, in order; each id appears once."""
     ids, places = distinct_ids(np.concatenate([ids for ids, _ in parts]))
     sums = np.zeros((len(ids), parts[0][1].shape[1]), np.float32)
     at = 0
@@ -305,7 +309,7 @@ def added(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
 
 
 def _compiled() -> Any:
-    """The kernels; numba is imported here, with the first table."""
+    """Return the kernels; imports numba with the first table."""
     from edl.nn.rows import kernels
 
     return kernels

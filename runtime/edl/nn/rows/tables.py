@@ -1,4 +1,4 @@
-"""The row tables of one model, as its adapter uses them.
+"""Row tables of one model, as its adapter uses them.
 
     keys = tables.keys(features)              the ids that are read, of as many rows as there are
     need = tables.need(keys, 0, 512)          the distinct ids of a minibatch
@@ -6,8 +6,8 @@
     …                                         loss and gradients, the blocks being arguments
     tables.update(gradients, rate)            a step
 
-Which rows a minibatch needs is known here; where they come from is the business of a source: the tables themselves,
-or whatever a strategy sets. Tables that are read with the same ids, as the two of DeepFM, have them made distinct once.
+This module determines the rows of a minibatch; a source provides them: the tables themselves, or another one that a
+strategy sets. Tables that are read with the same ids, as the two of DeepFM, share one computation of distinct ids.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Places = npt.NDArray[np.int32]
 
 
 class RowGradients(NamedTuple):
-    """Of a table: distinct ids, int64 (u,), and a gradient for each, (u, dim)."""
+    """Gradients of a table: distinct ids, int64 (u,), and a gradient for each, (u, dim)."""
 
     ids: Ids
     values: Any
 
 
 class Need(NamedTuple):
-    """What a minibatch reads. ids: by table, distinct, (u,); tables that are read alike have the same array. places: of
-    each read as `reading.shaped` gives them, group by group.
+    """Rows that a minibatch reads. `ids` has the distinct ids by table, (u,); tables that are read alike share an
+    array. `places` has the positions of each read as `reading.shaped` returns them, group by group.
     """
 
     ids: Mapping[str, Ids]
@@ -47,7 +47,7 @@ class Need(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """A need with its rows. blocks: by table, (u, dim)."""
+    """Need with its rows. `blocks` has them by table, (u, dim)."""
 
     ids: Mapping[str, Ids]
     blocks: dict[str, Floats]
@@ -55,10 +55,10 @@ class Fetched(NamedTuple):
 
 
 class Source(Protocol):
-    """Where rows come from."""
+    """Source of rows."""
 
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
-        """The rows (u, dim) of the ids (u,), by table. train: they are about to be trained."""
+        """Return the rows (u, dim) of the ids (u,), by table. `train` means that they are about to be trained."""
         ...
 
 
@@ -70,7 +70,7 @@ class _Group(NamedTuple):
 
 
 class Walk:
-    """Minibatches one after another: fetch the rows of one, move them, fetch those of the next."""
+    """Sequence of minibatches: fetch the rows of one, update them, fetch those of the next."""
 
     def __init__(self, tables: Tables, keys: Keys, size: int) -> None:
         self._tables = tables
@@ -85,16 +85,16 @@ class Walk:
         return self._fetched
 
     def move(self, gradients: Mapping[str, Any], rate: float) -> None:
-        """Move the rows that were fetched last by their gradients, by table."""
+        """Update the last fetched rows by their gradients, by table."""
         ids = self._fetched.ids
         self._tables.update({name: RowGradients(ids[name], gradients[name]) for name in ids}, rate)
 
 
 class Tables:
-    """Empty until `discovered` has watched the model run; a model without row layers stays without.
+    """Row tables, empty until `discovered` has observed a call of the model; a model without row layers has none.
 
-    source: of the rows that are fetched; at first the tables themselves. listed: the tables that are read by lists of
-    ids, and whether these have weights.
+    `source` provides fetched rows, at first from the tables themselves. `listed` has the tables that are read by
+    lists of ids, with True if these have weights.
     """
 
     def __init__(self, seed: int) -> None:
@@ -109,12 +109,12 @@ class Tables:
 
     @property
     def largest(self) -> int:
-        """Bytes of the rows of all ids, with their slots, as far as tables say how many ids there are."""
+        """Bytes of the rows of all ids with their slots, over the tables whose number of ids is known."""
         return sum(table.spec.num_ids * table.row_bytes for table in self.tables.values())
 
     @contextmanager
     def discovered(self, features: Features, tensors: Features) -> Iterator[None]:
-        """The model is called with `tensors` inside; what its layers read is known afterwards."""
+        """Provide a context in which the model is called with `tensors`, to find out what its layers read."""
         discovery = Discovery(features, tensors, self.tables, self._seed)
         with reading(discovery):
             yield
@@ -126,7 +126,9 @@ class Tables:
 
     @contextmanager
     def bound(self, tensors: Features, blocks: Mapping[str, Any], places: Sequence[Any]) -> Iterator[None]:
-        """The model is called with `tensors` inside, and its layers read blocks and places as `fetch` gives them."""
+        """Provide a context in which the model is called with `tensors`, and its layers read blocks and positions of
+        `fetch`.
+        """
         following = iter(places)
         by_table: dict[str, tuple[Any, Mapping[Read, Any]]] = {}
         for group in self._groups:
@@ -136,7 +138,7 @@ class Tables:
             yield
 
     def follow(self, optimizer: Optimizer) -> None:
-        """Let the optimizer move the rows from now on."""
+        """Use this optimizer for the rows from now on."""
         self.tables = {
             name: RowTable(table.spec, table.seed, optimizer) for name, table in self.tables.items()
         }
@@ -144,19 +146,21 @@ class Tables:
     # Minibatches -------------------------------------------------------------------------------------------
 
     def keys(self, features: Features) -> Keys:
-        """The ids of all reads."""
+        """Return the ids of all reads."""
         by_path = dict(arrays(features))
         reads = dict.fromkeys(read for group in self._groups for read in group.reads)
         return {read: read.ids(by_path) for read in reads}
 
     def need(self, keys: Keys, start: int, end: int, some: slice | None = None) -> Need:
-        """What the minibatch [start, end) reads. some: the keys whose places are wanted; None: all of these."""
+        """Return what the minibatch [start, end) reads. `some` selects the rows whose positions are wanted, None all
+        of them.
+        """
         ids: dict[str, Ids] = {}
         places: list[Any] = []
         for group in self._groups:
             parts = [keys[read][start:end] for read in group.reads]
             every = [flat(part) for part in parts]
-            if some is not None:  # ids are distinct in the order in which they first appear
+            if some is not None:  # ids are distinct in order of first appearance
                 parts = [keys[read][some] for read in group.reads]
                 every += [flat(part) for part in parts]
             distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
@@ -165,29 +169,31 @@ class Tables:
         return Need(ids, places)
 
     def fetch(self, need: Need, *, train: bool) -> Fetched:
-        """The rows from the source. train: they are about to be trained."""
+        """Return the rows from the source. `train` means that they are about to be trained."""
         return Fetched(need.ids, self.source.rows(need.ids, train=train), need.places)
 
     def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
-        """The tables' own rows. train: make those that are not there yet."""
+        """Return the tables' own rows. With `train`, missing ones are created."""
         return {
             name: self.tables[name].gather(wanted) if train else self.tables[name].read(wanted)
             for name, wanted in ids.items()
         }
 
     def walk(self, features: Features, size: int) -> Walk:
-        """Over the minibatches of these rows."""
+        """Return the sequence of minibatches of these rows."""
         return Walk(self, self.keys(features), size)
 
     def update(self, gradients: Mapping[str, RowGradients], rate: float) -> None:
-        """One step of each table with the gradients of its rows."""
+        """Take one step of each table with the gradients of its rows."""
         for name, given in gradients.items():
             self.tables[name].update(given.ids, given.values, rate, distinct=True)
 
     # Weights -----------------------------------------------------------------------------------------------
 
     def get_weights(self) -> dict[str, Array]:
-        """`<table>:ids` and `<table>:rows` of the trained rows by ascending id, `<table>:seed` of all others."""
+        """Return `<table>:ids` and `<table>:rows` of the trained rows by ascending id, and `<table>:seed` of all
+        others.
+        """
         weights: dict[str, Array] = {}
         for name, table in self.tables.items():
             stored = table.export()
@@ -196,7 +202,7 @@ class Tables:
         return weights
 
     def get_state(self) -> dict[str, Array]:
-        """`<table>:slots` of the rows that `get_weights` gives, in their order, and `<table>:steps` that were taken."""
+        """Return `<table>:slots` of the rows of `get_weights`, in their order, and the number `<table>:steps`."""
         state: dict[str, Array] = {}
         for name, table in self.tables.items():
             stored = table.export()
@@ -204,7 +210,7 @@ class Tables:
         return state
 
     def set_state(self, state: Mapping[str, Array]) -> None:
-        """Take over the slots of the rows that `set_weights` was given. JobError: they are not theirs."""
+        """Load the slots of the rows that `set_weights` got. Raises JobError if they don't match."""
         for name, table in self.tables.items():
             slots, steps = (state.get(f"{name}:{part}") for part in ("slots", "steps"))
             if slots is None or steps is None:
@@ -212,7 +218,7 @@ class Tables:
             table.load(table.export()._replace(slots=slots, steps=int(steps[0])))
 
     def own_shapes(self, weights: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
-        """The shapes that the tables' weights must have, as many rows as are given."""
+        """Return the shapes that the tables' weights must have, for as many rows as given."""
         shapes: dict[str, tuple[int, ...]] = {}
         for name, table in self.tables.items():
             ids = weights.get(f"{name}:ids", np.empty(0))
@@ -224,9 +230,9 @@ class Tables:
         return shapes
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over the tables' weights, which have the right shapes; slots start anew.
+        """Load the tables' weights, whose shapes are checked; slots are initialized.
 
-        JobError, and nothing changed: they are no table's.
+        Raises JobError, without any change, if they are no table's.
         """
         given = {name: self._stored(name, weights) for name in self.tables}
         for name, stored in given.items():
@@ -242,7 +248,7 @@ class Tables:
         return Stored(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
 
     def whole(self, name: str) -> Floats:
-        """All rows of a table whose ids are known to lie in [0, num_ids). JobError: they are not known."""
+        """Return all rows of a table with ids in [0, num_ids). Raises JobError if num_ids is unknown."""
         table = self.tables[name]
         if not table.spec.num_ids:
             raise JobError(
@@ -253,6 +259,6 @@ class Tables:
 
 
 def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:
-    """The places of each part, in its shape."""
+    """Return the positions of each part, in its shape."""
     ends = np.cumsum([len(flat(part)) for part in parts])
     return [shaped(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)]
