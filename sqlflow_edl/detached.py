@@ -1,28 +1,57 @@
-"""Jobs that go on when their client has left: what is to become of what they make, kept in the job folder.
+"""Jobs that went on when their client had left, as sessions see them.
 
-An embedded database is opened by one process at a time, so a job that was left cannot store its model or its table
-itself. The next session with the same data source does it.
+A process of the job commits what it made (`edl.master.commit`). Where that could not open the data source, as an
+embedded database is open in one process at a time, a session with the source does it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
-import msgspec
+from edl.data import Source, connect, jobs
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SourceError, SpecError
+from edl.master.commit import commit
+from edl.models.intent import handled, read_intent, registry_of
 
-from edl.cluster.events import read_end
-from edl.cluster.folder import ClusterFolder
-from edl.data import Source, jobs
-from edl.data.results import ResultFolder
-from edl.errors import SpecError, SQLFlowError
-from edl.models.intent import FILE, Intent, read_intent, registry_of
-from edl.tasks.outcome import Outcome
+PATIENCE = 15.0  # seconds that a source is waited for which a commit of a job has open
+PAUSE = 0.1
 
-_TOLD = "intent.told.json"  # the same of a job that failed, when somebody has heard of it
+
+def opened(
+    url: str,
+    *,
+    create: bool,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], object] = time.sleep,
+) -> Source:
+    """An open data source, waited for while a finished job is being committed. SourceError: it cannot be opened."""
+    deadline = clock() + PATIENCE
+    while True:
+        try:
+            return connect(url, create=create)
+        except SourceError:
+            if clock() >= deadline or not any(job.claimed() for job in jobs.unclaimed()):
+                raise
+        pause(PAUSE)
+
+
+def waits(url: str) -> bool:
+    """True if a finished job of this source is not committed."""
+    return any(_source_of(job) == url for job in jobs.unclaimed())
+
+
+def _source_of(job: jobs.JobFolder) -> str:
+    try:
+        intent = read_intent(job.path)
+    except SpecError:  # reported when a session opens
+        return ""
+    return intent.source if intent is not None else ""
 
 
 def take_home(source: Source) -> Iterator[str]:
-    """Store what jobs of this source made when nobody was there, and list those that failed; a sentence for each."""
+    """Commit finished jobs of this source, and list those that failed; a sentence for each."""
     yield from _list_failures(source)
     for job in jobs.unclaimed():
         try:
@@ -37,51 +66,28 @@ def take_home(source: Source) -> Iterator[str]:
                 continue
             if intent is None:
                 job.end("died", "its client was gone before it could store what the job made")
-            else:
-                yield _store(job, intent, source)
+                continue
+            try:
+                yield commit(job, intent, source)
+            except (ConflictError, UnreachableError) as error:  # the next statement or session tries again
+                yield f"what job {job.id} made is not stored yet: {error.message}"
 
 
 def _list_failures(source: Source) -> Iterator[str]:
-    """Keep the reasons of trainings that failed when nobody was there, each once."""
+    """Record the reasons of detached trainings that failed in the registry, each once."""
     for job in jobs.jobs():
         try:
             status, intent = job.status(), read_intent(job.path)
-        except SpecError:  # it is told of where jobs are listed
+        except SpecError:  # reported where jobs are listed
             continue
         if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
             continue
         if status.place:  # its master has kept the reason
             continue
         try:
-            (job.path / FILE).rename(job.path / _TOLD)
+            handled(job.path)
         except FileNotFoundError:  # another session was quicker
             continue
         if intent.record is not None:
             registry_of(intent, source).record_failure(intent.name, intent.record, status.error)
         yield f"job {job.id} {'had failed' if status.state == 'failed' else 'had died'}: {status.error}"
-
-
-def _store(job: jobs.JobFolder, intent: Intent, source: Source) -> str:
-    end = read_end(ClusterFolder(job.path).events)
-    if not isinstance(end, Outcome):
-        job.end("failed", "nothing says how it ended")
-        return f"job {job.id} left nothing"
-    try:
-        if intent.record is not None:
-            record = msgspec.structs.replace(intent.record, metrics=end.figures)
-            version = registry_of(intent, source).save(
-                intent.name, job.path / end.archive, record, once=job.id
-            )
-            done = f"stored the model {intent.name}@{version}"
-        else:
-            rows = ResultFolder(job.results).read(end.tasks)
-            source.stage(intent.name, job.id, 0, 0, rows)
-            done = f"wrote {source.commit(intent.name, job.id, 1):,} rows to {intent.name}"
-    except (SQLFlowError, OSError) as error:
-        why = error.message if isinstance(error, SQLFlowError) else str(error)
-        job.end("failed", why)
-        (job.path / FILE).rename(job.path / _TOLD)
-        place = f"; the model is in {job.archive}" if job.archive.exists() else ""
-        return f"what job {job.id} made could not be stored: {why}{place}"
-    job.end("done")
-    return f"job {job.id} had finished: {done}"

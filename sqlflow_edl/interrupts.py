@@ -1,4 +1,4 @@
-"""Ctrl-C while a database works.
+"""Ctrl-C or SIGTERM while a database works.
 
 Python raises KeyboardInterrupt between two of its own steps, so a query of an hour would have to end first. The signal
 itself is noticed at once: a thread of ours waits for it, and has the database stop.
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupting(stop: Callable[[], None]) -> Iterator[None]:
-    """While this lasts, Ctrl-C also calls `stop`, from another thread. KeyboardInterrupt is raised as ever.
+    """While this lasts, Ctrl-C and SIGTERM also call `stop`, from another thread. KeyboardInterrupt is raised as ever.
 
     It must be entered in the main thread; anywhere else it does nothing.
     """
@@ -39,5 +39,5 @@ def interrupting(stop: Callable[[], None]) -> Iterator[None]:
 def _listen(hear: socket.socket, stop: Callable[[], None]) -> None:
     """Each byte is the number of a signal; none means that nobody tells any more."""
     while numbers := hear.recv(64):
-        if signal.SIGINT in numbers:
+        if signal.SIGINT in numbers or signal.SIGTERM in numbers:
             stop()

@@ -207,6 +207,8 @@ class JobStatements:
         generate(ready.spec).write(ready.folder.program)
         if ready.on is not None:
             write_intent(ready.folder.path, ready.intent)
+        if step := self._submitter.starting(ready.spec, ready.on):
+            self._session.observer.doing(step)
         outcome = self._submitter.run(
             ready.folder,
             ready.spec,
@@ -223,12 +225,11 @@ class JobStatements:
         generate(ready.spec).write(ready.folder.program)
         write_intent(ready.folder.path, ready.intent)
         self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._session.observer, ready.on)
-        stores = "it" if ready.on is not None else "the next sqlflow with this source"
         self._left = job_id = ready.folder.id
         return Result(
             ready.statement,
-            message=f"job {job_id} goes on by itself: sqlflow attach {job_id} follows it, "
-            f"and {stores} stores {ready.intent.name}",
+            message=f"job {job_id} continues in the background, and stores {ready.intent.name} when it ends: "
+            f"sqlflow attach {job_id} follows it",
         )
 
     @contextlib.contextmanager

@@ -84,7 +84,7 @@ class Session:
         model_store: str = "",
         place: Configuration | None = None,
     ) -> None:
-        self.source = data.connect(url, create=create)
+        self.source = detached.opened(url, create=create)
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
@@ -113,6 +113,19 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _commit_finished(self) -> None:
+        """Store what detached jobs of this source made: an embedded database that is open here is closed to them.
+
+        The connection is another one: this one may be inside a transaction of the user.
+        """
+        if not detached.waits(self.source.url):
+            return
+        try:
+            with contextlib.closing(data.connect(self.source.url)) as source:
+                self.tell(detached.take_home(source))
+        except SQLFlowError as error:  # the next statement tries again
+            self.tell([f"a finished job is not stored yet: {error.message}"])
 
     def _remove_unstarted(self) -> None:
         """What is left in a cluster of jobs that could not begin there."""
@@ -161,7 +174,8 @@ class Session:
     def leave(self, statement: Statement) -> Result:
         """Start the job of a statement that stores a model or a table; it goes on when this process ends.
 
-        The next session with this data source stores what it made. SemanticError: the statement starts no such job.
+        A process of the job stores what it made, when nobody has the data source open, else a session that has it
+        open; see `edl.master.commit`. SemanticError: the statement starts no such job.
         """
         if statement.plan or statement.kind not in KINDS or not (statement.into or statement.target):
             raise SemanticError(
@@ -178,6 +192,7 @@ class Session:
     def execute(self, statement: Statement) -> Result:
         """Run one statement. SQLFlowError: with a place in the program's text where it has one."""
         self.observer.started(statement)
+        self._commit_finished()
         if statement.plan:
             return self.plan(statement)
         if about_models := models.HANDLERS.get(statement.kind):

@@ -7,6 +7,7 @@ ABANDONED = 3
 PREEMPTED = 4
 JOB_FAILED = 5
 INTERRUPTED = 130
+TERMINATED = 143
 
 MEANING = {
     OK: "the job succeeded; an instance was told to end",
@@ -16,5 +17,6 @@ MEANING = {
     PREEMPTED: "a worker was told to leave, and gave back what it had",
     JOB_FAILED: "a master ended its job as failed: starting it again would not help",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
+    TERMINATED: "a command ended by SIGTERM, which cancels like Ctrl-C",
 }
 HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())

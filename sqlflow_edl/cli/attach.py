@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
+from edl.cluster.folder import ClusterFolder
 from edl.data.jobs import JobFolder
+from edl.instance.termination import TerminatedError
 from edl.tasks.outcome import Outcome
 from sqlflow_edl import jobs
 from sqlflow_edl.cli import exit_codes
@@ -13,6 +16,9 @@ from sqlflow_edl.cli.reported import reported
 from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.reports.words import duration, figures
+
+COMMIT_SECS = 10.0  # that the store of a detached job's results may take before the command ends
+POLL = 0.05
 
 
 @reported
@@ -23,6 +29,9 @@ def attach(options: argparse.Namespace) -> int:
     narrator = Narrator(sys.stderr)
     try:
         outcome = handle.follow(narrator)
+        _wait_for_commit(job)
+    except TerminatedError:
+        raise
     except KeyboardInterrupt:
         narrator.say(f"job {job.id} goes on; `sqlflow cancel {job.id}` ends it")
         return exit_codes.INTERRUPTED
@@ -37,11 +46,24 @@ def attach(options: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
+def _wait_for_commit(job: JobFolder) -> None:
+    """Wait a moment for the process that stores what the job made, which may find the data source in use."""
+    process = ClusterFolder(job.path).process("commit")
+    deadline = time.monotonic() + COMMIT_SECS
+    while (
+        job.status().state == "finished"
+        and process is not None
+        and process.runs
+        and time.monotonic() < deadline
+    ):
+        time.sleep(POLL)
+
+
 def _ending(job: JobFolder, outcome: Outcome) -> str:
     measured = f"; {figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
     if outcome.stored:
         text += f"; stored {outcome.stored}"
     if job.status().unclaimed:
-        text += "\nwhat it made is stored by the next sqlflow that opens its data source"
+        text += "\nwhat it made is stored as soon as no other process has its data source open"
     return text

@@ -4,11 +4,13 @@ OK = 0
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 MEANING = {
     OK: "every statement succeeded",
     FAILED: "a statement failed; the message says which and why",
     USAGE: "the command line is wrong",
     INTERRUPTED: "interrupted with Ctrl-C",
+    TERMINATED: "ended by SIGTERM, which cancels like Ctrl-C",
 }
 HELP = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANING.items())

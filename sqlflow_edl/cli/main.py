@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
+from edl.instance.termination import TerminatedError, terminating
 from sqlflow_edl.cli import exit_codes, image, place
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.output import FORMATS
@@ -44,7 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return exit_codes.USAGE
     try:
-        return _load(options.command)(options)
+        with terminating():
+            return _load(options.command)(options)
+    except TerminatedError:
+        print("terminated", file=sys.stderr)
+        return exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED
@@ -130,7 +135,7 @@ def _add_run(commands: Commands) -> None:
     run.add_argument(
         "--detach",
         action="store_true",
-        help="leave the job of the last statement running; the next sqlflow with this source stores what it made",
+        help="leave the job of the last statement running in the background; it stores what it makes when it ends",
     )
 
 

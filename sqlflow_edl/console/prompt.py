@@ -15,6 +15,7 @@ from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
+from edl.instance.termination import TerminatedError
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
 from sqlflow_edl.console.history import history
@@ -82,6 +83,8 @@ class Prompt:
         """y or yes; anything else, Ctrl-C and Ctrl-D too, is no."""
         try:
             answer = self._questions.prompt(f"{question} (y/N) ")
+        except TerminatedError:
+            raise
         except (KeyboardInterrupt, EOFError):
             return False
         return answer.strip().casefold() in ("y", "yes")

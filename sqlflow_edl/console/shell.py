@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from edl.data import redacted
 from edl.errors import SQLFlowError
+from edl.instance.termination import TerminatedError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
@@ -76,12 +75,18 @@ class Shell:
         written, self._written = self._written, ""
         try:
             text = self._prompt.text(self.connection, self._tell_notes, written)
+        except TerminatedError:
+            raise
         except KeyboardInterrupt:
             self._interrupted()
             return
         self._leaves = False
-        with contextlib.suppress(KeyboardInterrupt):  # while a command worked
+        try:
             self._take(text)
+        except TerminatedError:
+            raise
+        except KeyboardInterrupt:  # while a command worked
+            pass
 
     def _interrupted(self) -> None:
         """Ctrl-C where nothing is typed leaves, when it comes twice."""

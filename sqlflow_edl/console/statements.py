@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
+from edl.instance.termination import TerminatedError
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.danger import question
 from sqlflow_edl.console.reading import statements
@@ -52,6 +53,8 @@ class Statements:
             if self._debug:
                 traceback.print_exception(error)
             self._screen.complain(render(error, text, name))
+        except TerminatedError:
+            raise
         except KeyboardInterrupt:
             self._screen.say("cancelled")
 

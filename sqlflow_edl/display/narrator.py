@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Protocol
 
 from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
@@ -17,6 +18,7 @@ from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
 
 SILENCE = 10.0  # seconds without a line, where no line can be rewritten
+LONG_STEP = 2.0  # seconds after which a step is named there
 
 _STYLES = {"START": "faint", "OK": "ok", "ERROR": "error", "SKIP": "warning", "CANCEL": "warning"}
 
@@ -30,16 +32,41 @@ class Step:
     title: str
 
 
+class Alarm(Protocol):
+    """A call that is due after some seconds; `threading.Timer` is one."""
+
+    def start(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+def _timer(seconds: float, call: Callable[[], None]) -> Alarm:
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    return timer
+
+
 class Narrator:
-    """Writes to stderr: one line that is rewritten on a terminal, plain lines elsewhere."""
+    """Writes to stderr: one line that is rewritten on a terminal; elsewhere plain lines, of a step when it takes long.
+
+    alarm: makes a call that is due after some seconds, from another thread.
+    """
 
     def __init__(
-        self, out: IO[str], *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        out: IO[str],
+        *,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        alarm: Callable[[float, Callable[[], None]], Alarm] = _timer,
     ) -> None:
         self.out = out
         self.quiet = quiet
         self.also: Callable[[str], None] = lambda text: None  # is told every line, too
         self._clock = clock
+        self._make_alarm = alarm
+        self._alarm: Alarm | None = None  # of a step that is not named yet
+        self._writing = threading.RLock()
         self._live = is_smart(out) and not quiet
         self._coloured = has_colours(out)
         self._shown = 0  # characters of the line that will be rewritten
@@ -92,12 +119,25 @@ class Narrator:
         self._forget()
 
     def doing(self, what: str) -> None:
-        self._rewrite(f"  {what} …")
+        """A step has begun. Without a line to rewrite, it is written down when it takes long."""
+        self._step_over()
+        text = f"  {what} …"
+        self._rewrite(text)
+        if not (self._live or self.quiet):
+            self._alarm = self._make_alarm(LONG_STEP, lambda: self._line(text))
+            self._alarm.start()
+
+    def _step_over(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def note(self, text: str) -> None:
         self._line(f"  {self._painted('note:', 'warning')} {text}")
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None:
+        if not isinstance(event, Tally):
+            self._step_over()
         if isinstance(event, EpochEnd):
             self._learnt = event.metrics
             if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start
@@ -117,11 +157,12 @@ class Narrator:
 
     def say(self, text: str) -> None:
         """Write the text even when we are quiet."""
-        self.clear()
-        self.out.write(shown_text(text, self.out) + "\n")
-        self.out.flush()
-        self.also(text)
-        self._told_at = self._clock()
+        with self._writing:
+            self.clear()
+            self.out.write(shown_text(text, self.out) + "\n")
+            self.out.flush()
+            self.also(text)
+            self._told_at = self._clock()
 
     def complain(self, error: str) -> None:
         """Write an error, as it is rendered, even when we are quiet."""
@@ -147,7 +188,8 @@ class Narrator:
             self._shown = len(text)
 
     def clear(self) -> None:
-        """Take the line away that was being rewritten."""
+        """Take the line away that was being rewritten, and name no step any more."""
+        self._step_over()
         if self._shown:
             self.out.write("\r" + " " * self._shown + "\r")
             self._shown = 0

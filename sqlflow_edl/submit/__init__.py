@@ -20,6 +20,8 @@ from sqlflow_edl.submit.local import LocalSubmitter
 if TYPE_CHECKING:
     from sqlflow_edl.kubernetes.settings import Settings
 
+_FRAMEWORKS = {"keras": "TensorFlow", "torch": "PyTorch"}
+
 
 class Submitter:
     """Submits the jobs of one session; close it to end its training process.
@@ -34,6 +36,15 @@ class Submitter:
     def warm(self, framework: str) -> None:
         """Have a training process of the framework get ready; returns at once."""
         self._local.warm(framework)
+
+    def starting(self, spec: JobSpec, on: Settings | None) -> str:
+        """What a job of the spec waits for before its first step, in words; empty: nothing that takes long."""
+        loading = f"loading {_FRAMEWORKS[spec.framework]}"
+        if on is not None:
+            return ""  # the cluster's events say what its pods wait for
+        if spec.cluster.workers and spec.rows.total:
+            return f"starting the workers: {loading}"
+        return f"starting the training process: {loading}" if self._local.loading(spec.framework) else ""
 
     def run(
         self,

@@ -28,6 +28,11 @@ class LocalSubmitter:
         if self._process is None:
             self._process = TrainingProcess.start(framework)
 
+    def loading(self, framework: str) -> bool:
+        """True if a job of the framework has to wait until that is imported, as far as is known here."""
+        process = self._process
+        return process is None or process.framework != framework or not (process.ready and process.alive)
+
     def run(
         self,
         job: JobFolder,

@@ -120,3 +120,14 @@ def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_re
     with Session(url) as session:
         [found] = session.registry.list()
         assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
+
+
+def test_a_session_that_is_open_stores_a_finished_job_before_its_next_statement(url: str) -> None:
+    heard = Heard()
+    with Session(url, observer=heard) as session:
+        job = left(url)
+        list(session.run("SELECT 1 AS x"))
+        assert heard.notes == [f"job {job.id} had finished: stored the model m@1"]
+        assert [found.reference for found in session.registry.list()] == ["m@1"]
+        list(session.run("SELECT 1 AS x"))
+    assert len(heard.notes) == 1

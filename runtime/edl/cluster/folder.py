@@ -6,6 +6,7 @@ address        the supervisor: host:port of the master, the same for the life of
 lock           the supervisor holds it as long as it lives: one job has one
 supervisor     the supervisor: which process it is (`Process`)
     master         the supervisor: which process the present master is
+commit         the supervisor: which process stores what the detached job made
 metrics        the master: host:port where Prometheus finds its figures
 events.jsonl   the master: what a client is told, one event a line (`edl.cluster.events`)
 snapshot.json  the master: the figures of the running job (`edl.cluster.snapshot`)
@@ -30,6 +31,7 @@ MASTER = "edl.master.main"
 WORKER = "edl.instance.worker:main"
 SERVER = "edl.instance.server:main"
 DEPLOYMENT = "kubernetes.json"  # of a job whose instances are pods
+Role = Literal["supervisor", "master", "commit"]
 TESTING = "EDL_TESTING_ENTRIES"  # more names that may be run, separated by commas; for tests
 
 
@@ -155,10 +157,10 @@ class ClusterFolder:
     def token(self) -> str:
         return self._read("token")
 
-    def write_process(self, role: Literal["supervisor", "master"], process: Process) -> None:
+    def write_process(self, role: Role, process: Process) -> None:
         self._write(role, msgspec.json.encode(process))
 
-    def process(self, role: Literal["supervisor", "master"]) -> Process | None:
+    def process(self, role: Role) -> Process | None:
         """The process that has the role, or had it; None before there is one."""
         try:
             return msgspec.json.decode((self.path / role).read_bytes(), type=Process)

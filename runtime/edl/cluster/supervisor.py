@@ -8,7 +8,8 @@ Its input is the lifeline to the client that started it: when that ends, the cli
 the client wrote `detach` there, or the job was started detached. SIGTERM cancels the job, a second one at once.
 
 How the job ended stands in its status. One that is done and was detached is `finished`: what it made is not in the
-data source yet. One that is done and was not detached is handed back to the client as that.
+data source yet, and a process that the supervisor leaves behind commits it (`edl.master.commit`). One that
+is done and was not detached is handed back to the client as that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import fcntl
 import os
 import signal
 import socket
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -32,6 +34,7 @@ from edl.cluster.instances import Instances
 from edl.cluster.launch import Setting, launcher
 from edl.cluster.lifeline import adopt_orphans
 from edl.cluster.link import Link
+from edl.cluster.logs import open_log
 from edl.cluster.masters import CANCEL_SECONDS, End, Masters
 from edl.cluster.messages import DETACH
 from edl.cluster.share import sharing
@@ -41,6 +44,7 @@ from edl.logs import stamped
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError
 
+COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
 GRACE = 2.0  # seconds that instances have to leave when the job has ended
 
 _CODES = {
@@ -132,12 +136,32 @@ class Supervisor:
         if end.state == "finished":
             owner = Process.of(os.getpid()) if self._detached else self._client
             self._job.finish(owner.pid, owner.started_as)
+            if self._detached:
+                start_commit(self._folder)
             return
         if read_end(self._folder.events) is None:
             error = JobCancelledError() if end.state == "cancelled" else ClusterError(end.error)
             with EventLog(self._folder.events) as events:
                 events.write(Failed(error.code, error.message))
         self._job.end(end.state, end.error)
+
+
+def start_commit(folder: ClusterFolder) -> None:
+    """Start the process that stores what the detached job made; it begins when this one has ended."""
+    log = open_log(folder.log("commit"))
+    try:
+        process = subprocess.Popen(  # noqa: S603 (our own module, in a list)
+            [sys.executable, "-P", "-m", COMMIT, str(folder.job)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        folder.write_process("commit", Process.of(process.pid))
+    except OSError as error:  # a session commits it
+        say(f"no process can be started to store what the job made: {error}")
+    finally:
+        os.close(log)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ the user alone. An id sorts by the time it was made. Pinned rows, checkpoints an
 and by `sweep` when the job's process died before it could.
 
 A job that runs apart from its client is `finished` when what it made lies in its folder, and `done` when that is in
-the data source. A detached one waits there for the next process that opens its source: see `unclaimed` and `claim`.
+the data source. A process of a detached one, or a session with its source, stores it: see `unclaimed` and `claim`.
 """
 
 from __future__ import annotations
@@ -152,6 +152,15 @@ class JobFolder:
                 yield False
             else:
                 yield self.status().unclaimed
+
+    def claimed(self) -> bool:
+        """True while a process holds the claim, to commit what the job made."""
+        with (self.path / "claim.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def finish(self, pid: int, started_as: str) -> Status:
         """The job is done, and this process is to store what it made; once that is gone, others may `claim` it."""

@@ -72,6 +72,11 @@ class TrainingProcess:
         return self._process.pid
 
     @property
+    def ready(self) -> bool:
+        """True once it is known that the framework is imported, which the first job of the process waits for."""
+        return self._ready
+
+    @property
     def alive(self) -> bool:
         return self._process.poll() is None
 

@@ -27,6 +27,7 @@ from edl.errors import SQLFlowError
 from edl.instance import quota
 from edl.instance.arguments import add_model, add_training, check_flags, check_use, positive
 from edl.instance.sharing import add_servers, add_workers
+from edl.instance.termination import TerminatedError, terminating
 from edl.tasks.outcome import JobCancelledError
 from edl.version import VERSION
 
@@ -38,10 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(error)
         return exit_codes.USAGE
     try:
-        _command(options.kind)(options)
+        with terminating():
+            _command(options.kind)(options)
     except SQLFlowError as error:
         _complain(error)
         return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
+    except TerminatedError:
+        print("terminated", file=sys.stderr)
+        return exit_codes.TERMINATED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED

@@ -2,8 +2,8 @@
 
 Started early, so that importing the framework overlaps with compiling the statement; runs jobs one after another as
 requests come on standard input (see `edl.instance.protocol`), and ends when that closes. Standard output and error go
-to the log of the job that runs. It has a session of its own, so a Ctrl-C of the terminal does not reach it: the client
-decides.
+to the log of the job that runs, with its start, some of its epochs and its end. It has a session of its own, so a
+Ctrl-C of the terminal does not reach it: the client decides.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ from edl import exit_codes
 from edl.cluster.logs import log_to
 from edl.data.jobs import JobFolder
 from edl.errors import SQLFlowError
+from edl.instance.narrator import shown
 from edl.instance.protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
+from edl.logs import log as write
+from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.failed import to_failed
+from edl.tasks.outcome import JobCancelledError, Outcome
 
 GRACE = 5.0  # seconds that a job has to stop once its parent is gone
 
@@ -113,19 +117,37 @@ class Server:
         log = job.path / LOG
         log_to(log)
         try:
-            self.tell(self._run(request, job, cancelled))
+            outcome = self._run(request, job, cancelled)
+        except JobCancelledError as error:
+            write(error.message)
+            self.tell(to_failed(error, str(log)))
         except Exception as error:
             traceback.print_exc()
             self.tell(to_failed(error, str(log)))
+        else:
+            write(f"{outcome.kind}: {outcome.rows:,} rows in {outcome.seconds:.1f} s")
+            self.tell(outcome)
 
-    def _run(self, request: Run, job: JobFolder, cancelled: threading.Event) -> Event:
+    def _run(self, request: Run, job: JobFolder, cancelled: threading.Event) -> Outcome:
         from edl.instance import work
         from edl.program import read_spec
 
         folder = Path(request.program)
         weights = Path(request.weights) if request.weights else None
-        with work.loaded(folder, read_spec(folder), threads=self._threads) as program:
-            return work.run(program, job, weights, observer=self.tell, cancelled=cancelled)
+        spec = read_spec(folder)
+        write(
+            f"{spec.kind}: {spec.model.name} in {spec.framework}, {self._threads} threads, process {os.getpid()}"
+        )
+        with work.loaded(folder, spec, threads=self._threads) as program:
+            return work.run(program, job, weights, observer=self._observe, cancelled=cancelled)
+
+    def _observe(self, event: Progress | EpochEnd) -> None:
+        """Inform the client; of the epochs 1, 2, 4, 8, … write a line into the log, too."""
+        self.tell(event)
+        if isinstance(event, EpochEnd) and event.final and event.epoch & (event.epoch - 1) == 0:
+            figures = ", ".join(f"{name} {shown(value)}" for name, value in event.metrics.items())
+            validation = f"; validation: {figures}" if figures else ""
+            write(f"epoch {event.epoch}: loss {shown(event.loss)}{validation}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What is to become of what a job makes, kept in its folder for who is there when the job ends.
+"""The destination of what a job makes, kept in its folder for the process that commits it.
 
-That is a master on Kubernetes, or the next session with the data source of a detached job.
+That is a master on Kubernetes; of a detached job, the process of `edl.master.commit` or a session with its data source.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from edl.models.registry import Registry
 from edl.spec.job import Kind
 
 FILE = "intent.json"  # in a job folder
+_HANDLED = "intent.told.json"  # the same of a job that failed, once that is reported
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +51,11 @@ def read_intent(job: Path) -> Intent | None:
 def forget_intent(job: Path) -> None:
     """Whoever waits for the job sees to what becomes of it."""
     (job / FILE).unlink(missing_ok=True)
+
+
+def handled(job: Path) -> None:
+    """Note that the failure of the job is reported. FileNotFoundError: another process has done so."""
+    (job / FILE).rename(job / _HANDLED)
 
 
 def registry_of(intent: Intent, source: Source) -> Registry:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.display.narrator import SILENCE, Narrator, Step
+from sqlflow_edl.display.narrator import LONG_STEP, SILENCE, Narrator, Step
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import parse
 
@@ -160,6 +161,60 @@ def test_without_a_terminal_there_are_lines_at_epochs_1_2_4_and_8_and_after_a_si
     narrator.progress(LATE)
     assert out.getvalue().count("rows/s") == 1
     assert "\r" not in out.getvalue()
+
+
+class Alarms:
+    """Calls that are due later, made by the test."""
+
+    def __init__(self) -> None:
+        self.made: list[FakeAlarm] = []
+
+    def __call__(self, seconds: float, call: Callable[[], None]) -> FakeAlarm:
+        self.made.append(FakeAlarm(seconds, call))
+        return self.made[-1]
+
+
+class FakeAlarm:
+    def __init__(self, seconds: float, call: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self.call = call
+        self.cancelled = False
+
+    def start(self) -> None: ...
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def test_without_a_terminal_a_step_is_named_once_it_takes_long() -> None:
+    out, alarms = io.StringIO(), Alarms()
+    narrator = Narrator(out, alarm=alarms)
+    narrator.doing("loading PyTorch")
+    narrator.progress(Tally(3, 0, 0))  # the job has begun, the step goes on
+    [alarm] = alarms.made
+    assert (out.getvalue(), alarm.seconds, alarm.cancelled) == ("", LONG_STEP, False)
+    alarm.call()
+    assert out.getvalue() == "  loading PyTorch …\n"
+
+
+@pytest.mark.parametrize("ends", ["progress", "note", "doing"])
+def test_a_short_step_is_not_named(ends: str) -> None:
+    alarms = Alarms()
+    narrator = Narrator(io.StringIO(), alarm=alarms)
+    narrator.doing("loading PyTorch")
+    {
+        "progress": lambda: narrator.progress(LATE),
+        "note": lambda: narrator.note("x"),
+        "doing": lambda: narrator.doing("storing the model"),
+    }[ends]()
+    assert alarms.made[0].cancelled
+
+
+def test_on_a_terminal_and_in_quiet_no_step_is_named_later() -> None:
+    alarms = Alarms()
+    Narrator(Terminal(), alarm=alarms).doing("x")
+    Narrator(io.StringIO(), quiet=True, alarm=alarms).doing("x")
+    assert alarms.made == []
 
 
 def test_quiet_says_errors_only() -> None:

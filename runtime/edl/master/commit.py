@@ -1,0 +1,113 @@
+"""Commit of what a detached job left in its folder to its data source: `python -m edl.master.commit JOB_FOLDER`.
+
+The supervisor starts this process when the job has finished, and ends. An embedded database is open in one process at a
+time, so the process tries again, with growing pauses, and in the end leaves it to the next session. Sessions that have
+the source open commit too. The claim of the job folder is held during a commit, so there is one, and a commit that is
+repeated after a crash finds the version that the first one stored.
+
+Passwords are not in the job folder: they come from the environment that the supervisor has from the client.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster.events import read_end
+from edl.cluster.folder import ClusterFolder
+from edl.data import Source, connect
+from edl.data.jobs import JobFolder
+from edl.data.results import ResultFolder
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SourceError, SQLFlowError
+from edl.logs import log
+from edl.models.intent import Intent, handled, read_intent, registry_of
+from edl.tasks.outcome import Outcome
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0  # seconds between two attempts, doubled each time
+PATIENCE = 600.0  # seconds, after which the commit is left to the next session
+
+
+def commit(job: JobFolder, intent: Intent, source: Source) -> str:
+    """Store what the claimed job made, and end it; the result as a sentence.
+
+    ConflictError, UnreachableError: nothing is stored, and it may be tried again. Other errors fail the job.
+    """
+    end = read_end(ClusterFolder(job.path).events)
+    if not isinstance(end, Outcome):
+        job.end("failed", "the job left no result")
+        return f"job {job.id} left nothing"
+    try:
+        done = _stored(job, intent, source, end)
+    except (ConflictError, UnreachableError):
+        raise
+    except (SQLFlowError, OSError) as error:
+        why = error.message if isinstance(error, SQLFlowError) else str(error)
+        job.end("failed", why)
+        handled(job.path)
+        place = f"; the model is in {job.archive}" if job.archive.exists() else ""
+        return f"what job {job.id} made could not be stored: {why}{place}"
+    job.end("done")
+    return f"job {job.id} had finished: {done}"
+
+
+def _stored(job: JobFolder, intent: Intent, source: Source, outcome: Outcome) -> str:
+    if intent.record is not None:
+        record = msgspec.structs.replace(intent.record, metrics=outcome.figures)
+        archive = job.path / outcome.archive
+        version = registry_of(intent, source).save(intent.name, archive, record, once=job.id)
+        return f"stored the model {intent.name}@{version}"
+    rows = ResultFolder(job.results).read(outcome.tasks)
+    source.stage(intent.name, job.id, 0, 0, rows)
+    return f"wrote {source.commit(intent.name, job.id, 1):,} rows to {intent.name}"
+
+
+def commit_when_possible(
+    job: JobFolder,
+    intent: Intent,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], object] = time.sleep,
+) -> bool:
+    """Commit as soon as the source can be opened; False: given up, for the next session."""
+    began, seconds = clock(), FIRST_PAUSE
+    while job.status().state == "finished":
+        try:
+            with job.claim() as ours:
+                if ours:
+                    with closing(connect(intent.source)) as source:
+                        log(commit(job, intent, source))
+        except SourceError as error:
+            if clock() - began > PATIENCE:
+                log(f"left to the next session with the data source: {error.message}")
+                return False
+            log(f"not committed yet: {error.message}")
+        if job.status().state == "finished":
+            if clock() - began > PATIENCE:
+                return False
+            pause(seconds)
+            seconds = min(2 * seconds, LONGEST_PAUSE)
+    return True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    [folder] = sys.argv[1:] if arguments is None else arguments
+    job = JobFolder(Path(folder))
+    try:
+        intent = read_intent(job.path)
+        if intent is None:
+            return exit_codes.OK
+        return exit_codes.OK if commit_when_possible(job, intent) else exit_codes.FAILED
+    except SQLFlowError as error:
+        log(f"error: {error.message}")
+        return exit_codes.FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

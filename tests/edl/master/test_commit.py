@@ -1,0 +1,120 @@
+"""What a detached job made is committed once, by its own process or by a session, whichever can open the source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from edl.cluster.events import EventLog
+from edl.cluster.folder import ClusterFolder
+from edl.data import connect, jobs
+from edl.master.commit import LONGEST_PAUSE, PATIENCE, commit_when_possible, main
+from edl.models.intent import Intent, write_intent
+from edl.models.opening import open_registry
+from edl.models.records import ModelRecord
+from edl.tasks.outcome import Outcome
+
+RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
+HOLDER = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+
+
+class Time:
+    """A clock that moves when somebody pauses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "x.duckdb"
+    connect(f"duckdb:///{path}", create=True).close()
+    return path
+
+
+def finished(database: Path) -> tuple[jobs.JobFolder, Intent]:
+    """A detached job that has trained a model, and whose supervisor is gone."""
+    job = jobs.create("train")
+    intent = Intent("train", f"duckdb:///{database}", "m", RECORD)
+    write_intent(job.path, intent)
+    with EventLog(ClusterFolder(job.path).events) as events:
+        events.write(Outcome("train", 100, 1.0, archive=job.archive.name))
+    job.archive.write_bytes(b"weights")
+    job.finish(1, "another process")
+    return job, intent
+
+
+def models(database: Path) -> list[str]:
+    with closing(connect(f"duckdb:///{database}")) as source:
+        return [found.reference for found in open_registry(source, "").list()]
+
+
+def test_a_model_is_stored_when_nobody_has_the_source_open(database: Path) -> None:
+    job, _ = finished(database)
+    assert main([str(job.path)]) == 0
+    assert job.status().state == "done"
+    assert models(database) == ["m@1"]
+
+
+def test_a_job_that_was_committed_is_not_committed_again(database: Path) -> None:
+    job, intent = finished(database)
+    assert commit_when_possible(job, intent)
+    assert commit_when_possible(job, intent)
+    assert models(database) == ["m@1"]
+
+
+def test_a_job_that_another_process_commits_is_left_to_it(database: Path) -> None:
+    job, intent = finished(database)
+    time = Time()
+    with job.claim() as ours:
+        assert ours
+        assert job.claimed()
+
+        def pause(seconds: float) -> None:
+            time.pause(seconds)
+            job.end("done")
+
+        assert commit_when_possible(job, intent, clock=time.clock, pause=pause)
+    assert not job.claimed()
+    assert len(time.pauses) == 1
+    assert models(database) == []
+
+
+def test_a_database_that_is_open_elsewhere_is_waited_for(database: Path) -> None:
+    job, intent = finished(database)
+    time = Time()
+    command = [sys.executable, "-c", HOLDER, str(database)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+
+        def pause(seconds: float) -> None:
+            time.pause(seconds)
+            if len(time.pauses) == 3:
+                holder.communicate()
+
+        assert commit_when_possible(job, intent, clock=time.clock, pause=pause)
+    assert time.pauses == [0.05, 0.1, 0.2]
+    assert models(database) == ["m@1"]
+
+
+def test_a_source_that_cannot_be_opened_for_long_is_left_to_the_next_session(database: Path) -> None:
+    job, intent = finished(database)
+    database.unlink()
+    time = Time()
+    assert not commit_when_possible(job, intent, clock=time.clock, pause=time.pause)
+    assert PATIENCE < time.now < PATIENCE + 2 * LONGEST_PAUSE
+    assert max(time.pauses) == LONGEST_PAUSE
+    assert job.status().unclaimed
