@@ -1,10 +1,11 @@
-"""Where instances of a job run: what a master asks of processes on this machine, and of Kubernetes alike.
+"""Contract of a cluster that runs the instances of a job: processes on this machine, or pods of Kubernetes.
 
-An *instance* is one start of a name: `worker-0` that died and is started again is the same name in the next
-incarnation. Who asks decides names and incarnations; a cluster starts, watches and ends.
+An *instance* is one start of a name: if `worker-0` dies and is started again, it has the same name and the next
+incarnation. The caller (the master) chooses names and incarnations; a cluster starts, watches and stops instances.
 
-`edl.cluster.processes` implements it with processes. A job's supervisor (`edl.cluster.supervisor`, the local kubelet)
-owns them: it starts the master, starts it again when it dies, starts instances for it, and ends them all.
+`edl.cluster.processes` implements the contract with processes. A job's supervisor (`edl.cluster.supervisor`,
+comparable to a kubelet) owns them: it starts and restarts the master, starts instances at its request, and ends them
+all.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ Reason = Literal["done", "failed", "killed", "stopped", "preempted", "out of mem
 
 
 class NoRoomError(ClusterError):
-    """The cluster starts no more instances for now."""
+    """Error of a cluster that has no room for another instance at present."""
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """One start of a name. name: of small letters, digits and hyphens. incarnation: counted from 0 for each name."""
+    """Single start of a name of lower-case letters, digits and hyphens. `incarnation` counts from 0 for each name."""
 
     name: str
     role: Role
     incarnation: int = 0
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", self.name):  # it names files and pods
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", self.name):  # it is part of file and pod names
             raise ValueError(f"{self.name!r} names no instance")
 
     @property
@@ -43,21 +44,21 @@ class Instance(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What became of an instance.
+    """State change of an instance.
 
-    place: where it is, such as `pid 1234`; empty while it is pending. reason, when it ended:
+    `place` is its location, such as `pid 1234`; empty while it is pending. `reason` is set once it has ended:
 
-        done           it ended by itself, with nothing left to do
-        failed         it ended with an error, or crashed
-        killed         somebody killed it
-        stopped        `stop` ended it
-        preempted      it was told to leave by somebody else, and gave back what it had
-        out of memory  the system killed it because memory ran out
-        no room        it never ran, because there was no place for it; there may be later
-        lost           nobody knows how it ended
+        done           exited by itself, with nothing left to do
+        failed         exited with an error, or crashed
+        killed         killed by a signal from outside the job
+        stopped        ended by `stop`
+        preempted      asked to leave by another party, and returned its tasks
+        out of memory  killed by the system because memory ran out
+        no room        never ran, because there was no place for it; there may be later
+        lost           the cause of the end is unknown
 
-    exit_code: of its process, negative for the signal that ended it; None when there is none to know. detail: in words.
-    hint: what a user could do about it. remedied: the next one of its name gets what this one lacked.
+    `exit_code` is that of its process, negative for a signal, or None if unknown. `detail` is a description, `hint`
+    a remedy for the user. `remedied` is True if the next incarnation gets the resources that this one lacked.
     """
 
     instance: Instance
@@ -71,39 +72,41 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Room(msgspec.Struct, frozen=True):
-    """How many instances the job may have at once from now on; who has more is to stop some."""
+    """Number of instances that the job may have at once from now on; a job with more has to stop some."""
 
     slots: int
 
 
 class Cluster(Protocol):
-    """Starts and ends instances. Every call may be repeated. ClusterError: it refuses, or cannot be reached.
+    """Cluster that starts and ends instances. All calls are idempotent and raise ClusterError if it refuses or is
+    unreachable.
 
-    room: what there was when this began; None: as many instances as are asked for. `watch` tells how it changes.
+    `room` is the initial limit of instances, or None for no limit; `watch` reports its changes.
     """
 
     room: Room | None
 
     def start(self, instance: Instance) -> None:
-        """Have the instance started; nothing when it was, even when it ended since. Returns before it runs.
+        """Request the start of an instance and return at once. An instance that was started before is left as it is,
+        even ended.
 
-        NoRoomError: not now; it was not started, and may be later.
+        Raises NoRoomError if there is no room for it at present; it may be requested again.
         """
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
-        """End the instance: tell it to leave, and kill it after `grace` seconds. Returns before it has ended.
+        """Ask the instance to leave, kill it after `grace` seconds, and return at once.
 
-        Nothing when it has ended, or is unknown.
+        Instances that have ended or are unknown are ignored.
         """
 
     def list(self) -> list[Change]:
-        """The present state of every instance; ended ones of names that were started again may be left out."""
+        """Return the present state of every instance; ended incarnations of restarted names may be left out."""
 
     def watch(self) -> Iterator[Change | Room]:
-        """What changes from the last `list` on, or earlier; blocks, and ends when the cluster is closed.
+        """Yield the changes from the last `list` on, or earlier; block until the cluster is closed.
 
-        A change may be told twice. After a ClusterError, list and watch again: changes in between are not told.
+        A change may be repeated. After a ClusterError, list and watch again: changes in between are not reported.
         """
 
     def close(self) -> None:
-        """Watch no more. Instances go on."""
+        """Stop watching. Instances keep running."""

@@ -1,14 +1,13 @@
-"""How the slots of a quota are shared by the jobs that ask for them; a slot is one worker or parameter server.
+"""Allocation of a quota's slots to the jobs that request them; a slot is one worker or parameter server.
 
-1. A job has at least its least, or nothing; one that holds slots keeps its least, whoever comes.
-2. The others are let in by rank (higher priority first, then the older) where their least fits beside those of the jobs
-   that are in. One that does not fit lets the next one pass, or a slot would be idle that somebody wants; so a job that
-   needs many slots at once may be overtaken by jobs that need few.
-3. What is left goes by priority: a lower one gets none of it while a higher one wants more. Jobs of one priority are
-   brought to the same number, as far as each wants so many; the odd slots go to the older.
+1. A job gets at least its minimum, or nothing. A job that holds slots keeps its minimum. 2. Other jobs are admitted
+by rank (higher priority first, then the older) if their minimum fits beside those of the admitted jobs. If one does
+not fit, the next one is tried, since slots should not stay idle; so a job with a large minimum may be overtaken by
+jobs with small ones. 3. The remaining slots go by priority: a lower one gets none while a higher one can use more.
+Jobs of equal priority get equal numbers, as far as each can use them; odd slots go to the older ones.
 
-The answer follows from who is in and what each wants, not from how many slots each holds at the moment. So all who
-compute it agree, and nothing moves to and fro while jobs give slots back and take them.
+The result depends on the admitted jobs and their requests, not on the slots that each holds at the moment. So all
+processes that compute it agree, and it does not oscillate while jobs return and take slots.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import msgspec
 
 
 class SlotRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a job asks of a quota. least: slots without which it cannot run. most: that it can use."""
+    """Request of a job to a quota: `least` slots, without which it cannot run, and `most` slots that it can use."""
 
     least: int
     most: int
@@ -32,7 +31,9 @@ class SlotRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """A job among those of a quota. since: the second at which it came. holds: slots at the moment; 0: it waits."""
+    """Request of one of a quota's jobs. `since` is its arrival in seconds. `holds` is its present number of slots, 0
+    while it waits.
+    """
 
     job: str
     request: SlotRequest
@@ -41,12 +42,12 @@ class Demand(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[int, float, str]:
-        """Lower goes first."""
+        """Sort key; lower comes first."""
         return -self.request.priority, self.since, self.job
 
 
 def allot(demands: Iterable[Demand], slots: int) -> dict[str, int]:
-    """How many slots each job is to have. Together no more than there are, unless so many are the leasts of holders."""
+    """Return the number of slots of each job. The sum exceeds the total only if the minimums of holders do."""
     ranked = sorted(demands, key=lambda demand: demand.rank)
     given = {demand.job: demand.request.least if demand.holds else 0 for demand in ranked}
     left = slots - sum(given.values())
@@ -60,7 +61,7 @@ def allot(demands: Iterable[Demand], slots: int) -> dict[str, int]:
 
 
 def _level(equals: list[Demand], given: dict[str, int], left: int) -> int:
-    """Give to whoever of them has fewest, slot by slot, as long as somebody wants one; what is left."""
+    """Give slots one by one to the job with the fewest, as long as a job can use one; return the rest."""
     while left > 0:
         wanting = [demand for demand in equals if given[demand.job] < demand.request.most]
         if not wanting:

@@ -1,7 +1,8 @@
-"""What every worker and server does, forked or fresh: its own session and log, the lifeline, then its work.
+"""Main function of every worker and parameter server process, forked or new: session, log, parent watch, then its
+work.
 
-A fresh one is `python -P -m edl.cluster.body JOB_FOLDER INSTANCE LIFELINE`, with the instance as JSON. In a container
-there is no lifeline, and the log is what it writes.
+A new process is `python -P -m edl.cluster.body JOB_FOLDER INSTANCE LIFELINE`, with the instance as JSON. In a
+container there is no parent pipe, and output goes to the container's log.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from edl.cluster.lifeline import follow, follow_masters
 from edl.cluster.logs import log_to
 from edl.cluster.messages import instances
 
-TAKE_OVER = -1  # what a worker's entry gives back that is to go on as a parameter server
+TAKE_OVER = -1  # result of a worker's entry point that has to become a parameter server
 
 Entry = Callable[[Path, Instance], int | None]
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
-    """Be the instance; ends the process with its exit code. The process is the first of its session."""
+    """Run the instance and exit with its exit code. The process leads its own session."""
     code = exit_codes.FAILED
     try:
         folder = ClusterFolder(job)
@@ -52,20 +53,20 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        # What the zygote had registered for its own end is not ours to do, and threads of ours may never end.
+        # Skip the exit handlers of the forkserver, and don't wait for threads that may never end.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
 def entry(name: str) -> Entry:
-    """The function that is named as `module:function`."""
+    """Return the function named `module:function`."""
     module, _, function = name.partition(":")
     return cast(Entry, getattr(import_module(module), function))
 
 
 def _become_server(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
-    """Go on in the same process, with nothing of a framework left in it: its memory and threads do not go otherwise."""
+    """Replace this process by a parameter server. Only an exec frees the memory and threads of a framework."""
     if lifeline is not None:
         os.set_inheritable(lifeline, True)
     else:

@@ -1,4 +1,4 @@
-"""The processes of a supervisor: it starts them or adopts them, and sees every end."""
+"""Child processes of a supervisor: started or adopted, with notification of every exit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ OnEnd = Callable[[Exit], None]
 
 
 class Children:
-    """Who is told when which process ends.
+    """Registry of exit callbacks by process.
 
-    before_stranger: called when a process ended that nobody watches; it may watch it by then.
+    `before_stranger` is called when an unwatched process has ended; it may start to watch it.
     """
 
     def __init__(self, memory: Memory | None = None) -> None:
@@ -30,20 +30,22 @@ class Children:
         self._watched[pid] = on_end
 
     def reap(self) -> None:
-        """See the ends of all processes that ended, and end what is left of their groups."""
+        """Reap all ended processes and kill the remains of their groups."""
         if not hasattr(os, "waitid"):
             self._reap_each()
             return
         for pid in _ended():
             if pid not in self._watched:
                 self.before_stranger()
-            # While it is not reaped, its number is its own, and that of its group.
+            # Its pid and process group can't be reused before it is reaped.
             if pid in self._watched:
                 kill_group(pid)
             self._ended(*os.waitpid(pid, 0))
 
     def _reap_each(self) -> None:
-        """Where an end cannot be seen before it is reaped (macOS), all children are watched: none are adopted."""
+        """Reap watched children one by one, on systems (macOS) that can't show an exit before reaping; there are no
+        adopted ones.
+        """
         for pid in [*self._watched]:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
@@ -59,7 +61,7 @@ class Children:
 def spawn(
     command: Sequence[str], *, environment: Mapping[str, str], log: Path, descriptors: Sequence[int] = ()
 ) -> int:
-    """Start a process in a session of its own, its output appended to `log`; its id. Who calls reaps it."""
+    """Start a process in its own session, append its output to `log`, and return its pid. The caller reaps it."""
     output = open_log(log)
     try:
         process = subprocess.Popen(  # noqa: S603 (our own modules, in a list)
@@ -73,12 +75,12 @@ def spawn(
         )
     finally:
         os.close(output)
-    process.returncode = 0  # or subprocess would wait for it too
+    process.returncode = 0  # keeps subprocess from waiting for it too
     return process.pid
 
 
 def kill_group(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Signal the process and its group; nothing when it is not there."""
+    """Signal the process and its group; do nothing if it does not exist."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
@@ -89,7 +91,9 @@ def kill(pid: int, number: signal.Signals) -> None:
 
 
 def end_strangers() -> None:
-    """Kill and reap every child there still is: what instances started in sessions of their own, and left behind."""
+    """Kill and reap every remaining child: processes that instances started in sessions of their own and left
+    behind.
+    """
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while children.exists() and (pids := children.read_text().split()):
         for pid in map(int, pids):
@@ -99,7 +103,7 @@ def end_strangers() -> None:
 
 
 def _ended() -> Iterator[int]:
-    """Processes that ended and wait to be reaped, which the caller does with each."""
+    """Yield ended processes that wait to be reaped by the caller."""
     with contextlib.suppress(ChildProcessError):
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             yield ended.si_pid

@@ -1,4 +1,4 @@
-"""The client's side of a job that a supervisor runs: start one, follow it, leave it, cancel it."""
+"""Client of a job that a supervisor runs: start, follow, detach, cancel."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from edl.tasks.events import EpochEnd, Progress, Tally
 from edl.tasks.failed import Failed, to_error
 from edl.tasks.outcome import JobCancelledError, Outcome
 
-POLL = 0.05  # seconds between two looks at the events
-END_SECONDS = 15.0  # that a supervisor has to end its job, until it is killed
+POLL = 0.05  # seconds between two reads of the events
+END_SECONDS = 15.0  # time for a supervisor to end its job before it is killed
 
-_left: list[subprocess.Popen[bytes]] = []  # supervisors of detached jobs: our children, to be reaped one day
+_left: list[
+    subprocess.Popen[bytes]
+] = []  # supervisors of detached jobs: children of this process, to be reaped
 
 OnEvent = Callable[[Progress | EpochEnd | Tally], None]
 
 
 class SupervisedJob:
-    """A job of ours with its supervisor, our child: it ends when we do, unless it is detached.
+    """Job whose supervisor is a child of this process. It ends with this process, unless it is detached.
 
-    `follow` from one thread; `cancel` and `detach` from any.
+    Call `follow` from one thread; `cancel` and `detach` from any.
     """
 
     def __init__(self, job: JobFolder, process: subprocess.Popen[bytes]) -> None:
@@ -42,7 +44,7 @@ class SupervisedJob:
 
     @classmethod
     def start(cls, job: JobFolder, spec: Spec) -> SupervisedJob:
-        """Start the supervisor, which starts the master; returns at once. The program and the rows are in place."""
+        """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
         ClusterFolder(job.path).write_spec(spec)
         command = [sys.executable, "-P", "-m", "edl.cluster.supervisor", str(job.path)]
         log = open_log(ClusterFolder(job.path).log("supervisor"))
@@ -63,11 +65,11 @@ class SupervisedJob:
         return self._process.pid
 
     def follow(self, on_event: OnEvent) -> Outcome:
-        """Tell of the job's events until it has ended, with nothing of it left; what it came to.
+        """Pass the job's events to `on_event` until the job and all its processes have ended; return its result.
 
-        An error of the job is raised as it was there; JobCancelledError: it was cancelled; ClusterError: its
-        supervisor died. What else ends the wait (a KeyboardInterrupt, an error of `on_event`) cancels the job and is
-        raised when that has ended; a second interrupt kills it. Of a detached job, it ends the wait only.
+        An error of the job is raised as it was there; JobCancelledError if it was cancelled; ClusterError if its
+        supervisor died. Any other exception (a KeyboardInterrupt, an error of `on_event`) cancels the job and is
+        raised when that has ended; a second interrupt kills it. For a detached job, it ends the wait only.
         """
         try:
             return follow(self.job, on_event, runs=lambda: self.runs)
@@ -77,12 +79,12 @@ class SupervisedJob:
             raise
 
     def cancel(self) -> None:
-        """Have the job end; `follow` raises JobCancelledError when it has."""
+        """Request the end of the job; `follow` then raises JobCancelledError."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
     def detach(self) -> None:
-        """Leave the job running when this process ends. Safe to repeat; nothing when it has ended."""
+        """Keep the job running when this process ends. Idempotent; no effect on an ended job."""
         if self._lifeline is not None:
             with contextlib.suppress(OSError):
                 self._lifeline.write(DETACH)
@@ -91,7 +93,7 @@ class SupervisedJob:
             self._lifeline = None
 
     def close(self) -> None:
-        """End the job, unless it was detached or has ended, and wait for that."""
+        """End the job, unless it is detached or has ended, and wait for its end."""
         if self._lifeline is not None:
             with contextlib.suppress(OSError):
                 self._lifeline.close()
@@ -108,11 +110,11 @@ class SupervisedJob:
 
     @property
     def runs(self) -> bool:
-        """Whether the supervisor has not ended."""
+        """True if the supervisor has not ended."""
         return self._process.poll() is None
 
     def _end(self, tell: Callable[[], None]) -> None:
-        """Tell the supervisor to end and wait for that; when it takes too long, or we are interrupted, it is killed."""
+        """Ask the supervisor to end and wait; kill it if it takes too long or the wait is interrupted."""
         try:
             tell()
             self._process.wait(END_SECONDS)
@@ -124,14 +126,14 @@ class SupervisedJob:
 
 
 def is_supervised(job: JobFolder) -> bool:
-    """Whether the job is, or was, run by a supervisor, and not inside the process of its client."""
+    """Return True if a supervisor runs or ran the job, not the process of its client."""
     return ClusterFolder(job.path).process("supervisor") is not None
 
 
 def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
-    """Follow a job that somebody else started, from its start to its end; see `SupervisedJob.follow`.
+    """Follow a job from its start to its end, whichever client started it; see `SupervisedJob.follow`.
 
-    What ends the wait leaves the job as it is. ClusterError: the job is not run by a supervisor.
+    An interrupt leaves the job as it is. Raises ClusterError if the job has no supervisor.
     """
     if job.status().state == "cancelled":
         raise JobCancelledError
@@ -140,9 +142,9 @@ def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
 
 
 def cancel(job: JobFolder) -> bool:
-    """Have the job end, and wait for that; whether it was running.
+    """End the job and wait; return True if it was running.
 
-    One that takes too long is killed. ClusterError: the job is not run by a supervisor.
+    A job that takes too long is killed. Raises ClusterError if the job has no supervisor.
     """
     supervisor = _supervisor(job)
     if not supervisor.runs:
@@ -161,12 +163,14 @@ def cancel(job: JobFolder) -> bool:
 
 
 def follow(job: JobFolder, on_event: OnEvent, *, runs: Callable[[], bool]) -> Outcome:
-    """Tell of the job's events until its supervisor has ended; what the job came to. runs: whether it has not."""
+    """Pass the job's events to `on_event` until its supervisor has ended; return the result. `runs` returns False
+    then.
+    """
     end: Outcome | Failed | None = None
     with EventReader(ClusterFolder(job.path).events) as events:
         running = True
         while running:
-            running = runs()  # before the last look, or what comes between them is missed
+            running = runs()  # before the last read, so that no event is missed
             for event in events.read():
                 if isinstance(event, Outcome | Failed):
                     end = end or event
@@ -182,7 +186,7 @@ def follow(job: JobFolder, on_event: OnEvent, *, runs: Callable[[], bool]) -> Ou
 
 
 def _death(job: JobFolder) -> JobError | ClusterError:
-    """Why a job has ended whose events do not say so."""
+    """Return the error for a job whose events don't contain its end."""
     status = job.status()
     if status.state == "cancelled":
         return JobCancelledError()

@@ -1,4 +1,4 @@
-"""How an instance ended, by its exit code, by what was asked of it, and by the memory there was."""
+"""Exit reason of an instance, from its exit code, the requests made to it, and the memory that was available."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _KILLS = {
     signal.SIGTERM,
     signal.SIGINT,
     signal.SIGHUP,
-}  # somebody's doing; others are crashes
+}  # sent from outside; other signals are crashes
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended. code: negative for the signal that ended it. starved: the memory had run out."""
+    """Exit of a process. `code` is negative for a signal. `starved` is True if memory had run out."""
 
     code: int
     starved: bool = False
 
     def __str__(self) -> str:
-        """`killed by SIGKILL`, `exit code 1`."""
+        """Return `killed by SIGKILL` or `exit code 1`."""
         if self.code >= 0:
             return f"exit code {self.code}"
         known = {number.value: number.name for number in signal.Signals}
@@ -35,7 +35,7 @@ class Exit:
 
 
 def why(how: Exit, *, asked: bool) -> Reason:
-    """asked: it was told to stop."""
+    """Return the reason. `asked` is True if the process was asked to stop."""
     if asked:
         return "stopped"
     if how.code < 0:
@@ -51,18 +51,20 @@ def why(how: Exit, *, asked: bool) -> Reason:
 
 
 class Memory:
-    """Counts the processes that the system killed because the memory of our control group, or of all, ran out."""
+    """Counter of processes that the system has killed because the memory of this control group, or all memory, ran
+    out.
+    """
 
     def __init__(self, counter: Path | None = None) -> None:
         self._counter = counter or counter_of()
         self._seen = self._read()
 
     def exit(self, code: int) -> Exit:
-        """How a process ended that ended with this code just now."""
+        """Return the exit of a process that has just ended with this code."""
         return Exit(code, code == -signal.SIGKILL and self._ran_out())
 
     def _ran_out(self) -> bool:
-        """Whether one more was killed than was told."""
+        """Return True if another process was killed for lack of memory since the last call."""
         if self._read() <= self._seen:
             return False
         self._seen += 1
@@ -77,9 +79,9 @@ class Memory:
 
 
 def counter_of(groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> Path:
-    """The file that has the count: of version 1 where that controls the memory, else of version 2.
+    """Return the file with the counter: of cgroup v1 if it controls memory, else of v2.
 
-    In a container the group's own folder may be all that can be seen of the hierarchy, as its root.
+    In a container, the group's own folder may be all that is visible of the hierarchy, as its root.
     """
     lines = groups.read_text().splitlines() if groups.exists() else []
     paths = {names: path.lstrip("/") for _, names, path in (line.split(":", 2) for line in lines)}

@@ -1,4 +1,4 @@
-"""What an instance finds in its environment, and what must be set there before libraries load."""
+"""Environment of instances, including variables that must be set before libraries load."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 HOST = "EDL_HOST"
 
 # How long a name server is waited for. PyTorch asks for the name of whoever connects to a store, also the thread that
-# serves all: while one answer is lost, which takes 5 s by default, no ring can form.
+# serves all: while one answer is lost, which takes 5 s by default, no group can form.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:3"}
 
 
 def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment, with the pools of libraries held to `threads`, and `more`."""
+    """Return this process's environment, with library thread pools limited to `threads`, and `more`."""
     return {
         **RESOLVER,
         **os.environ,
@@ -27,11 +27,11 @@ def environment(threads: int, more: Mapping[str, str] | None = None) -> dict[str
 
 
 def own_host() -> str:
-    """What this process listens on and tells others: its pod's address, or the machine's own."""
+    """Return the host that this process listens on and announces: its pod's address, or that of the machine."""
     return os.environ.get(HOST, "127.0.0.1")
 
 
 def own_address(port: int = 0) -> str:
-    """The same with a port, as gRPC wants it; 0: one that is free."""
+    """Return the same with a port in gRPC's form; 0 means any free port."""
     host = own_host()
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

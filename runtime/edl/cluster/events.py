@@ -1,8 +1,8 @@
-"""What a client is told of a distributed job: `cluster/events.jsonl`, one event a line, from its start to its end.
+"""Events of a distributed job for its clients: `cluster/events.jsonl`, one event a line, from its start to its end.
 
-The master writes, whichever master lives; clients read from the start, at any time. A master that is killed may leave
-half a line behind: the next one begins with a line of its own, and a reader passes over what is no event. What is
-written twice (the end, by a master that died right after it) counts once: a reader stops at the first end.
+The present master writes; clients read from the start, at any time. A killed master may leave a partial line: the
+next one begins with a new line, and readers skip lines that are no event. A repeated end (by a master that died
+right after it) counts once, since readers stop at the first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def decode_event(line: bytes | str) -> Event | None:
-    """None: the line is no event."""
+    """Return the event of a line, or None if it has none."""
     try:
         return _decoder.decode(line)
     except msgspec.MsgspecError:
@@ -32,7 +32,7 @@ def decode_event(line: bytes | str) -> Event | None:
 
 
 class EventLog:
-    """Appends events to the file; each is in it when `write` returns."""
+    """Writer that appends events to the file; each is in the file when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class EventLog:
 
 
 class EventStream:
-    """Writes events to a stream, each as a line of its own among others."""
+    """Writer of events to a stream, each as a line among others."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -66,7 +66,7 @@ class EventStream:
 
 
 class EventReader:
-    """Reads the file from its start, as far as it has got. The file may come later, and may go while it is read."""
+    """Incremental reader of the file. The file may appear later, and may vanish while it is read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -74,7 +74,7 @@ class EventReader:
         self._rest = b""
 
     def read(self) -> Iterator[Event]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         if self._file is None:
             try:
                 self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
@@ -97,6 +97,6 @@ class EventReader:
 
 
 def read_end(path: Path) -> Outcome | Failed | None:
-    """The event that ended the job; None when there is none."""
+    """Return the event that ended the job, or None."""
     with EventReader(path) as reader:
         return next((event for event in reader.read() if isinstance(event, Outcome | Failed)), None)

@@ -1,16 +1,16 @@
-"""What stands in `cluster/` of a job folder, and who writes it.
+"""Files of `cluster/` in a job folder, with their writers.
 
-spec.json      the client: how the job is run (`Spec`)
-token          the supervisor: what every call must carry; readable by the user alone
-address        the supervisor: host:port of the master, the same for the life of the supervisor
-lock           the supervisor holds it as long as it lives: one job has one
-supervisor     the supervisor: which process it is (`Process`)
-    master         the supervisor: which process the present master is
-commit         the supervisor: which process stores what the detached job made
-metrics        the master: host:port where Prometheus finds its figures
-events.jsonl   the master: what a client is told, one event a line (`edl.cluster.events`)
-snapshot.json  the master: the figures of the running job (`edl.cluster.snapshot`)
-kubernetes.json  the client: how a job there is deployed (`edl.kubernetes.deployment`)
+spec.json        client: specification of the run (`Spec`)
+token            supervisor: secret that every call must carry; readable by the user alone
+address          supervisor: host:port of the master, constant while the supervisor runs
+lock             supervisor: held while it runs, so that a job has only one
+supervisor       supervisor: its own process (`Process`)
+master           supervisor: process of the present master
+commit           supervisor: process that stores the result of a detached job
+metrics          master: host:port that serves metrics to Prometheus
+events.jsonl     master: events for clients, one a line (`edl.cluster.events`)
+snapshot.json    master: status of the running job (`edl.cluster.snapshot`)
+kubernetes.json  client: deployment of a job on Kubernetes (`edl.kubernetes.deployment`)
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from edl.errors import SpecError
 MASTER = "edl.master.main"
 WORKER = "edl.instance.worker:main"
 SERVER = "edl.instance.server:main"
-DEPLOYMENT = "kubernetes.json"  # of a job whose instances are pods
+DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
 Role = Literal["supervisor", "master", "commit"]
-TESTING = "EDL_TESTING_ENTRIES"  # more names that may be run, separated by commas; for tests
+TESTING = "EDL_TESTING_ENTRIES"  # additional permitted entry points, separated by commas; for tests
 
 
 class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The folder of a quota, and what a job asks of it."""
+    """Folder of a quota and the request of a job to it."""
 
     folder: str
     request: SlotRequest
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a job is run by processes.
+    """Specification of a job that runs as processes.
 
-    framework: what workers import. threads: of the pools of each instance, its share of the cores. slots: workers and
-    servers that may be there at once; 0: any number. quota: what other jobs use too, in place of slots of its own.
-    master, worker, server: module, and module:function, that are run; none but ours can be named. master_arguments:
-    follow those of every master. environment: what every instance finds set beside what it needs; no secrets.
-    detached: the job goes on without the client that started it.
+    `framework` is the one that workers import. `threads` is the size of each instance's thread pools, its share of
+    the cores. `slots` limits workers and servers together, 0 for no limit; `quota` is a shared limit in its place.
+    `master`, `worker` and `server` are the module and the module:function to run; only those of this package are
+    permitted. `master_arguments` follow those of every master. `environment` is set for every instance, and has no
+    secrets. A `detached` job continues without the client that started it.
     """
 
     framework: Literal["keras", "torch"]
@@ -75,7 +75,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process, told from a later one of its id; see `edl.data.process`."""
+    """Process with its start time, which distinguishes it from a later one with its pid; see `edl.data.process`."""
 
     pid: int
     started_as: str
@@ -91,7 +91,7 @@ class Process(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ClusterFolder:
-    """The folder `cluster` of the job folder `job`."""
+    """Folder `cluster` of the job folder `job`."""
 
     job: Path
 
@@ -112,11 +112,11 @@ class ClusterFolder:
         return self.path / "lock"
 
     def log(self, name: str) -> Path:
-        """The log of an instance, of `master` or of `supervisor`."""
+        """Return the log file of an instance, of `master` or of `supervisor`."""
         return self.job / "logs" / f"{name}.log"
 
     def shown_log(self, name: str) -> str:
-        """Where a person finds it: a file, or what shows the log of a pod."""
+        """Return the log's location for a user: a file, or the command that shows the log of a pod."""
         deployed = (self.path / DEPLOYMENT).exists()
         return f"sqlflow logs {self.job.name} {name}" if deployed else str(self.log(name))
 
@@ -126,7 +126,9 @@ class ClusterFolder:
         self._write("spec.json", msgspec.json.encode(spec))
 
     def spec(self) -> Spec:
-        """SpecError: it is not there, damaged, of another version, or names what may not run."""
+        """Return the spec. Raises SpecError if it is missing, damaged, of another version, or names a forbidden
+        entry point.
+        """
         try:
             return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=Spec)
         except (OSError, msgspec.MsgspecError) as error:
@@ -136,18 +138,18 @@ class ClusterFolder:
         self._write("address", address.encode())
 
     def address(self) -> str:
-        """Of the master; empty before there is one."""
+        """Return the master's address, empty if there is none yet."""
         return self._read("address")
 
     def write_metrics(self, address: str) -> None:
         self._write("metrics", address.encode())
 
     def metrics(self) -> str:
-        """Where the master serves `/metrics`; empty before it does."""
+        """Return the address where the master serves `/metrics`, empty if it does not yet."""
         return self._read("metrics")
 
     def make_token(self) -> None:
-        """Unless there is one: instances that already run know it."""
+        """Make a token unless there is one, which running instances know."""
         if not self.token():
             self._write("token", secrets.token_urlsafe(32).encode())
 
@@ -161,7 +163,7 @@ class ClusterFolder:
         self._write(role, msgspec.json.encode(process))
 
     def process(self, role: Role) -> Process | None:
-        """The process that has the role, or had it; None before there is one."""
+        """Return the present or last process with the role, or None."""
         try:
             return msgspec.json.decode((self.path / role).read_bytes(), type=Process)
         except (OSError, msgspec.MsgspecError):
@@ -179,7 +181,7 @@ class ClusterFolder:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that nobody else may read, in one step."""
+    """Write a file atomically, readable by this user alone."""
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""The instances of a job on this machine: what was started, what runs, how it ended."""
+"""Instances of a job on this machine: started, running and ended processes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ FRUGAL = "fewer workers, or a smaller batch, take less memory"
 @dataclass(slots=True)
 class _Record:
     change: Change
-    pid: int = 0  # 0: not born
-    asked: bool = False  # to stop
+    pid: int = 0  # 0 before it runs
+    asked: bool = False  # a stop was requested
     grace: float = 0.0
     killer: asyncio.TimerHandle | None = None
 
 
 class Instances:
-    """Starts, stops and watches. Not for threads: every call comes from the loop's.
+    """Registry of instances that starts, stops and watches them. All calls come from the event loop's thread.
 
-    tell: is told of every change. slots: as many may be there at once; None: any number. room: the same, where it may
-    change. launcher: is set by who makes both, before the first start.
+    `tell` is called with every change. `slots` is the maximum number of instances, or None; `room` is the same if it
+    may change. `launcher` is set before the first start.
     """
 
     launcher: Launcher
@@ -45,7 +45,9 @@ class Instances:
         self._all_ended.set()
 
     def start(self, instance: Instance) -> None:
-        """ClusterError: a later incarnation was started. NoRoomError: all slots are taken."""
+        """Start an instance. Raises ClusterError if a later incarnation was started, and NoRoomError if all slots
+        are taken.
+        """
         newest = self._newest.get(instance.name, -1)
         if instance.key in self._records:
             return
@@ -74,14 +76,14 @@ class Instances:
 
     @property
     def there(self) -> int:
-        """How many have not ended."""
+        """Number of instances that have not ended."""
         return sum(record.change.state != "ended" for record in self._records.values())
 
     def list(self) -> list[Change]:
         return [record.change for record in self._records.values()]
 
     async def end_all(self, grace: float) -> None:
-        """Launch no more, stop every instance, and wait for their ends."""
+        """Stop launching, stop every instance, and wait for their ends."""
         for name, incarnation in [*self._records]:
             self.stop(name, incarnation, grace)
         self.launcher.close()
@@ -120,7 +122,7 @@ class Instances:
         self._tell(change)
 
     def _terminate(self, record: _Record) -> None:
-        """Tell it to leave, and kill its group later; at once without a grace."""
+        """Send SIGTERM, and kill its group after the grace period, at once without one."""
         if record.killer is not None:
             record.killer.cancel()
         if record.grace <= 0:
@@ -130,7 +132,7 @@ class Instances:
         record.killer = asyncio.get_running_loop().call_later(record.grace, kill_group, record.pid)
 
     def _forget_ended(self, name: str) -> None:
-        """Of a name that is started again only what still runs is kept."""
+        """Drop ended incarnations of a name that is started again."""
         for key in [key for key in self._records if key[0] == name]:
             if self._records[key].change.state == "ended":
                 del self._records[key]

@@ -1,4 +1,4 @@
-"""How instances come to be: forked by the zygote where that is safe, else as fresh processes."""
+"""Launch of instances: forked by the forkserver where that is safe, else as new processes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from edl.cluster.folder import ClusterFolder, Spec
 from edl.cluster.messages import Forked, Ready, Refused, born
 from edl.cluster.zygote import LONGEST
 
-TRIES = 3  # zygotes that may die before they are ready, until instances are started without one
-FORK_SECONDS = 5.0  # that a zygote has to fork, which takes hundredths of one, until another takes its place
-PAUSE = 0.5  # seconds before a zygote is started again that died before it was ready
+TRIES = 3  # forkservers that may die before they are ready; then instances are started without one
+FORK_SECONDS = 5.0  # timeout of a fork, which takes hundredths of a second, before the forkserver is replaced
+PAUSE = 0.5  # pause in seconds before replacing a forkserver that died before it was ready
 
 Key = tuple[str, int]
 
 
 class Parent(Protocol):
-    """Who is told what became of a launch."""
+    """Receiver of the results of launches."""
 
     def born(self, key: Key, pid: int) -> None: ...
 
@@ -40,22 +40,22 @@ class Parent(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts processes; the parent hears of each, possibly within `launch`."""
+    """Launcher of processes; it notifies the parent of each, possibly within `launch`."""
 
     def launch(self, instance: Instance) -> None: ...
 
     def forget(self, key: Key) -> bool:
-        """Launch it no more; False: too late, it is born, or may be."""
+        """Cancel a launch; return False if the process runs, or may run."""
         ...
 
     def close(self) -> None:
-        """Launch no more."""
+        """Stop launching."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What every launch needs. lifeline: the end to read of the supervisor's pipe."""
+    """Common parameters of all launches. `lifeline` is the read end of the supervisor's pipe."""
 
     job: Path
     spec: Spec
@@ -68,7 +68,9 @@ class Setting:
         return ClusterFolder(self.job)
 
     def spawn(self, module: str, *arguments: str, log: str, descriptors: tuple[int, ...] = ()) -> int:
-        """Start one of our modules; -P: a keras.py or a torch.py in the user's folder is not the framework."""
+        """Start a module of this package. With -P, a keras.py or torch.py in the user's folder does not shadow the
+        framework.
+        """
         return spawn(
             [sys.executable, "-P", "-m", module, str(self.job), *arguments],
             environment=environment(self.spec.threads, self.spec.environment),
@@ -78,7 +80,7 @@ class Setting:
 
 
 class FreshProcesses:
-    """Starts an interpreter for each instance."""
+    """Launcher that starts an interpreter for each instance."""
 
     def __init__(self, setting: Setting, parent: Parent) -> None:
         self._setting = setting
@@ -98,14 +100,14 @@ class FreshProcesses:
         return False
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Return at once: no launch is in progress."""
 
 
 class Zygote:
-    """Has a zygote fork workers, one after another, and starts another zygote when it dies.
+    """Launcher that lets a forkserver fork workers one after another, and replaces a forkserver that died.
 
-    A worker that was asked for is asked for again only when the socket has ended: as long as a forked process could
-    still say that it is there, it holds it.
+    A requested worker is requested again only after the end of the socket: as long as a forked process may still
+    report, it holds the socket open.
     """
 
     def __init__(self, setting: Setting, parent: Parent) -> None:
@@ -119,7 +121,7 @@ class Zygote:
         self._ready = False
         self._failures = 0
         self._closed = False
-        self._pid = 0  # of a zygote that is not reaped
+        self._pid = 0  # pid of a forkserver that is not reaped
         setting.children.before_stranger = self._receive
         self._start()
 
@@ -137,7 +139,7 @@ class Zygote:
         return waiting is not None
 
     def close(self) -> None:
-        """What was asked for is born, or the end of the socket will say that it is not."""
+        """Stop launching. Requested workers are either running, or reported lost by the end of the socket."""
         self._closed = True
         self._refuse_all()
         self._kill()
@@ -179,7 +181,7 @@ class Zygote:
             self._alarm = self._loop.call_later(FORK_SECONDS, self._kill)
 
     def _receive(self) -> None:
-        """Take what came from the zygote and from the processes it forked."""
+        """Process messages of the forkserver and of the processes that it forked."""
         while self._socket.fileno() >= 0:
             try:
                 packet = self._socket.recv(LONGEST)
@@ -207,7 +209,7 @@ class Zygote:
         self._ask()
 
     def _lost(self) -> None:
-        """The zygote and all that could still speak for it are gone: start again what did not begin."""
+        """Restart pending launches after the forkserver and all processes that held its socket are gone."""
         self._loop.remove_reader(self._socket)
         self._socket.close()
         self._calm()
@@ -236,5 +238,7 @@ class Zygote:
 
 
 def launcher(setting: Setting, parent: Parent, *, adopting: bool) -> Launcher:
-    """adopting: whether orphans become ours; without that, and where forks are not safe, there is no zygote."""
+    """Return a launcher. Without `adopting`, the adoption of orphans, or where forks are unsafe, there is no
+    forkserver.
+    """
     return Zygote(setting, parent) if adopting else FreshProcesses(setting, parent)

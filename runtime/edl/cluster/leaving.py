@@ -1,7 +1,7 @@
-"""SIGTERM while a process has nothing to give back yet: it ends at once, though it may be importing a framework.
+"""Handling of SIGTERM before a process has anything to return: it ends at once, even while it imports a framework.
 
-The system drops what the first process of a container is told and does not handle, and its pod would wait out its
-grace. So the entry of a container holds the signal back, which an exec does not change, until somebody handles it.
+The kernel drops unhandled signals to the first process of a container, and its pod would wait for its whole grace
+period. So the container's entry point blocks the signal, which survives an exec, until a handler is set.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from edl import exit_codes
 
 
 def hold_back() -> None:
-    """SIGTERM waits until `leave_when_told`, in whatever this process becomes by an exec."""
+    """Block SIGTERM until `leave_when_told`, across any exec."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
 def leave_when_told() -> None:
-    """From now on, and until another handler is set, SIGTERM ends this process at once. For the main thread."""
+    """Unblock SIGTERM, which then ends this process at once until another handler is set. Call from the main thread."""
     signal.signal(signal.SIGTERM, lambda number, frame: leave())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def leave() -> NoReturn:
-    """With nothing to give back."""
+    """Exit: there is nothing to return."""
     os.write(2, b"told to leave before it had begun\n")
     os._exit(exit_codes.PREEMPTED)

@@ -1,10 +1,12 @@
-"""Nothing outlives who started it.
+"""Parent watch: no process outlives its supervisor.
 
-The supervisor holds the only write end of a pipe, and every instance its read end: when that ends, the supervisor is
-gone, however it died. A process that forks must have no threads, so the zygote asks the system instead.
+The supervisor holds the only write end of a pipe, and every instance its read end: when that reaches its end, the
+supervisor is gone, however it died. A process that forks must have no threads, so the forkserver uses the system's
+parent-death signal instead.
 
-In a container there is no supervisor, and a master that dies is followed by another one. Where the cluster starts none
-any more, instances would wait for it with all that they hold, for as long as the cluster keeps what is left of the job.
+In a container there is no supervisor, and a dead master is replaced. If the cluster no longer replaces it, instances
+would wait for it with all their resources, as long as the cluster keeps the remains of the job; so they give up
+after LONGEST_ABSENCE.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from typing import NoReturn
 from edl import exit_codes
 from edl.logs import log
 
-LONGEST_ABSENCE = 3600.0  # seconds: nodes that are lost, and waits for room, take minutes
-LOOK_SECS = 30.0  # between two looks at the master
+LONGEST_ABSENCE = 3600.0  # seconds: the loss of a node, and waits for room, take minutes
+LOOK_SECS = 30.0  # interval of checks for the master
 _CONNECT_SECS = 10.0
-_DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl(2)
+_DEATH_SIGNAL, _SUBREAPER = 1, 36  # constants of prctl(2)
 
 
 def follow(descriptor: int) -> None:
-    """End this process when the pipe ends, from a thread of its own, whatever the others do."""
+    """Start a thread that ends this process when the pipe does, regardless of other threads."""
     threading.Thread(target=_wait, args=(descriptor,), name="edl-lifeline", daemon=True).start()
 
 
@@ -39,7 +41,7 @@ def _wait(descriptor: int) -> None:
 
 
 def follow_masters(address: str, longest: float = LONGEST_ABSENCE, look_secs: float = LOOK_SECS) -> None:
-    """End this process when nobody has listened at the address, host:port, for `longest` seconds."""
+    """End this process when no process has listened at the address, host:port, for `longest` seconds."""
     threading.Thread(
         target=_look, args=(address, longest, look_secs), name="edl-lifeline", daemon=True
     ).start()
@@ -66,7 +68,7 @@ def _listens(address: str) -> bool:
 
 
 def abandon() -> NoReturn:
-    """End this process at once, and what it started in its own group."""
+    """End this process at once, with the processes in its own group."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(exit_codes.ABANDONED)
@@ -80,7 +82,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of all descendants whose parent ends; whether the system can do that."""
+    """Become the parent of all orphaned descendants; return True if the system supports that."""
     return sys.platform.startswith("linux") and _prctl(_SUBREAPER, 1)
 
 

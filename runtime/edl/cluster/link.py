@@ -1,4 +1,4 @@
-"""The supervisor's side of its connection to the master."""
+"""Supervisor's side of its connection to the master."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from edl.errors import ClusterError
 
 
 class Link:
-    """Answers one master after another; between two of them, changes are told to nobody: the next one lists."""
+    """Server of one master after another. Between two of them, changes are dropped: the next master lists all
+    instances.
+    """
 
     def __init__(self) -> None:
         self._writer: asyncio.StreamWriter | None = None
@@ -34,7 +36,7 @@ class Link:
         self._send(Changed(news) if isinstance(news, Change) else Resized(news))
 
     async def serve(self, connection: socket.socket, instances: Instances, relaunches: int) -> None:
-        """Greet and answer until the connection ends."""
+        """Greet the master and answer until the connection ends."""
         reader, self._writer = await asyncio.open_unix_connection(sock=connection)
         writer = self._writer
         self._send(Hello(relaunches, instances.room))
@@ -42,7 +44,7 @@ class Link:
             while line := await reader.readline():
                 self._send(_answer(line, instances))
         except (ConnectionError, msgspec.MsgspecError, ValueError):
-            pass  # a master that died in the middle of a line, or speaks another language: its end follows
+            pass  # a master that died within a line, or uses another protocol: its end follows
         finally:
             if self._writer is writer:
                 self._writer = None

@@ -1,4 +1,4 @@
-"""Where an instance's output goes."""
+"""Log files of instances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def open_log(file: Path) -> int:
-    """A descriptor that appends to the file, which the user alone can read."""
+    """Open the file for appending, readable by this user alone, and return the descriptor."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 

@@ -1,6 +1,6 @@
-"""A job's master: one after another, until one ends the job, or there is no sense in another.
+"""Masters of a job: restarted one after another, until one ends the job or restarts are pointless.
 
-A master that dies is started again at once; one that dies again before anything got done, after a pause that grows.
+A master that died is replaced at once; if it dies again without progress, after increasing pauses.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from edl.cluster.snapshot import read_snapshot
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 
-DEATHS = 5  # in a row, with nothing done in between, until the job has failed
+DEATHS = 5  # deaths in a row without progress after which the job has failed
 PAUSES = (0.0, 0.2, 0.5, 1.0)  # seconds before the next master, after each death in a row
-LAST_WORDS = 1.0  # seconds, where something still holds a dead master's connection
-CANCEL_SECONDS = 5.0  # that a master has to end its job when it is cancelled
+LAST_WORDS = 1.0  # seconds, if another process still holds a dead master's connection
+CANCEL_SECONDS = 5.0  # time for a master to end its job when it is cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the job ended, in the words of its status."""
+    """End of the job, with its status."""
 
     state: Literal["finished", "failed", "cancelled", "died"]
     error: str = ""
 
 
 class Masters:
-    """Starts masters. `end` has it stop: from then on no other is started."""
+    """Starter of masters. After `end`, no other is started."""
 
     def __init__(self, setting: Setting, link: Link, instances: Instances, port: int) -> None:
         self._setting = setting
@@ -51,7 +51,7 @@ class Masters:
         self._ending = asyncio.Event()
 
     def end(self, end: End, grace: float) -> None:
-        """End the job like this: tell the master to leave, and kill it after `grace` seconds."""
+        """End the job with this status: ask the master to leave, and kill it after `grace` seconds."""
         if self._told is None:
             self._told = end
             self._ending.set()
@@ -62,7 +62,7 @@ class Masters:
             kill_group(self._pid)
 
     async def serve(self) -> End:
-        """Until the job has ended."""
+        """Run masters until the job has ended."""
         deaths, relaunches, done = 0, 0, self._progress()
         while self._told is None:
             how = await self._one(relaunches)
@@ -78,7 +78,7 @@ class Masters:
         return self._told
 
     async def _one(self, relaunches: int) -> Exit:
-        """Start a master and wait for its end. One that cannot be started has failed."""
+        """Start a master and wait for its end. One that cannot be started counts as failed."""
         ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -96,7 +96,7 @@ class Masters:
             return await ended
         finally:
             self._pid = 0
-            await asyncio.wait({serving}, timeout=LAST_WORDS)  # what it asked for before it died
+            await asyncio.wait({serving}, timeout=LAST_WORDS)  # its requests before it died
             serving.cancel()
 
     def _spawn(self, descriptor: int) -> int:
@@ -105,7 +105,7 @@ class Masters:
         return self._setting.spawn(spec.master, *arguments, log="master", descriptors=(descriptor,))
 
     def _end(self, code: int) -> End | None:
-        """What the end of a master means; None: it died, and the job goes on."""
+        """Return the job's end, or None if the master died and the job goes on."""
         if self._told is not None:
             return (
                 End("finished") if isinstance(read_end(self._setting.folder.events), Outcome) else self._told

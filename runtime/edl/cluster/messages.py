@@ -1,13 +1,13 @@
-"""What master and supervisor, and supervisor and zygote, say to each other.
+"""Messages between master and supervisor, supervisor and forkserver, client and supervisor.
 
 Between master and supervisor: JSON lines over a pair of connected sockets. Each request has a number and gets an
-`Answer` with it; a `Changed` comes whenever an instance changes, a `Resized` when the job may have more or fewer of
-them. The supervisor greets first.
+`Answer` with it; a `Changed` is sent when an instance changes, a `Resized` when the limit of instances does. The
+supervisor greets first.
 
-Between supervisor and zygote: one JSON object a packet, over a pair of sockets that keep packets apart, so that the
-zygote and every process that it forks may write to the same one.
+Between supervisor and forkserver: one JSON object per packet, over a pair of sockets that preserve packets, so that
+the forkserver and every process that it forks may write to the same one.
 
-Between client and supervisor: `DETACH` at the most; the end of the pipe says that the client is gone.
+Between client and supervisor: at most `DETACH`; the end of the pipe means that the client is gone.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ class List(msgspec.Struct, frozen=True, tag="list"):
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """relaunches: masters of this supervisor that ran before this one."""
+    """Greeting. `relaunches` counts the masters of this supervisor before this one."""
 
     relaunches: int
     room: Room | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """refused: why the supervisor did not do it; empty when it did. no_room: for lack of that. changes: to `List`."""
+    """Answer to a request. `refused` is the reason for a refusal, empty on success; `no_room` is True if room was
+    lacking; `changes` answers `List`.
+    """
 
     number: int
     refused: str = ""
@@ -57,27 +59,27 @@ class Resized(msgspec.Struct, frozen=True, tag="resized"):
     room: Room
 
 
-DETACH = b"detach\n"  # a client to its supervisor: the job goes on without it
+DETACH = b"detach\n"  # from a client to its supervisor: the job continues without it
 
 Request = Start | Stop | List
 Reply = Hello | Answer | Changed | Resized
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The zygote has imported what workers need. seconds: what that took."""
+    """Notice that the forkserver has imported what workers need, which took `seconds`."""
 
     seconds: float
 
 
 class Forked(msgspec.Struct, frozen=True, tag="forked"):
-    """Told by the new process itself, before it does anything else."""
+    """Notice of a new process itself, before it does anything else."""
 
     key: tuple[str, int]
     pid: int
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The system would not fork."""
+    """Notice that the system refused to fork."""
 
     key: tuple[str, int]
     why: str

@@ -1,4 +1,4 @@
-"""`Cluster` with processes of this machine: the master's side of its connection to the supervisor."""
+"""Cluster of processes on this machine: the master's side of its connection to the supervisor."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from edl.cluster.messages import (
 )
 from edl.errors import ClusterError
 
-SECONDS = 10.0  # that the supervisor has for an answer; it needs a thousandth of one
+SECONDS = 10.0  # timeout of the supervisor's answer, which takes a thousandth of a second
 
 
 class ProcessCluster:
-    """Asks the supervisor at the other end of the socket `descriptor`; from any thread.
+    """Client of the supervisor at the other end of the socket `descriptor`. Thread-safe.
 
-    When the supervisor goes, this process ends at once, as all do that it owns. relaunches: masters of this job that
-    died before this one.
+    If the supervisor ends, this process ends at once, as all of its processes do. `relaunches` counts the masters of
+    this job that died before this one.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -63,7 +63,7 @@ class ProcessCluster:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that listens
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the listening thread
 
     def _greeting(self) -> Hello:
         line = self._lines.readline()
@@ -80,7 +80,7 @@ class ProcessCluster:
             return self._number
 
     def _ask(self, request: Request) -> Answer:
-        """The answer. ClusterError: the supervisor refuses, or says nothing."""
+        """Return the answer. Raises ClusterError if the supervisor refuses or does not answer."""
         mailbox = self._answers[request.number] = queue.SimpleQueue()
         try:
             with self._sending:
@@ -99,7 +99,7 @@ class ProcessCluster:
         return answer
 
     def _listen(self) -> None:
-        """Deliver what comes; at the end of it the cluster is closed, or the supervisor is gone."""
+        """Deliver messages until the cluster is closed or the supervisor is gone."""
         try:
             for line in self._lines:
                 self._deliver(line)
@@ -115,7 +115,7 @@ class ProcessCluster:
         try:
             reply = replies.decode(line)
         except msgspec.MsgspecError:
-            return  # half a line: the end follows
+            return  # a partial line: the end follows
         if isinstance(reply, Changed):
             self._changes.put(reply.change)
         elif isinstance(reply, Resized):

@@ -1,12 +1,11 @@
-"""A quota of slots that jobs of one machine share: a folder where each supervisor keeps what its job wants and holds.
+"""Quota of slots that jobs of one machine share: a folder where each supervisor records its job's request and slots.
 
-    quota.json   how many slots there are
+    quota.json   number of slots
     lock         held while anything in the folder is read or changed, for thousandths of a second
-    jobs/ID      a job's `Demand`, under a lock of its supervisor's: when that is free, the job is gone, and so are its
-                 slots
+    jobs/ID      a job's `Demand`, locked by its supervisor: if the lock is free, the job is gone, and so are its slots
 
-Nobody decides for all: each supervisor computes the same allotment (`edl.cluster.allotment`), gives back what it holds
-above its own, and takes what is free up to it.
+There is no coordinator: each supervisor computes the same allocation (`edl.cluster.allotment`), returns slots that
+exceed its own, and takes free ones up to it.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from edl.cluster.folder import QuotaUse
 from edl.errors import ClusterError
 from edl.spec import Cluster
 
-FOLDER = "EDL_QUOTA"  # the environment variable that names the quota of every job
-LOCK_SECONDS = 5.0  # that another process may hold the lock, which takes thousandths of one
-TURN_SECONDS = 0.01  # the same for a supervisor, which has other things to do
+FOLDER = "EDL_QUOTA"  # environment variable with the quota folder of all jobs
+LOCK_SECONDS = 5.0  # timeout for the lock, which is held for thousandths of a second
+TURN_SECONDS = 0.01  # the same for a supervisor, whose event loop must not block
 _SIZE, _PARTIAL, _LOCK = "quota.json", "quota.json.partial", "lock"
 
 
@@ -38,16 +37,17 @@ class _Size(msgspec.Struct, frozen=True):
 
 
 class Quota:
-    """The quota in a folder. ClusterError, of all methods: there is none, or it cannot be used."""
+    """Quota in a folder. Its methods raise ClusterError if there is none, or it cannot be used."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._jobs = folder / "jobs"
 
     def resize(self, slots: int) -> None:
-        """Have so many slots, and a folder if there is none. Jobs that have more than their part give it back.
+        """Set the number of slots; create the folder if it is missing. Jobs that hold more than their part return
+        slots.
 
-        ClusterError, besides: the folder holds something else, which must stay as it is.
+        Raises ClusterError also if the folder holds other files, which are left as they are.
         """
         if slots < 1:
             raise ClusterError(f"a quota has at least one slot, not {slots}")
@@ -55,8 +55,8 @@ class Quota:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             found = {path.name for path in self.folder.iterdir()}
             if _SIZE in found:
-                self.slots()  # or it is of something else
-            elif found - {_LOCK, _PARTIAL}:  # which one that was interrupted leaves
+                self.slots()  # fails if the file is of another kind
+            elif found - {_LOCK, _PARTIAL}:  # more than an interrupted resize leaves
                 raise ClusterError(
                     f"{self.folder} is no quota, and not empty",
                     hint="name a folder that is empty, or is not there yet",
@@ -69,18 +69,18 @@ class Quota:
             self._jobs.mkdir(exist_ok=True)
 
     def look(self) -> tuple[int, list[Demand]]:
-        """How many slots there are, and the jobs that want some by rank."""
+        """Return the number of slots, and the jobs that request some, by rank."""
         with self.locked():
             return self.slots(), sorted(self.demands(), key=lambda demand: demand.rank)
 
     def join(self, job: str, request: SlotRequest) -> Membership:
-        """Be one of the jobs; it holds nothing yet. ClusterError: there are fewer slots than it needs."""
+        """Add a job that holds nothing yet. Raises ClusterError if the quota has fewer slots than it needs."""
         self.check(request)
         with self.locked():
             return Membership(self, Demand(job, request, time.time()))
 
     def check(self, request: SlotRequest) -> None:
-        """ClusterError: there are fewer slots than a job needs."""
+        """Raise ClusterError if the quota has fewer slots than a job needs."""
         with self.locked():
             slots = self.slots()
         if request.least > slots:
@@ -93,7 +93,7 @@ class Quota:
 
     @contextlib.contextmanager
     def locked(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-        """Have the folder for ourselves. ClusterError: somebody else has had it for so long."""
+        """Lock the folder. Raises ClusterError if another process holds the lock for `seconds`."""
         with self._readably():
             file = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -111,7 +111,7 @@ class Quota:
         return msgspec.json.decode((self.folder / _SIZE).read_bytes(), type=_Size).slots
 
     def demands(self) -> list[Demand]:
-        """Of the jobs that live; what others left is removed."""
+        """Return the demands of running jobs; remove those of others."""
         found = []
         for path in self._jobs.iterdir():
             with path.open("rb") as file:
@@ -123,7 +123,7 @@ class Quota:
 
     @contextlib.contextmanager
     def _readably(self) -> Iterator[None]:
-        """What the system, or a damaged file, says, as a ClusterError."""
+        """Convert system errors and damaged files to ClusterErrors."""
         try:
             yield
         except FileNotFoundError:
@@ -134,7 +134,7 @@ class Quota:
 
 
 class Membership:
-    """A job's place in a quota, from `join` until `leave` or the end of this process."""
+    """Membership of a job in a quota, from `join` until `leave` or the end of this process."""
 
     def __init__(self, quota: Quota, demand: Demand) -> None:
         self._quota = quota
@@ -143,18 +143,18 @@ class Membership:
         self._file = self._enter()
 
     def turn(self, occupied: int) -> int:
-        """Take and give back slots, as things stand; how many instances the job may have from now on.
+        """Take and return slots; return the number of instances that the job may have from now on.
 
-        occupied: instances that are there; their slots are free for others when they have ended. ClusterError: not
-        now; what was so before stays so.
+        `occupied` counts present instances, whose slots are free for others once they have ended. Raises
+        ClusterError if that is impossible now; the previous state then holds.
         """
         with self._quota.locked(TURN_SECONDS):
-            if not self._is_there:  # somebody removed the folder, and made it again
+            if not self._is_there:  # the folder was removed and created again
                 left, self._file = self._file, self._enter()
                 os.close(left)
                 raise ClusterError(
                     f"the quota {self._quota.folder} was made anew"
-                )  # others are not in it yet
+                )  # other jobs have not joined it yet
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]
@@ -168,13 +168,13 @@ class Membership:
             return room
 
     def leave(self) -> None:
-        """Want and hold nothing any more."""
+        """Return all slots and leave the quota."""
         with contextlib.suppress(ClusterError), self._quota.locked():
             self._path.unlink()
         os.close(self._file)
 
     def _enter(self) -> int:
-        """A file of ours in the folder, for which we hold the lock."""
+        """Create this job's file in the folder and lock it."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _lock(file)
@@ -190,9 +190,10 @@ class Membership:
 
 
 def use_of(cluster: Cluster, folder: Path | None) -> QuotaUse | None:
-    """How a job of such a cluster uses the quota in the folder, or the one that `EDL_QUOTA` names; None: it uses none.
+    """Return a job's use of the quota in the folder, or in `EDL_QUOTA`, or None without one.
 
-    It can begin with one worker and its parameter servers. ClusterError: the quota is too small, or there is none.
+    The job can begin with one worker and its parameter servers. Raises ClusterError if the quota is too small or
+    missing.
     """
     named = folder or os.environ.get(FOLDER, "")
     if not named:
@@ -205,7 +206,7 @@ def use_of(cluster: Cluster, folder: Path | None) -> QuotaUse | None:
 
 
 def _lock(file: int) -> bool:
-    """Whether nobody else has it."""
+    """Lock the file; return False if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -214,7 +215,7 @@ def _lock(file: int) -> bool:
 
 
 def _write(file: int, demand: Demand) -> None:
-    """In place: the lock is on this very file, and who reads it has the folder's lock."""
+    """Write in place: the lock is on this very file, and readers hold the folder's lock."""
     data = msgspec.json.encode(demand)
     os.pwrite(file, data, 0)
     os.truncate(file, len(data))

@@ -1,4 +1,4 @@
-"""A supervisor's part in a quota: it looks at it ten times a second, and says how many instances its job may have."""
+"""Supervisor's part in a quota: it checks the quota ten times a second and limits the instances of its job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERVAL = 0.1  # seconds
 
 
 class Share:
-    """The slots of one job. tell: is told when there may be more instances, or fewer."""
+    """Slots of one job. `tell` is called when the limit of instances changes."""
 
     def __init__(
         self,
@@ -33,13 +33,13 @@ class Share:
         self._trouble = ""
 
     async def keep(self) -> None:
-        """Until it is cancelled."""
+        """Check the quota until cancelled."""
         while True:
             self.look()
             await asyncio.sleep(INTERVAL)
 
     def look(self) -> None:
-        """Take and give back slots; where the quota cannot be used, all stays as it was."""
+        """Take and return slots; keep the present ones if the quota cannot be used."""
         try:
             slots = self._membership.turn(self._instances.there)
         except ClusterError as error:
@@ -62,7 +62,7 @@ async def sharing(
     tell: Callable[[Room], None],
     say: Callable[[str], None],
 ) -> AsyncIterator[None]:
-    """Let the job have slots of the quota, if it uses one, as long as this lasts. ClusterError: it cannot."""
+    """Give the job slots of its quota, if any, within this context. Raises ClusterError if that is impossible."""
     if use is None:
         yield
         return

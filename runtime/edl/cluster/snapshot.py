@@ -1,4 +1,4 @@
-"""The figures of a running job: `cluster/snapshot.json`, replaced by the master at changes, at most once a second."""
+"""Status of a running job: `cluster/snapshot.json`, replaced by the master on changes, at most once a second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from edl.cluster.folder import replace_file
 
-WAITING = "waiting for a slot"  # state of an instance that there is no room for
+WAITING = "waiting for a slot"  # state of an instance without room
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -20,8 +20,8 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What a parameter server has and does. rows, bytes: that it holds. pulled, pushed: rows a second, of the last
-    seconds. busy: the share of its time that it spent in calls; above 1 where it answered several at once.
+    """Load of a parameter server. `rows` and `bytes` are what it holds; `pulled` and `pushed` are recent rows per
+    second; `busy` is the fraction of time in calls, above 1 if calls overlapped.
     """
 
     rows: int = 0
@@ -32,12 +32,13 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """An instance. state: that of `edl.cluster.Change`, or what the master knows better: `WAITING`.
+    """Status of an instance. `state` is that of `edl.cluster.Change`, or what the master knows better: `WAITING`.
 
-    address: where its own server listens, for those that have one. relaunches: starts of its name after the first.
-    task: in words, what it does. rate: rows a second that a worker did of late. load: of a parameter server. note:
-    `hot`, of a server with more to do than the others; `straggling`, slower than the others at the same; `joins`, or
-    why it is left out, of a worker that is not in the ring; and how the start before this one ended.
+    `address` is where its own server listens, if it has one. `relaunches` counts starts of its name after the first.
+    `task` describes its work. `rate` is a worker's recent rows per second. `load` is that of a parameter server.
+    `note` is `hot` for a server with more load than the others, `straggling` for one slower than the others at equal
+    load, and for a worker outside of the group `joins` or the reason why it is left out; and the exit reason of the
+    previous incarnation.
     """
 
     name: str
@@ -54,12 +55,12 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What the master knows. Times are UTC in ISO 8601. epoch: counted from 1, 0 without.
+    """Status of a job. Times are UTC in ISO 8601. `epoch` counts from 1, 0 if there is none.
 
-    rows: done, over all epochs. step: minibatches that were trained. loss: the mean over this epoch, so far. rate:
-    rows a second, of late. tasks: by kind (`train`, `evaluate`, `predict`, `export`). generation: of the ledger; it
-    grows when the job goes back to a checkpoint. cut: the last checkpoint that is complete. ring: the number of
-    the last ring of an all-reduce job; members: who is in it, the one that leads first.
+    `rows` are done, over all epochs. `step` counts trained minibatches. `loss` is the mean of this epoch so far.
+    `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
+    grows when the job is rolled back to a checkpoint, and `cut` is the last complete checkpoint. `ring` is the
+    number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
     """
 
     started: str
@@ -79,29 +80,29 @@ class Snapshot(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
-        """Replace the file in one step."""
+        """Replace the file atomically."""
         replace_file(path, msgspec.json.encode(self))
 
     @property
     def waits(self) -> bool:
-        """Whether there is room for none of the instances."""
+        """True if there is room for none of the instances."""
         return any(row.state == WAITING for row in self.instances) and not any(
             row.state in ("pending", "running") for row in self.instances
         )
 
     @property
     def relaunches(self) -> int:
-        """Of all instances, the master's apart."""
+        """Relaunches of all instances except the master."""
         return sum(row.relaunches for row in self.instances)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Grows with the work that is done: the epoch, and the tasks that are done."""
+        """Value that grows with the work: the epoch and the done tasks."""
         return self.epoch, sum(counts.done for counts in self.tasks.values())
 
 
 def read_snapshot(path: Path) -> Snapshot | None:
-    """None: there is none yet, or it cannot be read."""
+    """Return the snapshot, or None if it is missing or cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Snapshot)
     except (OSError, msgspec.MsgspecError):

@@ -1,15 +1,15 @@
-"""The supervisor of a job, the local kubelet: `python -P -m edl.cluster.supervisor JOB_FOLDER`.
+"""Supervisor of a job, comparable to a kubelet: `python -P -m edl.cluster.supervisor JOB_FOLDER`.
 
-It owns every process of the job: it starts the master, and starts it again when it dies; it starts, ends and reaps the
-workers that the master asks for; and when the job ends, nothing of it is left. It keeps the master's port for the life
-of the job, so that workers find the next master where the last one was.
+It owns every process of the job: it starts the master, and restarts it when it dies; it starts, stops and reaps the
+workers that the master requests; and when the job ends, no process of it remains. It reserves the master's port for
+the whole job, so that workers find the next master at the same address.
 
-Its input is the lifeline to the client that started it: when that ends, the client is gone, and so is the job; unless
-the client wrote `detach` there, or the job was started detached. SIGTERM cancels the job, a second one at once.
+Its input is a pipe from the client that started it. When the pipe ends, the client is gone and the job ends, unless
+the client wrote `detach` before, or the job was started detached. SIGTERM cancels the job, a second one at once.
 
-How the job ended stands in its status. One that is done and was detached is `finished`: what it made is not in the
-data source yet, and a process that the supervisor leaves behind commits it (`edl.master.commit`). One that
-is done and was not detached is handed back to the client as that.
+The job's status records its end. A detached job that is done is `finished`: its result is not in the data source
+yet, and a process that the supervisor starts at last commits it (`edl.master.commit`). A job that is done and not
+detached is left to the client to commit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from edl.tasks.failed import Failed
 from edl.tasks.outcome import JobCancelledError
 
 COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
-GRACE = 2.0  # seconds that instances have to leave when the job has ended
+GRACE = 2.0  # seconds for instances to leave when the job has ended
 
 _CODES = {
     "finished": exit_codes.OK,
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 
 class Supervisor:
-    """Runs a job, from its first process to its last. client: who started it."""
+    """Supervisor of a job, from its first process to its last. `client` is the process that started it."""
 
     def __init__(self, job: JobFolder, spec: Spec, client: Process) -> None:
         self._job = job
@@ -84,8 +84,8 @@ class Supervisor:
         self._cancelled = False
 
     async def run(self, port: int) -> End:
-        """How it ended, when nothing of it is left. port: of the master, which is ours."""
-        reading, writing = os.pipe()  # nobody else has the end to write: the lifeline
+        """Run the job and return its end, when no process of it is left. `port` is reserved for the master."""
+        reading, writing = os.pipe()  # parent pipe: no other process has its write end
         loop = asyncio.get_running_loop()
         children, link = Children(), Link()
         setting = Setting(self._job.path, self._spec, reading, children, say)
@@ -119,7 +119,7 @@ class Supervisor:
         self._cancelled = True
 
     def _hear(self) -> None:
-        """The client says that it leaves, or is gone."""
+        """Watch the client's pipe for its detachment or end."""
         words = os.read(0, 4096)
         if words and not words.endswith(DETACH):
             return
@@ -131,7 +131,7 @@ class Supervisor:
             self._masters.end(End("died", "the process that had started the job is gone"), 0.0)
 
     def _record(self, end: End) -> None:
-        """Tell clients and the status how the job ended."""
+        """Record the end of the job in its events and its status."""
         say(f"the job has ended: {end.state}{end.error and ': '}{end.error}")
         if end.state == "finished":
             owner = Process.of(os.getpid()) if self._detached else self._client
@@ -166,7 +166,7 @@ def start_commit(folder: ClusterFolder) -> None:
 
 @contextlib.contextmanager
 def _the_only_one(folder: ClusterFolder) -> Iterator[None]:
-    """ClusterError: the job has a supervisor."""
+    """Lock the job. Raises ClusterError if it has a supervisor."""
     folder.path.mkdir(mode=0o700, exist_ok=True)
     with folder.lock.open("w") as lock:
         try:
@@ -180,7 +180,7 @@ def _the_only_one(folder: ClusterFolder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _port(folder: ClusterFolder) -> Iterator[int]:
-    """A port of this machine's own address, kept for the masters, which listen on it one after another."""
+    """Reserve a port of this machine's own address for the masters, which listen on it one after another."""
     with socket.socket() as reserved:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind(("127.0.0.1", 0))
@@ -190,7 +190,7 @@ def _port(folder: ClusterFolder) -> Iterator[int]:
 
 
 def say(text: str) -> None:
-    """A line in the supervisor's log. A disk that is full must not stop the job."""
+    """Write a line to the supervisor's log. A full disk must not stop the job."""
     with contextlib.suppress(OSError):
         print(stamped(text), flush=True)
 

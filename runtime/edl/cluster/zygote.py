@@ -1,13 +1,13 @@
-"""The zygote: a process that has imported the framework, and forks a worker whenever it is told to.
+"""Forkserver: a process that has imported the framework and forks workers on request.
 
     python -P -m edl.cluster.zygote JOB_FOLDER SOCKET LIFELINE PARENT
 
-A framework takes seconds to import, a fork hundredths of one. Forked processes keep locks that other threads held, so
-this one has none of Python, makes no tensor, and opens no session of a framework: it imports, waits and forks. (The
-threads that remain, OpenBLAS's and jemalloc's, have handlers of their own for forks.)
+A framework takes seconds to import, a fork hundredths of one. Forked processes keep locks that other threads held,
+so this process has no Python threads, makes no tensor, and opens no framework session: it imports, waits and forks.
+(The remaining threads, of OpenBLAS and jemalloc, have fork handlers.)
 
-It forks twice, and the process in between ends at once. So workers are the supervisor's own children, which adopts
-orphans: their ends are seen in one place only, and the zygote's own end is nothing to them.
+It forks twice, and the process in between ends at once. So the supervisor, which adopts orphans, becomes the
+workers' parent: it alone reaps them, and the end of the forkserver does not affect them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from edl.cluster.messages import Born, Forked, Ready, Refused, instances
 from edl.data.jobs import JobFolder
 from edl.spec import from_json
 
-LONGEST = 1 << 16  # bytes of a packet
+LONGEST = 1 << 16  # maximum bytes of a packet
 
 
 def main(arguments: list[str]) -> int:
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
 
 
 def warm_up(spec: Spec, job: JobFolder) -> None:
-    """Import what workers need. What cannot be imported, they will say themselves."""
+    """Import what workers need. Workers report failed imports themselves."""
     from edl import nn
 
     for load in (
@@ -64,18 +64,18 @@ def warm_up(spec: Spec, job: JobFolder) -> None:
         except Exception:
             traceback.print_exc()
     gc.collect()
-    gc.freeze()  # pages that no collection touches stay shared
+    gc.freeze()  # unused by the collector, pages stay shared
 
 
 def _prepare_columns() -> None:
-    """The first array that PyArrow makes imports pandas where that is installed, which takes a third of a second."""
+    """Make a first PyArrow array: it imports pandas if installed, which takes a third of a second."""
     import pyarrow as pa
 
     pa.array([0.0]).to_numpy()
 
 
 def _prepare_rings(job: JobFolder) -> None:
-    """Workers that reduce gradients together do so by PyTorch, whatever the framework of their model."""
+    """Import PyTorch, which all-reduces gradients for models of either framework."""
     file = job.program / "job.json"
     if file.exists() and from_json(file.read_bytes()).cluster.strategy == "allreduce":
         import_module("edl.nn.gloo")
@@ -102,7 +102,7 @@ def _fork(supervisor: socket.socket, instance: Instance, job: Path, lifeline: in
 
 
 def _be(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int) -> NoReturn:
-    """Become the instance. That it is there, it says itself, so that no worker is unknown when the zygote dies."""
+    """Become the instance. The process itself reports its start, so no worker is unknown when the forkserver dies."""
     try:
         os.setsid()
         _tell(supervisor, Forked(instance.key, os.getpid()))
