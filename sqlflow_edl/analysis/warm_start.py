@@ -153,8 +153,8 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
         if isinstance(feature, spec.Standardize):
             found = statistics[feature.column]
             if found.rows > found.nulls and abs(found.mean - feature.mean) > FAR * feature.std:
-                now = f"{feature.column} is {found.mean:.5g} on average"
-                said.append(f"{now}, and was {feature.mean:.5g} for {parent.reference}")
+                now = f"{feature.column} is {found.mean:.4g} on average"
+                said.append(f"{now}, and was {feature.mean:.4g} for {parent.reference}")
         elif isinstance(feature, spec.Vocabulary) and (share := _unknown(feature, statistics)) > MANY:
             said.append(
                 f"{feature.column} holds values that {parent.reference} does not know in {share:.0%} of the rows"

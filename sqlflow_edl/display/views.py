@@ -139,15 +139,15 @@ def sections(found: FirstRows, space: Room, others: str) -> Shown:
         table.add_column(overflow="fold")
     before = None
     for section, name, *values in found.rows:
-        if section != before:
-            if before is not None:
-                table.add_row()
+        begins, before = section != before, section
+        if begins and table.row_count:
+            table.add_row()
+        if begins and name:
             table.add_row(Text(section, "bold"))
-            before = section
         texts = [Text(value if space.blocks else in_ascii(value)) for value in values]
         for text in texts[1:]:
             text.stylize("dim")
-        table.add_row(Text("  " + name), *texts)
+        table.add_row(Text("  " + name) if name else Text(section, "bold"), *texts)
     return Shown(table)
 
 

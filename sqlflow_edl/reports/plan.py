@@ -40,12 +40,12 @@ def training(planned: Planned) -> list[Row]:
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
         ("label", _label(planned)),
-        ("feature", _features(planned)),
+        ("features", _features(planned)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
         ("optimizer", _component(plan, "optimizer", spec.optimizer)),
         ("schedule", _schedule(plan, spec.schedule)),
         ("loss", _component(plan, "loss", spec.loss)),
-        ("metric", _metrics(plan, spec)),
+        ("metrics", _metrics(plan, spec)),
         ("callbacks", _callbacks(plan)),
         ("rows", _rows(plan, spec)),
         ("training", _training(plan, spec)),
@@ -60,11 +60,11 @@ def use(spec: JobSpec, source: str) -> list[Row]:
     rows = [
         ("model", spec.trained_model, f"{spec.model.name} in {spec.framework}", ""),
         *(
-            ("feature", words.columns(feature), words.feature(feature), "the model's")
+            ("features", words.columns(feature), words.feature(feature), "the model's")
             for feature in spec.features
         ),
         ("label", spec.label.column, words.label(spec.label), ""),
-        *(("metric", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
+        *(("metrics", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
         *([("report", "", spec.report, WRITTEN)] if spec.report != "figures" else []),
         *_explanation(spec),
         ("batch_size", "", f"{spec.batch_size:,}", ""),

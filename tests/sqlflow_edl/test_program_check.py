@@ -74,7 +74,7 @@ def test_nothing_runs_where_a_later_statement_has_an_error(session: Session) -> 
         "CREATE MACRO f(a) AS a + 1; SELECT f(x) AS p, y FROM t TO TRAIN DNN LABEL y INTO m",
         "ATTACH 'other.duckdb' AS other; USE other; SELECT x FROM t TO PREDICT USING of_that_database",
         f"{TRAIN} SELECT x FROM t TO PREDICT p.y USING m; SELECT * FROM p TO EVALUATE m",
-        f"{TRAIN} SHOW TRAIN m; DESCRIBE MODEL m; DROP MODEL m; DROP MODEL IF EXISTS nothing",
+        f"{TRAIN} SHOW TRAIN m; SHOW CURVE m; DESCRIBE MODEL m; DROP MODEL m; DROP MODEL IF EXISTS nothing",
         f"{TRAIN} SELECT * FROM t TO TRAIN DNNRegressor WITH model.units = 3 LABEL y USING m INTO n",
         f"{TRAIN} DROP MODEL m; {TRAIN} SELECT x FROM t TO PREDICT USING m",
         "SELECT no_such_column FROM t; SELECT 1",

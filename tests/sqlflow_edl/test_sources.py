@@ -126,7 +126,7 @@ def test_a_model_knows_its_statement_and_its_rows(session: Session, tmp_path: Pa
     assert found.spec.statement == TRAIN.strip().rstrip(";")
     described = table(session, "DESCRIBE MODEL flowers.small@1").to_pylist()
     values = {(row["section"], row["name"]): row["value"] for row in described}
-    assert values["statistics", "kind"].startswith("90 rows, no NULL, 3 different, most often ")
+    assert values["data", "kind"].startswith("90 rows, no NULL, 3 different, most often ")
 
 
 def test_training_goes_on_from_a_model_and_makes_a_version(session: Session) -> None:

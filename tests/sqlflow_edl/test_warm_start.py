@@ -59,7 +59,7 @@ def test_training_goes_on_and_makes_a_version_of_its_own(workshop: Workshop, tmp
 def test_rows_that_are_far_from_those_of_the_model_are_noted(workshop: Workshop) -> None:
     [compiled] = workshop.session.compile(f"{NEW} TO TRAIN DNNClassifier LABEL side USING teams@1 INTO m")
     assert compiled.notes[1:] == (
-        "age is 59.5 on average, and was 34.667 for teams@1",
+        "age is 59.5 on average, and was 34.67 for teams@1",
         f"{spelt('City', workshop.session)} holds values that teams@1 does not know in 25% of the rows",
     )
 

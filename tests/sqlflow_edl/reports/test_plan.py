@@ -46,12 +46,12 @@ def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
         "SELECT age, city, flat, 1 AS one, NULLIF(height, 150) AS height, income FROM people "
         "TO TRAIN DNNRegressor COLUMN EMBEDDING(HASH(age, 100), 8) LABEL income INTO m",
     )
-    assert found["feature", "age"] == ("embedding of hash bucket, buckets 100; 8 wide", "written in COLUMN")
-    assert found["feature", "city"] == (
+    assert found["features", "age"] == ("embedding of hash bucket, buckets 100; 8 wide", "written in COLUMN")
+    assert found["features", "city"] == (
         "one-hot of vocabulary, 4 values: bonn, lima, oslo, rome; 5 wide",
         "by type: a text, as a category; 5 ids, so one-hot",
     )
-    assert found["feature", "height"][1] == "by type: a number, standardised; 2.8 % NULL"
+    assert found["features", "height"][1] == "by type: a number, standardised; 2.8 % NULL"
     assert found["left out", "one"] == ("", "it is the same in every training row")
     assert found["left out", "flat"][1].startswith("its text is different in every row")
 
@@ -62,11 +62,11 @@ def test_cells_of_several_values_say_what_their_items_become(session: Session) -
         "SELECT point, ids, pairs, income FROM packed TO TRAIN DNNRegressor COLUMN "
         "EMBEDDING(CONCAT(BUCKETIZE(ids, 9), SPARSE(pairs, 20, SPACE, kv_delimiter=COLON)), 4) LABEL income INTO m",
     )
-    assert found["feature", "ids, pairs"] == (
+    assert found["features", "ids, pairs"] == (
         "embedding of concat of hash bucket, buckets 9 and list of category id, buckets 20, weighted; 4 wide",
         "written in COLUMN; 2.0 % NULL",
     )
-    assert found["feature", "point"] == ("vector, 3 numbers, standardised", "by type: a text, of lists")
+    assert found["features", "point"] == ("vector, 3 numbers, standardised", "by type: a text, of lists")
 
 
 def test_a_feature_says_which_input_it_enters_where_there_are_several(session: Session) -> None:
@@ -75,8 +75,8 @@ def test_a_feature_says_which_input_it_enters_where_there_are_several(session: S
         "COLUMN CROSS([city, age], 50) FOR wide, EMBEDDING(city, 3) FOR deep LABEL income INTO m"
     )
     found = explained(session, text)
-    assert found["feature", "city, age"][1] == "written in COLUMN; 51 ids, so one-hot; in wide"
-    assert found["feature", "city"] == (
+    assert found["features", "city, age"][1] == "written in COLUMN; 51 ids, so one-hot; in wide"
+    assert found["features", "city"] == (
         "embedding of vocabulary, 4 values: bonn, lima, oslo, rome; 3 wide",
         "written in COLUMN; in deep",
     )
@@ -129,7 +129,7 @@ def test_the_use_of_a_model_is_planned_with_its_columns_and_its_table(models: Se
         (row["section"], row["name"]): row["value"] for row in models.plan(statement).to_arrow().to_pylist()
     }
     assert found["model", "a.m@1"] == "DNNRegressor in keras"
-    assert found["feature", spelt("X", models)] == "standardize, mean 1, std 2"
+    assert found["features", spelt("X", models)] == "standardize, mean 1, std 2"
     assert found["result", "t"] == f"a table in {models.source.url}"
 
 
@@ -141,7 +141,7 @@ def test_the_plan_of_an_explanation_says_what_it_costs(models: Session) -> None:
     }
     assert found["explanation", "level"] == ("rows", "what each column is worth in each row")
     assert found["explanation", "samples"] == ("10", "1 prediction for each row")
-    assert ("metric", "rmse") not in found
+    assert ("metrics", "rmse") not in found
 
 
 def test_a_report_of_classes_is_refused_where_a_number_is_predicted(models: Session) -> None:
@@ -174,7 +174,7 @@ def test_functions_of_the_models_module_are_named(session: Session, monkeypatch:
     query = "SELECT age, age % 3 AS y FROM people"
     found = explained(session, f"{query} TO TRAIN torch_zoo.custom_model WITH optimizer = sgd LABEL y INTO m")
     assert found["loss", "torch_zoo.loss"] == ("", "of the model's module")
-    assert found["metric", "torch_zoo.eval_metrics_fn"] == ("", "of the model's module")
+    assert found["metrics", "torch_zoo.eval_metrics_fn"] == ("", "of the model's module")
     assert found["callbacks", "torch_zoo.callbacks"] == ("", "of the model's module")
     assert found["optimizer", "sgd"][1] == "written"
 
@@ -185,5 +185,5 @@ def test_a_large_category_says_that_its_vectors_are_outside_of_the_graph(session
         "SELECT age, city, income FROM people TO TRAIN DNNRegressor "
         "COLUMN EMBEDDING(HASH(age, 20000), 8), EMBEDDING(HASH(city, 20000), 4) LABEL income INTO m",
     )
-    assert found["feature", "age"][1] == "written in COLUMN; vectors in a row table, outside of the graph"
-    assert found["feature", "city"][1] == "written in COLUMN"
+    assert found["features", "age"][1] == "written in COLUMN; vectors in a row table, outside of the graph"
+    assert found["features", "city"][1] == "written in COLUMN"
