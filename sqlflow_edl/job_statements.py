@@ -105,14 +105,15 @@ class JobStatements:
         with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
-            pinned, fitted = fix(session.source, plan, job, session.observer)
-            fitted = session.with_workers(fitted)
-            session.tell(plan.notes)
+            fixed = fix(session.source, plan, job, session.observer)
+            fitted = session.with_workers(fixed.spec)
+            warnings = tuple(map(str, fixed.warnings))
+            session.tell(plan.notes, warnings)
             start = job.model if fitted.trained_model else None
             if start:
                 session.registry.load(fitted.trained_model, start)
             intent = Intent("train", session.source.url, name, _record(fitted, {}), self._store)
-            ready = _Ready(statement, job, fitted, pinned, intent, start, on)
+            ready = _Ready(statement, job, fitted, fixed.pinned, intent, start, on)
             if self.leaving:
                 return self._leave(ready)
             outcome = self._trained(ready)
@@ -121,6 +122,7 @@ class JobStatements:
             statement,
             message=_trained_on(fitted, model),
             notes=tuple(plan.notes),
+            warnings=warnings,
             figures=outcome.figures,
             measured_on=_measured_on(fitted.rows),
             ending=outcome.ending,

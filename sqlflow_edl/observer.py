@@ -20,6 +20,9 @@ class Observer(Protocol):
     def note(self, text: str) -> None:
         """Something the user should know: a derived feature, an attribute without effect."""
 
+    def warn(self, text: str) -> None:
+        """Something in the data that the user should act on."""
+
     def progress(self, event: Progress | EpochEnd | Tally) -> None:
         """An event of the job: rows, epoch, loss, metrics; of one in several processes, its tasks and instances."""
 
@@ -32,5 +35,7 @@ class Silent:
     def doing(self, what: str) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+    def warn(self, text: str) -> None: ...
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None: ...

@@ -25,15 +25,17 @@ View = Literal["rows", "figures", "sections", "models", "importances", "confusio
 class Result:
     """The outcome of one statement.
 
-    message: a sentence for people. notes: what the compiler decided or left out, a sentence each. figures: the loss and
-    metrics of a training or evaluation, or the importances of columns; None where one is not defined. reader: rows that
-    have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch. view: the form in which
+    message: a sentence for people. notes: what the compiler decided or left out, a sentence each. warnings: what in
+    the rows makes the figures of a training mean less than they seem, and what to do. figures: the loss and metrics
+    of a training or evaluation, or the importances of columns; None where one is not defined. reader: rows that have
+    not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch. view: the form in which
     people are shown them. computed: the columns of them that a model computed, and no table has.
     """
 
     statement: Statement
     message: str = ""
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     figures: Mapping[str, float | None] | None = None
     measured_on: str = ""  # the rows of a training's figures: 10 validation rows
     ending: str = ""  # how a training ended, where it did not take all its epochs

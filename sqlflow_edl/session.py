@@ -223,7 +223,7 @@ class Session:
 
     def _compile(self, statement: Statement) -> Compiled:
         found = self.planned(statement)
-        self.tell(found.plan.notes)
+        self.tell(found.plan.notes, map(str, found.warnings))
         return Compiled(statement, found.spec, generate(found.spec), tuple(found.plan.notes))
 
     def planned(self, statement: Statement) -> Planned:
@@ -298,7 +298,9 @@ class Session:
             cluster = chosen(cluster, table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)
 
-    def tell(self, notes: Iterable[str]) -> None:
-        """Tell the observer of them."""
+    def tell(self, notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
+        """Pass them on to the observer."""
         for note in notes:
             self.observer.note(note)
+        for warning in warnings:
+            self.observer.warn(warning)

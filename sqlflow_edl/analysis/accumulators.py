@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import types
 
 from edl.features import calendar
-from edl.features.arrays import Bools, Floats, Ints
-from edl.features.hashing import Hashes, mix
+from edl.features.arrays import Bools, Floats, Ints, is_text, numbers
+from edl.features.hashing import Hashes, hash_texts, mix
 
 DELIMITERS = (",", ";", "|", " ")
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_HEAD = 1000  # values of a batch that are looked at first: most columns repeat one among them
 _NUMBER_TEXT = rf"^\s*{_NUMBER}\s*$"
 
 
@@ -200,6 +202,71 @@ class RowSample:
             return np.ones(len(drawn), dtype=np.bool_)
         stays: Bools = drawn >> np.uint64(64 - self._halvings) == 0
         return stays
+
+
+def hashes(array: pa.Array) -> Hashes:
+    """A 64-bit hash of each value, shape (n,): integers and text exactly, others as float64; arbitrary where NULL."""
+    if is_text(array.type):
+        wide = pa.large_binary() if types.is_binary(array.type) else pa.large_string()
+        return hash_texts(array.cast(wide))
+    if types.is_integer(array.type):
+        return mix(array.to_numpy().astype(np.int64, copy=False).view(np.uint64))
+    return mix((numbers(array, "") + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
+
+
+@dataclass(slots=True)
+class Uniqueness:
+    """Whether a value occurs twice, from a sample of the distinct values: those with the smallest hashes.
+
+    A value is in the sample by its hash alone, so a repetition of it is always seen. With up to `most` values the
+    answer is exact. A column with a repetition costs nothing from then on.
+    """
+
+    most: int
+    repeats: bool = False
+    least: int = 0  # of integers
+    largest: int = 0
+    count: int = 0
+    _hashes: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    _halvings: int = 0
+
+    def add(self, values: pa.Array) -> None:
+        """values: integers or text, without NULLs."""
+        if self.repeats or not len(values):
+            return
+        head = values[:_HEAD]
+        if pc.count_distinct(head).as_py() < len(head):
+            self._stop()
+            return
+        if types.is_integer(values.type):
+            ends = pc.min_max(values)
+            least, largest = ends["min"].as_py(), ends["max"].as_py()
+            self.least = min(self.least, least) if self.count else least
+            self.largest = max(self.largest, largest) if self.count else largest
+        self.count += len(values)
+        merged = np.concatenate((self._hashes, self._sampled(hashes(values))))
+        merged.sort()
+        if (merged[1:] == merged[:-1]).any():
+            self._stop()
+            return
+        while len(merged) > self.most:
+            self._halvings += 1
+            merged = self._sampled(merged)
+        self._hashes = merged
+
+    def _sampled(self, found: Hashes) -> Hashes:
+        if not self._halvings:
+            return found
+        sampled: Hashes = found[found >> np.uint64(64 - self._halvings) == 0]
+        return sampled
+
+    def _stop(self) -> None:
+        self.repeats, self._hashes = True, self._hashes[:0]
+
+    @property
+    def span(self) -> int:
+        """Whole numbers from the least to the largest; 0 of text."""
+        return self.largest - self.least + 1 if self.largest or self.least else 0
 
 
 @dataclass(slots=True)

@@ -56,6 +56,7 @@ def fitting(
     wants: Mapping[str, Want],
     decisions: Sequence[Decision],
     features: Iterable[spec.Feature],
+    warnings: Iterable[object] = (),
 ) -> Fitting:
     """What a model remembers. features: those of the JobSpec, in order."""
     left_out = (decision for decision in decisions if decision.fitted is None)
@@ -63,6 +64,7 @@ def fitting(
         columns=summaries(statistics, wants),
         reasons=tuple(reason(feature, decisions) for feature in features),
         left_out={", ".join(decision.columns): decision.why for decision in left_out},
+        warnings=tuple(map(str, warnings)),
     )
 
 

@@ -14,13 +14,13 @@ from edl import spec
 from edl.errors import Span, SQLFlowError
 from sqlflow_edl.analysis.categories import date_part, words
 from sqlflow_edl.analysis.cells import Cells
+from sqlflow_edl.analysis.data_checks import is_id
 from sqlflow_edl.analysis.drafts import Draft, Fitted, Statistics
 from sqlflow_edl.analysis.numeric import numeric, standardized, vector
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import Want
 
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
-FEW_ROWS = 20  # below, a column of all different texts may still be a category
 
 
 def derive(
@@ -138,11 +138,11 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
         return column, "it is NULL in every training row"
     if found.constant:
         return column, "it is the same in every training row"
-    if (
-        schema.type(column) is ColumnType.TEXT
-        and not found.delimiter
-        and found.rows >= FEW_ROWS
-        and found.distinct >= found.rows - found.nulls
-    ):
-        return column, "its text is different in every row; name it in COLUMN to use it all the same"
+    if is_id(column, found):
+        what = "text" if schema.type(column) is ColumnType.TEXT else "number"
+        as_ids = "" if what == "text" else ", as an id is"
+        return (
+            column,
+            f"its {what} is different in every row{as_ids}; name it in COLUMN to use it all the same",
+        )
     return None

@@ -27,8 +27,17 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
 from edl.features.lists import Lists
-from sqlflow_edl.analysis.accumulators import Calendar, Counts, Moments, RowSample, TextShape, VectorMoments
+from sqlflow_edl.analysis.accumulators import (
+    Calendar,
+    Counts,
+    Moments,
+    RowSample,
+    TextShape,
+    Uniqueness,
+    VectorMoments,
+)
 from sqlflow_edl.analysis.cells import Cells, Items
+from sqlflow_edl.analysis.thresholds import UNIQUE_SAMPLE
 
 MOST_DISTINCT = 200_000  # values of a column that are counted one by one
 SAMPLE_ROWS = 1_000_000
@@ -50,6 +59,7 @@ class Want(enum.Flag):
     COUNTS = enum.auto()  # counts, distinct
     TEXT = enum.auto()  # longest, delimiter, numeric_text
     CALENDAR = enum.auto()  # years, parts
+    UNIQUE = enum.auto()  # unique, span; of integers and text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +102,8 @@ class ColumnStatistics:
     delimiter: str = ""  # of texts that are lists, empty when they are none
     numeric_text: bool = False  # every text is a number
     constant: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
+    unique: bool = False  # no value occurs twice, as far as a sample of the values shows
+    span: int = 0  # of unique integers: whole numbers from the least to the largest
     years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
     parts: Mapping[str, int] = field(default_factory=dict)  # of a date or time -> how many values it takes
     sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
@@ -155,6 +167,7 @@ class _Column:
         self.counts = Counts(most_distinct)
         self.shape = TextShape()
         self.calendar = Calendar()
+        self.unique = Uniqueness(UNIQUE_SAMPLE)
         self.lists: list[_Cells] = []
 
     def add(self, array: pa.Array, chosen: slice | Ints) -> None:
@@ -168,6 +181,8 @@ class _Column:
             self._add_numbers(array, chosen)
         if Want.CALENDAR in self.want:
             self.calendar.add(array, self.name)
+        if Want.UNIQUE in self.want and (textual or types.is_integer(array.type)):
+            self.unique.add(array.drop_null() if array.null_count else array)
         counting = Want.COUNTS in self.want and not self.counts.stopped
         if counting or (textual and Want.TEXT in self.want):
             self._add_values(array)
@@ -227,6 +242,8 @@ class _Column:
             constant=bool(self.want & (Want.MOMENTS | Want.COUNTS))
             and least == most
             and self.counts.distinct <= 1,
+            unique=self.unique.count > 0 and not self.unique.repeats,
+            span=self.unique.span,
             years=self.calendar.years(),
             parts={part: len(counted) for part, counted in self.calendar.counts.items()},
             sample=sample[np.isfinite(sample)],

@@ -16,6 +16,7 @@ from sqlflow_edl.analysis import training as trainings
 from sqlflow_edl.analysis.attributes import TRAIN
 from sqlflow_edl.analysis.cells import Cells
 from sqlflow_edl.analysis.columns import Resolver, check_calls
+from sqlflow_edl.analysis.data_checks import DataChecks, is_id
 from sqlflow_edl.analysis.decisions import Decision, made
 from sqlflow_edl.analysis.derive import as_lists, derive, left_out
 from sqlflow_edl.analysis.dictionary import Dictionary, Resolved
@@ -92,12 +93,24 @@ class TrainingPlan:
         for draft in self.drafts:
             for part in draft.parts or (draft,):
                 for column in part.columns:
-                    wants[column] = wants.get(column, Want.NONE) | part.wants
+                    wants[column] = wants.get(column, Want.NONE) | part.wants | Want.UNIQUE
         for column, want in warm_start.wants(self.kept).items():
             wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
         return wants
+
+    def checks(self) -> DataChecks:
+        """The checks of the rows, which have yet to stream by."""
+        columns = [column for column in self.wants() if column not in (self.label, self.weight)]
+        return DataChecks(self.label, columns, self.schema, self.seed)
+
+    @property
+    def named(self) -> set[str]:
+        """The columns that COLUMN names, or that the model which training starts from reads."""
+        written = {column for draft in self.drafts if not draft.why for column in draft.columns}
+        kept = (feature for features in self.kept.values() for feature in features)
+        return written | {column for feature in kept for column in spec.source_columns(feature)}
 
     def lists(self) -> set[Cells]:
         """The cells of several values whose statistics `fit` needs."""
@@ -192,8 +205,8 @@ class TrainingPlan:
 
     def _fitted(self, statistics: Statistics, errors: list[SQLFlowError]) -> list[Placed]:
         fitted: list[Placed] = []
-        for draft in self.drafts:
-            if draft.why and (found := left_out(draft, statistics, self.schema)):
+        for draft, found in self._left_out(statistics):
+            if found:
                 what, reason = found
                 note = f"{what} is left out: {reason}"
                 if self._note(note):  # a date becomes several features
@@ -208,6 +221,18 @@ class TrainingPlan:
             except SQLFlowError as error:
                 errors.append(error)
         return fitted
+
+    def _left_out(self, statistics: Statistics) -> list[tuple[Draft, tuple[str, str] | None]]:
+        """Each draft, with what is left out of it and why; a number that is an id stays where nothing else does."""
+        found = [left_out(draft, statistics, self.schema) if draft.why else None for draft in self.drafts]
+        if all(found):
+            found = [
+                None
+                if statistics[draft.columns[0]].span and is_id(draft.columns[0], statistics[draft.columns[0]])
+                else each
+                for draft, each in zip(self.drafts, found, strict=True)
+            ]
+        return list(zip(self.drafts, found, strict=True))
 
     def _note(self, note: str) -> bool:
         """Whether the note is a new one."""

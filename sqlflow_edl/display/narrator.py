@@ -135,6 +135,9 @@ class Narrator:
     def note(self, text: str) -> None:
         self._line(f"  {self._painted('note:', 'warning')} {text}")
 
+    def warn(self, text: str) -> None:
+        self._line(f"  warning: {text}")
+
     def progress(self, event: Progress | EpochEnd | Tally) -> None:
         if not isinstance(event, Tally):
             self._step_over()

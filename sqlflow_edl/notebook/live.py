@@ -75,7 +75,13 @@ class Live:
         self._show(self._doing)
 
     def note(self, text: str) -> None:
-        self._notes.append(f"note: {text}")
+        self._tell(f"note: {text}")
+
+    def warn(self, text: str) -> None:
+        self._tell(f"warning: {text}")
+
+    def _tell(self, line: str) -> None:
+        self._notes.append(line)
         self._show(self._now())
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None:

@@ -14,6 +14,7 @@ from edl.nn.rows.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis.data_checks import DataWarning
 from sqlflow_edl.analysis.decisions import reason
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import size, words
@@ -32,6 +33,7 @@ class Planned:
     plan: TrainingPlan
     spec: JobSpec
     columns: Mapping[str, ColumnSummary]
+    warnings: tuple[DataWarning, ...] = ()
 
 
 def training(planned: Planned) -> list[Row]:
@@ -42,6 +44,7 @@ def training(planned: Planned) -> list[Row]:
         ("label", _label(planned)),
         ("features", _features(planned)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
+        ("warnings", ((each.about, each.message, each.advice) for each in planned.warnings)),
         ("optimizer", _component(plan, "optimizer", spec.optimizer)),
         ("schedule", _schedule(plan, spec.schedule)),
         ("loss", _component(plan, "loss", spec.loss)),

@@ -34,11 +34,12 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 class Fitting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """columns: column -> its summary. reasons: one for each of `JobSpec.features`, in their order. left_out: column ->
-    why it is no feature."""
+    why it is no feature. warnings: what makes the figures of the model mean less than they seem, and what to do."""
 
     columns: dict[str, ColumnSummary] = {}
     reasons: tuple[str, ...] = ()
     left_out: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
 
 
 def write_fitting(folder: Path, fitting: Fitting) -> None:

@@ -1,0 +1,23 @@
+"""Thresholds of the data checks, each with its reason; docs/data-checks.md has them as a table."""
+
+# An id: no value occurs twice.
+FEWEST_ROWS = 20  # of fewer rows a text or a small number may well differ in each by chance
+UNIQUE_SAMPLE = (
+    1 << 17
+)  # distinct values kept of a column: 1 MiB; a share f of repeated values is missed at (1-f)^65536
+COINCIDENCES = (
+    10.0  # pairs of equal numbers that chance would give; then it gives none once in e^10 = 22,000 columns
+)
+ID_NAMES = frozenset(("id", "ids", "key", "uuid", "guid", "pk", "rowid", "rownum", "index", "idx"))
+
+# One column alone predicts the label.
+SAMPLE_ROWS = 20_000  # rows scored: an error of one in 1,000 is seen 20 times
+SAMPLE_VALUES = 1 << 23  # of all columns together: 64 MiB of numbers; with more than 419 columns fewer rows
+NEAR_PERFECT = 0.999  # share of the variance, or of the mistakes of guessing, that the column explains
+FEWEST_OTHERS = 10  # rows outside the most frequent class; with fewer, a column separates them by chance
+LONGEST_TEXT = 64  # characters compared of a text: bounds the sample's memory
+
+# Rows held out that are also trained on.
+HELD_OUT_ROWS = 100_000  # held-out rows that are looked for: their share is known to 0.2 %
+DUPLICATES = 0.01  # share of the held-out rows; below, a metric hardly changes
+BY_CHANCE = 0.1  # of the share found: where chance alone gives more than that, rows are no copies but alike
