@@ -42,7 +42,7 @@ class Task(_message.Message):
     lease: int
     settles: bool
     round: bytes
-    def __init__(self, type: _Optional[_Union[TaskType, str]] = ..., id: _Optional[int] = ..., number: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., skip: _Optional[int] = ..., lease: _Optional[int] = ..., settles: _Optional[bool] = ..., round: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, type: _Optional[_Union[TaskType, str]] = ..., id: _Optional[int] = ..., number: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., skip: _Optional[int] = ..., lease: _Optional[int] = ..., settles: bool = ..., round: _Optional[bytes] = ...) -> None: ...
 
 class RegisterRequest(_message.Message):
     __slots__ = ("instance", "incarnation", "metric_kinds", "role", "address")
@@ -75,7 +75,7 @@ class Servers(_message.Message):
     generation: int
     addresses: _containers.RepeatedScalarFieldContainer[str]
     ready: bool
-    def __init__(self, number: _Optional[int] = ..., generation: _Optional[int] = ..., addresses: _Optional[_Iterable[str]] = ..., ready: _Optional[bool] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., generation: _Optional[int] = ..., addresses: _Optional[_Iterable[str]] = ..., ready: bool = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("refused", "master_epoch", "generation", "lease_secs", "heartbeat_secs", "resume", "finished", "servers")
@@ -95,7 +95,7 @@ class Registration(_message.Message):
     resume: str
     finished: bool
     servers: Servers
-    def __init__(self, refused: _Optional[bool] = ..., master_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_secs: _Optional[float] = ..., heartbeat_secs: _Optional[float] = ..., resume: _Optional[str] = ..., finished: _Optional[bool] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ...) -> None: ...
+    def __init__(self, refused: bool = ..., master_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_secs: _Optional[float] = ..., heartbeat_secs: _Optional[float] = ..., resume: _Optional[str] = ..., finished: bool = ..., servers: _Optional[_Union[Servers, _Mapping]] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
@@ -152,7 +152,7 @@ class Report(_message.Message):
     error: Error
     fatal: bool
     folder: str
-    def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[Report.Kind, str]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ..., states: _Optional[_Mapping[str, bytes]] = ..., conclusion: _Optional[bytes] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., fatal: _Optional[bool] = ..., folder: _Optional[str] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., kind: _Optional[_Union[Report.Kind, str]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ..., states: _Optional[_Mapping[str, bytes]] = ..., conclusion: _Optional[bytes] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., fatal: bool = ..., folder: _Optional[str] = ...) -> None: ...
 
 class Held(_message.Message):
     __slots__ = ("task", "rows", "steps", "loss", "weight")
@@ -347,7 +347,7 @@ class FetchResponse(_message.Message):
     data: bytes
     size: int
     crc: int
-    def __init__(self, gone: _Optional[bool] = ..., data: _Optional[bytes] = ..., size: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
+    def __init__(self, gone: bool = ..., data: _Optional[bytes] = ..., size: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
 
 class ListKeptRequest(_message.Message):
     __slots__ = ()

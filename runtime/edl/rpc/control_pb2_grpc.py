@@ -5,7 +5,7 @@ import warnings
 
 from edl.rpc import control_pb2 as control__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.74.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in control_pb2_grpc.py depends on'
+        + f' but the generated code in control_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class MasterStub:
+class MasterStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -81,7 +81,7 @@ class MasterStub:
                 _registered_method=True)
 
 
-class MasterServicer:
+class MasterServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Register(self, request, context):
@@ -200,7 +200,7 @@ def add_MasterServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Master:
+class Master(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod
