@@ -1,7 +1,8 @@
 """Requests to the API server, which are repeated as long as that may help.
 
-Bodies and answers are JSON as the server has it: the official client knows how to reach the server and who we are, its
-models are not used. So an answer is decoded once, into what is needed of it.
+Bodies and answers are JSON as the server has it. The official client contributes the connections and the credentials
+only, by attributes that all its releases have: how it serialises calls differs between them. An answer is decoded once,
+into the fields that are needed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import threading
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -100,22 +102,24 @@ class Calls:
     def _send(
         self, method: str, path: str, body: object, query: dict[str, str | int] | None, silence: float
     ) -> BaseHTTPResponse:
-        from kubernetes.client.exceptions import ApiException
+        from urllib3 import Timeout
         from urllib3.exceptions import HTTPError
 
-        request = self._api.param_serialize(
-            method,
-            path,
-            query_params=[*(query or {}).items()],
-            header_params={"Accept": _JSON, "Content-Type": _TYPES.get(method, _JSON)},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
+        client = self._api.configuration
+        headers = {"Accept": _JSON, "Content-Type": _TYPES.get(method, _JSON), **self._api.default_headers}
+        headers |= {each["key"]: each["value"] for each in client.auth_settings().values()}
+        parameters = f"?{urlencode(query)}" if query else ""
         try:
-            answer = self._api.call_api(*request, _request_timeout=(CONNECT_SECS, silence))
-        except (HTTPError, ApiException, OSError) as error:  # the client's own, of certificates, among them
+            response: BaseHTTPResponse = self._api.rest_client.pool_manager.request(
+                method,
+                f"{client.host}{path}{parameters}",
+                body=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                preload_content=False,
+                timeout=Timeout(connect=CONNECT_SECS, read=silence),
+            )
+        except (HTTPError, OSError) as error:
             raise _PassingError(_first_line(error)) from None
-        response: BaseHTTPResponse = answer.response
         return response
 
     def _answer(self, response: BaseHTTPResponse) -> bytes:

@@ -142,7 +142,7 @@ def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
     intent = Intent("train", source.url, "c.m", RECORD)
     job = job_of(source, "SELECT x, y FROM t", intent, Rows(True, TABLE, TABLE, 0))
     deployed = run(kubernetes, job, source, tmp_path, ledger={"ledger.1": "bm9uc2Vuc2U="})
-    assert deployed.until(deployed.conditions)["Failed"] == "PodFailurePolicy"
+    assert deployed.until(lambda: deployed.conditions().get("Failed")) == "PodFailurePolicy"
     end = board.read_end(deployed.status())
     assert isinstance(end, Failed)
     assert end.message == "the ledger of this job is damaged"
