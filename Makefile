@@ -9,7 +9,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test mariadb lint soak bench format stubs clean
+.PHONY: help demo test mariadb lint soak bench format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -41,6 +41,9 @@ bench: $(VENV)/ready-test  ## ratios against peers, side by side in one run
 format: $(VENV)/ready-test ## lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+compatible: $(VENV)/ready-test ## the packages that the wheel can be installed beside; asks the package registry
+	$(BIN)/python -m tests.compatible
 
 stubs: $(VENV)/ready-test  ## generate the RPC stubs from proto/
 	$(BIN)/python -m tests.stubs runtime/edl/rpc
