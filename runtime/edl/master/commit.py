@@ -76,7 +76,7 @@ def commit_when_possible(
     pause: Callable[[float], object] = time.sleep,
 ) -> bool:
     """Commit as soon as the source can be opened; False: given up, for the next session."""
-    began, seconds = clock(), FIRST_PAUSE
+    began, seconds, said = clock(), FIRST_PAUSE, ""
     while job.status().state == "finished":
         try:
             with job.claim() as ours:
@@ -87,7 +87,9 @@ def commit_when_possible(
             if clock() - began > PATIENCE:
                 log(f"left to the next session with the data source: {error.message}")
                 return False
-            log(f"not committed yet: {error.message}")
+            if error.message != said:
+                said = error.message
+                log(f"not committed yet: {said}")
         if job.status().state == "finished":
             if clock() - began > PATIENCE:
                 return False
