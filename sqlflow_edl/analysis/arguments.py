@@ -7,18 +7,24 @@ from collections.abc import Callable, Mapping
 
 from sqlflow_edl.syntax import ast
 
+LARGEST_SIZE = 2**31 - 1
+MOST_BUCKETS = 100_000
 DELIMITERS = {"comma": ",", "semicolon": ";", "colon": ":", "tab": "\t", "space": " ", "pipe": "|"}
 DTYPES = ("int", "int32", "int64", "float", "float32", "float64")
 
 
 def _whole(value: ast.Value) -> int | None:
     found = value.value if isinstance(value, ast.Constant) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+    return (
+        found
+        if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= LARGEST_SIZE
+        else None
+    )
 
 
 def _buckets(value: ast.Value) -> int | None:
     found = _whole(value)
-    return found if found is not None and found >= 2 else None
+    return found if found is not None and 2 <= found <= MOST_BUCKETS else None
 
 
 def _numbers(value: ast.Value) -> tuple[float, ...] | None:
@@ -73,8 +79,8 @@ CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
     "dtype": _dtype,
 }
 TYPE_WORDS = {
-    "whole": "a whole number above 0",
-    "buckets": "a whole number of 2 or more",
+    "whole": f"a whole number above 0, at most {LARGEST_SIZE:,}",
+    "buckets": f"a whole number from 2 to {MOST_BUCKETS:,}",
     "numbers": "a list of numbers, such as [10, 20.5]",
     "text": "a name or a text",
     "scalar": "a value",

@@ -14,6 +14,7 @@ from sqlflow_edl.analysis.values import Scalar, Setting, Type
 from sqlflow_edl.syntax import ast
 
 PLACE = "kubernetes."  # begins the names of settings that say where a job runs
+LARGEST_INTEGER = 2**63 - 1  # that a JobSpec holds
 MOST_LISTED = 20  # names in a hint
 
 
@@ -150,7 +151,7 @@ def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Set
     """The same of a value that is read already. span: where it stands."""
     setting = values.convert(row.type, value)
     if setting is None:
-        raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc)
+        raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc or None)
     for item in setting if isinstance(setting, tuple) else (setting,):
         _check_range(row, item, span)
     if row.choices and isinstance(setting, str):
@@ -166,6 +167,12 @@ def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Set
 def _check_range(row: Attribute, item: Scalar, span: Span | None) -> None:
     if isinstance(item, bool) or not isinstance(item, int | float):
         return
+    if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
+        raise SemanticError(
+            f"{row.name} = {item:.3g} is out of range",
+            span=span,
+            hint=f"expected {LARGEST_INTEGER:,} or less",
+        )
     if (row.low is not None and item < row.low) or (row.high is not None and item > row.high):
         raise SemanticError(f"{row.name} = {item} is out of range", span=span, hint=_range_words(row))
 

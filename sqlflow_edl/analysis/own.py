@@ -95,7 +95,7 @@ def unseen(statement: ast.Statement) -> Entry:
     known = Dictionary((*TRAIN, *KUBERNETES))
     keys = dict.fromkeys(each.key for each in statement.attributes if known.find(each.key) is None)
     rows = (
-        Attribute(key, "anything", "")
+        Attribute(key, "anything", "A parameter of the model.")
         for key in keys
         if not key.startswith(("optimizer.", "loss.", "schedule."))
     )

@@ -48,7 +48,7 @@ WORDS: Mapping[Type, str] = {
     "memory": "an amount of memory with its unit, such as '4Gi' or '512Mi'",
     "memory or none": "an amount of memory with its unit, such as '4Gi' or '512Mi', or none",
     "taints": "taints as kubectl writes them, such as 'gpu=true:NoSchedule' or ['spot', 'team=ads']",
-    "anything": "a value",
+    "anything": "a number, a text, a name, TRUE, FALSE, or a list of them",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -265,7 +266,7 @@ class _Builder(Transformer[Token, Any]):
                 "the number is too long", span=span, hint=f"at most {_MOST_DIGITS} digits"
             )
         value = float(text) if set(text) & set(".eE") else int(text)
-        if value in (float("inf"), float("-inf")):
+        if abs(value) > sys.float_info.max:
             raise StatementSyntaxError("the number is too large", span=span, hint="numbers go up to 1.8e308")
         return Constant(value, span)
 

@@ -132,6 +132,7 @@ def stored(url: str, tmp_path: Path) -> str:
         ("m.keras", "x.onnx", "a model in keras cannot be written to x.onnx"),
         ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
         ("m.tirch", "x.pt2", "did you mean m.torch?"),
+        ("m.torch", "no/x.pt2", "/no is no folder"),
     ],
 )
 def test_what_cannot_be_exported_is_named(

@@ -112,7 +112,15 @@ def test_debug_shows_the_traceback() -> None:
     ("arguments", "code", "words"),
     [
         (["run", "-e", "SELECT 1"], 2, "no data source"),
+        (["console"], 2, "sqlflow samples --source duckdb:///demo.duckdb"),
+        (["export", "m", "-o", "m.keras"], 2, "sqlflow export: no data source"),
         (["run", "--source", "duckdb:/no/such/file.duckdb", "-e", "SELECT 1"], 1, "no database file"),
+        (["run", "--source", "duckdb:/no/such/file.duckdb", "-e", "SELECT 1"], 1, "--create"),
+        (["run", "--source", "duckdb:////usr", "-e", "SELECT 1"], 1, "/usr is a folder"),
+        (["run", "--source", "duckdb:", "-e", "SELECT '\udcff'"], 1, "a byte that is not UTF-8"),
+        (["run", "--source", "duckdb:", "-e", "SELECT {{ x }}"], 1, "sqlflow run --var x=…"),
+        (["run", "--source", "duckdb:", "-e", "CREATE MODEL m AS SELECT 1"], 1, "TO TRAIN DNNClassifier"),
+        (["run", "--source", "duckdb:", "-e", "SHOW MODLES"], 1, "did you mean SHOW MODELS?"),
         (["run", "--source", "mongo://x", "-e", "SELECT 1"], 1, "mongo"),
         (["run", "--source", "duckdb:", "/no/such/file.sql"], 1, "cannot read"),
         (["run", "--dialect", "oracel", "--source", "duckdb:", "-e", "SELECT 1"], 1, "oracel"),
@@ -152,6 +160,14 @@ def test_compile_writes_a_program_for_each_train_and_runs_nothing(
         "job.json",
     }
     assert capsys.readouterr().out.splitlines()[0] == str(tmp_path / "out" / "m")
+
+
+def test_a_program_that_cannot_be_written_is_an_error(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.sql").write_text(TRAIN, encoding="utf-8")
+    assert main(["compile", str(tmp_path / "one.sql"), "-o", str(tmp_path / "one.sql"), "--source", url]) == 1
+    assert f"cannot write {tmp_path / 'one.sql'}: Not a directory" in capsys.readouterr().err
 
 
 def test_compile_fills_variables_in(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
