@@ -10,10 +10,11 @@ error: unknown column sepal_lenght
 
 from __future__ import annotations
 
+import traceback
 import unicodedata
 from dataclasses import dataclass
 
-from edl.errors import ErrorList, Span, SQLFlowError
+from edl.errors import ErrorList, Span, SQLFlowError, UserCodeError
 
 LONGEST_LINE = 160  # of the user's text in a message; a longer line is cut around the place
 
@@ -44,6 +45,13 @@ def render(error: SQLFlowError, text: str = "", name: str = "") -> str:
     """The error as plain text of several lines. text: the program; name: its file, empty for one typed in."""
     errors = error.errors if isinstance(error, ErrorList) else (error,)
     return "\n".join(_render_one(each, text, name) for each in errors)
+
+
+def traceback_of(error: SQLFlowError) -> str:
+    """The traceback that --debug shows: of users' code alone where that raised, else of this program."""
+    if isinstance(error, UserCodeError) and error.traceback:
+        return error.traceback.rstrip()
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 def _render_one(error: SQLFlowError, text: str, name: str) -> str:

@@ -64,9 +64,19 @@ class JobError(SQLFlowError):
 
 
 class UserCodeError(JobError):
-    """A function of the program raised; the cause is in `__cause__`, its traceback belongs into the log."""
+    """A function of the program, or of a user's module, raised.
+
+    traceback: its text, with the frames of users' files alone; empty when there are none. The cause with all frames is
+    `__cause__` in the process where it was raised, whose log has it.
+    """
 
     code = "program"
+
+    def __init__(
+        self, message: str, *, span: Span | None = None, hint: str | None = None, traceback: str = ""
+    ) -> None:
+        super().__init__(message, span=span, hint=hint)
+        self.traceback = traceback
 
 
 class ClusterError(SQLFlowError):

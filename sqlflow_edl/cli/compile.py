@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import traceback
 from pathlib import Path
 
 from edl.errors import SQLFlowError
@@ -15,7 +14,7 @@ from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.files import path_of, writing
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.render import render
+from sqlflow_edl.render import render, traceback_of
 from sqlflow_edl.session import Session
 
 
@@ -42,7 +41,7 @@ def compile_(options: argparse.Namespace) -> int:
                     written += 1
     except SQLFlowError as error:
         if options.debug:
-            traceback.print_exc()
+            print(traceback_of(error), file=sys.stderr)
         print(render(error, text, name), file=sys.stderr)
         return exit_codes.FAILED
     if not written:

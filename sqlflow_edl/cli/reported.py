@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-import traceback
 from collections.abc import Callable
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.display.terminal import shown_error
-from sqlflow_edl.render import render
+from sqlflow_edl.render import render, traceback_of
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -25,7 +24,7 @@ def reported(command: Command) -> Command:
             return command(options)
         except SQLFlowError as error:
             if options.debug:
-                traceback.print_exc()
+                print(traceback_of(error), file=sys.stderr)
             print(shown_error(render(error), sys.stderr), file=sys.stderr)
             return exit_codes.FAILED
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.interrupts import interrupting
-from sqlflow_edl.render import render
+from sqlflow_edl.render import render, traceback_of
 from sqlflow_edl.results import Result
 from sqlflow_edl.session import Session
 from sqlflow_edl.syntax import Statement
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             return code
     except SQLFlowError as error:
         if options.debug:
-            traceback.print_exc()
+            narrator.say(traceback_of(error))
         narrator.complain(render(error, program.text, program.name))
         return exit_codes.FAILED
 
@@ -92,7 +91,7 @@ def _run(
     wrong = [(error, text) for error, (_, text) in zip(checked, read, strict=True) if error is not None]
     for error, text in wrong:
         if options.debug:
-            traceback.print_exception(error)
+            narrator.say(traceback_of(error))
         narrator.say(render(error, text.text, text.name))
     runs = not wrong or (options.on_error == "continue" and not unread)
     if wrong and len(read) > 1:
@@ -203,7 +202,7 @@ class Run:
         self, step: Step, statement: Statement, error: SQLFlowError, text: Text, seconds: float
     ) -> None:
         if self._debug:
-            traceback.print_exception(error)
+            self._narrator.say(traceback_of(error))
         self._counts["ERROR"] += 1
         self._narrator.fails(step, render(error, text.text, text.name), seconds)
         self._not_made(statement, f"statement {step.number}, which failed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from sqlflow_edl.console.reading import statements
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.interrupts import interrupting
-from sqlflow_edl.render import render
+from sqlflow_edl.render import render, traceback_of
 from sqlflow_edl.reports.words import duration
 from sqlflow_edl.results import Result
 from sqlflow_edl.syntax import Statement
@@ -51,7 +50,7 @@ class Statements:
                         break
         except SQLFlowError as error:
             if self._debug:
-                traceback.print_exception(error)
+                self._screen.say(traceback_of(error))
             self._screen.complain(render(error, text, name))
         except TerminatedError:
             raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import SemanticError, SQLFlowError, UserCodeError
 from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
 from sqlflow_edl.notebook.connections import Connections, Settings
 from sqlflow_edl.notebook.errors import CellError
@@ -207,7 +207,9 @@ def _told() -> Iterator[_Told]:
     try:
         yield told
     except SQLFlowError as error:
-        if told.debug:
+        if told.debug and isinstance(error, UserCodeError) and error.traceback:
+            print(error.traceback, file=sys.stderr)
+        elif told.debug:
             print(render(error, told.text, "<cell>"), file=sys.stderr)
             raise
         raise CellError(error, told.text) from error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from edl.errors import ErrorList, SemanticError, Span, SQLFlowError
-from sqlflow_edl.render import locate, render
+from edl.errors import ErrorList, SemanticError, Span, SQLFlowError, UserCodeError
+from sqlflow_edl.render import locate, render, traceback_of
 
 TEXT = "SELECT *\nFROM t\nCOLUMN sepal_lenght, b\n"
 
@@ -69,3 +69,10 @@ def test_control_characters_of_a_statement_do_not_reach_the_terminal() -> None:
 @pytest.mark.parametrize("span", [Span(0, 0), Span(1000, 1001), Span(len(TEXT), len(TEXT) + 1)])
 def test_a_place_at_or_beyond_the_end_is_shown_without_failing(span: Span) -> None:
     assert "^" in render(SQLFlowError("odd", span=span), TEXT)
+
+
+def test_a_traceback_is_that_of_users_code_alone_where_there_is_one() -> None:
+    theirs = 'Traceback of your code:\n  File "nets.py", line 3, in call\nValueError: no\n'
+    assert traceback_of(UserCodeError("nets.py:3: no", traceback=theirs)) == theirs.rstrip()
+    assert traceback_of(UserCodeError("no")).endswith("UserCodeError: no")
+    assert traceback_of(SemanticError("no such column")).endswith("SemanticError: no such column")

@@ -21,6 +21,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from traceback import format_exception
 
 from edl import exit_codes
 from edl.errors import SQLFlowError
@@ -42,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with terminating():
             _command(options.kind)(options)
     except SQLFlowError as error:
+        if getattr(options, "debug", False):
+            traceback = getattr(error, "traceback", "") or "".join(format_exception(error))
+            print(traceback.rstrip(), file=sys.stderr)
         _complain(error)
         return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
     except TerminatedError:
@@ -124,6 +128,11 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
         add_workers(parser, kind)
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="of the framework (default: the cores there are)"
+    )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="show the traceback of an error, of your code alone where it raised",
     )
     parser.add_argument(
         "--weights",

@@ -346,7 +346,7 @@ class Leases:
         self.note(f"{_named(task)} failed on {instance}: {error.message}")
         if times >= ATTEMPTS:
             message = f"{_named(task)} failed {times} times, the last time: {error.message}"
-            self.fail(Failed(error.code, message, error.hint))
+            self.fail(Failed(error.code, message, error.hint, error.traceback))
         elif self.parameters.ends_on_failure and task.type == "train":
             member = self.kept.members[instance]
             self.lost(instance, member.incarnation, now)

@@ -20,10 +20,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from edl.errors import JobError
+from edl.errors import JobError, UserCodeError
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, Tables
 from edl.nn.structure import Array, Features, map_arrays
+from edl.program import Program
+from edl.program.own import place
 
 Floats = npt.NDArray[np.float32]
 
@@ -216,6 +218,21 @@ def check_outputs(
         hint="labels of integers are classes; for one output, 0 and 1 are float32 of shape (n, 1)"
         if whole_labels
         else "shapes that differ would broadcast against each other in the loss",
+    )
+
+
+def check_own_outputs(program: Program, shape: tuple[int | None, ...]) -> None:
+    """UserCodeError unless a user's own model gives as many outputs as the label needs.
+
+    shape: of the outputs of the model on a few rows. Otherwise a whole epoch would pass before they are measured.
+    """
+    spec = program.spec
+    if spec.own is None or program.edited or len(shape) != 2 or shape[1] == spec.label.outputs:
+        return
+    wanted = f"{spec.label.column} needs (rows, {spec.label.outputs})"
+    raise UserCodeError(
+        f"{place(spec.own)}: {spec.own.attribute} gives outputs (rows, {shape[1]}) where the label {wanted}",
+        hint="a parameter outputs or out_features of the model is given that number",
     )
 
 

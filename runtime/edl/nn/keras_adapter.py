@@ -29,6 +29,7 @@ from edl.nn.adapter import (
     check_fit,
     check_losses,
     check_outputs,
+    check_own_outputs,
     is_buffer,
     packed,
     refuse_weights_for_scalar,
@@ -80,6 +81,7 @@ class KerasAdapter:
         with user_code(program.file, "the model"), self.tables.discovered(features, tensors):
             outputs = model(tensors, training=False)  # creates the weights of lazily built layers
         _check_one_tensor(outputs)
+        check_own_outputs(program, tuple(outputs.shape))
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
         self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
         fetched = self.tables.fetch(self.tables.need(self.tables.keys(features), 0, 1), train=False)

@@ -26,6 +26,7 @@ from edl.nn.adapter import (
     check_fit,
     check_losses,
     check_outputs,
+    check_own_outputs,
     is_buffer,
     packed,
     refuse_weights_for_scalar,
@@ -90,6 +91,7 @@ class TorchAdapter:
         tensors = _tensors(features)
         with self.tables.discovered(features, tensors), self._inference():
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
+        check_own_outputs(program, tuple(outputs.shape))
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")

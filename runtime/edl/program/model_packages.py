@@ -40,6 +40,11 @@ def parse(text: str) -> tuple[str, ...]:
     return entries
 
 
+def is_below(name: str, package: str) -> bool:
+    """Return true if the dotted name is the package, or something in it."""
+    return f"{name}.".startswith(f"{package}.")
+
+
 def configured() -> tuple[str, ...]:
     """The entries that the environment has. SemanticError: one is no dotted name."""
     return parse(os.environ.get(VARIABLE, ""))
@@ -75,7 +80,7 @@ class ModelSources:
         return name.partition(".")[0] not in _OWN_PACKAGES and not is_standard(file)
 
     def _entry(self, name: str) -> str | None:
-        return next((each for each in self.packages if f"{name}.".startswith(f"{each}.")), None)
+        return next((each for each in self.packages if is_below(name, each)), None)
 
 
 def check_imported(module: str, attribute: str, sources: ModelSources) -> None:

@@ -18,10 +18,12 @@ import builtins
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import keyword
 import os
 import pkgutil
 import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
@@ -30,11 +32,11 @@ from typing import Literal
 
 import msgspec
 
-from edl.errors import JobError, SemanticError, SpecError, did_you_mean
+from edl.errors import JobError, SemanticError, SpecError, UserCodeError, did_you_mean
 from edl.program.digest import digest
 from edl.program.model_packages import OPTION, ModelSources, configured
 from edl.program.sources import always_compile, is_installed
-from edl.spec import JobSpec
+from edl.spec import JobSpec, Own
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
 ZOO_FUNCTION = "custom_model"
@@ -183,6 +185,12 @@ def with_digest(spec: JobSpec) -> JobSpec:
     return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=found.digest))
 
 
+def place(own: Own) -> str:
+    """The file and line that define an imported model, `/home/ann/nets.py:12`."""
+    found = inspect.unwrap(getattr(sys.modules[own.module], own.attribute))
+    return f"{inspect.getsourcefile(found)}:{inspect.getsourcelines(found)[1]}"
+
+
 def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
     """Let this process import the module of the name as it is now on disk, not as it was imported before.
 
@@ -284,7 +292,9 @@ class _Source:
             text = file.read_bytes()
             tree = ast.parse(text, str(file))
         except SyntaxError as error:
-            raise SemanticError(f"{file}:{error.lineno}: {error.msg}") from None
+            shown = "".join(traceback.format_exception_only(error))
+            hint = (error.text or "").strip() or None
+            raise UserCodeError(f"{file}:{error.lineno}: {error.msg}", hint=hint, traceback=shown) from None
         except (OSError, ValueError) as error:
             raise SemanticError(f"cannot read {file}: {error}") from None
         package = spec.name if spec.submodule_search_locations else spec.name.rpartition(".")[0]

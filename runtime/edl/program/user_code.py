@@ -1,24 +1,45 @@
-"""Errors of a program shown as the program's own line, not as 60 frames of a framework."""
+"""Errors of a program and of users' modules, reduced to their own lines and the cause.
+
+A traceback of a training step has dozens of frames of a framework, and Keras puts the arguments of each call into the
+message. A `UserCodeError` names the innermost line that a user wrote, and keeps the frames of users' files alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import linecache
+import re
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
+from types import FrameType
 
 from edl.errors import SQLFlowError, UserCodeError
+from edl.program.model_packages import configured, is_below
+from edl.program.sources import is_installed
 
 IN_LOG = "the traceback is in the job's log"  # the hint of an error that has no line in the program
 _LONGEST = 500
+_OURS = Path(__file__).parents[1]
+_OWN_FRAMES = 2  # of `user_code` and its caller, the first of each traceback
+_GENERATED = ("<", "__autograph_generated_file")  # how names begin that no file of a user has
+_OPERATION = re.compile(
+    r"^\{\{function_node \S+\}\}\s*|\s*\[Op:\w+\](?: name:.*)?$"
+)  # put around by TensorFlow
+
+# What Keras puts around the message of an error: while it infers a shape, and of any call.
+_WRAPPINGS = (
+    re.compile(r"Error encountered:\s*(\S.*)", re.DOTALL),
+    re.compile("Exception encountered when calling .*?\x1b\\[1m(.+?)\x1b\\[0m", re.DOTALL),
+)
 
 
 @contextlib.contextmanager
 def user_code(file: Path, doing: str) -> Iterator[None]:
-    """Turn what the program raises into a `UserCodeError` that names the innermost line of `file`.
+    """Turn what the program raises into a `UserCodeError` that names the innermost line of a user's file.
 
-    doing: what was called, as in "custom_model()". A `SQLFlowError` passes as it is: it says what is wrong itself.
+    file: of the program. doing: what was called, as in "custom_model()". A `SQLFlowError` passes as it is: it says
+    what is wrong itself.
     """
     try:
         yield
@@ -32,42 +53,74 @@ def user_code(file: Path, doing: str) -> Iterator[None]:
 
 
 def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
-    if isinstance(error, SyntaxError) and error.filename == str(file):
-        place = _place(file, error.lineno or 1, None)
-        return UserCodeError(f"{place}: {error.msg}", hint=_source_line(file, error.lineno or 1))
-    what = f"{type(error).__name__}: {_first_line(error)}"
-    line = _innermost(error.__traceback__, file)
-    if line is None:
-        return UserCodeError(f"{doing} of {file.name} failed: {what}", hint=IN_LOG)
-    number, function = line
-    return UserCodeError(f"{_place(file, number, function)}: {what}", hint=_source_line(file, number))
+    frames = _users_frames(error, file)
+    cause = _cause(error)
+    said = _said(cause)
+    shown = "".join(["Traceback of your code:\n", *traceback.format_list(frames), f"{said}\n"])
+    if isinstance(error, SyntaxError) and error.filename and _is_users(Path(error.filename), file):
+        line = error.lineno or 1
+        shown = "".join(traceback.format_exception_only(error))
+        return UserCodeError(
+            f"{error.filename}:{line}: {error.msg}",
+            hint=_source_line(error.filename, line),
+            traceback=shown,
+        )
+    if not frames:
+        return UserCodeError(f"{doing} of {file.name} failed: {said}", hint=IN_LOG)
+    last = frames[-1]
+    place = f"{last.filename}:{last.lineno}" + (f", in {last.name}" if last.name != "<module>" else "")
+    return UserCodeError(f"{place}: {said}", hint=last.line or None, traceback=shown)
 
 
-def _place(file: Path, line: int, function: str | None) -> str:
-    return f"{file}:{line}" + (f", in {function}" if function and function != "<module>" else "")
+def _users_frames(error: BaseException, file: Path) -> traceback.StackSummary:
+    """The frames of the program and of modules that users wrote, the innermost last."""
+    packages = configured()
+    walked = list(traceback.walk_tb(error.__traceback__))[_OWN_FRAMES:]
+    kept = [(frame, line) for frame, line in walked if _is_of_user(frame, file, packages)]
+    linecache.checkcache()
+    return traceback.StackSummary.extract(kept)
 
 
-def _innermost(traceback: TracebackType | None, file: Path) -> tuple[int, str] | None:
-    """Line and function of the last frame that stands in `file`."""
-    found = None
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if code.co_filename == str(file):
-            found = traceback.tb_lineno, code.co_name
-        traceback = traceback.tb_next
-    return found
+def _is_of_user(frame: FrameType, file: Path, packages: tuple[str, ...]) -> bool:
+    """Return true for a file that is not installed, and for packages that SQL may take models from."""
+    if _is_users(Path(frame.f_code.co_filename), file):
+        return True
+    module = str(frame.f_globals.get("__name__", ""))
+    return any(is_below(module, package) for package in packages)
+
+
+def _is_users(path: Path, file: Path) -> bool:
+    if path == file:
+        return True
+    generated = path.name.startswith(_GENERATED)
+    return not generated and path.is_absolute() and not path.is_relative_to(_OURS) and not is_installed(path)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error as it was raised, before Keras put the arguments of the call into its message."""
+    while getattr(error, "_keras_call_info_injected", False) and error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_first_line(error)}".removesuffix(": ")
 
 
 def _first_line(error: BaseException) -> str:
     """What the error says, without the stack dumps that frameworks put around it."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    text = str(error)
+    for wrapping in _WRAPPINGS:
+        if found := wrapping.search(text):
+            text = found[1]
+    lines = [line.strip() for line in text.splitlines()]
     node = next((number for number, line in enumerate(lines) if line.startswith("[[{{node")), None)
     if node:  # TensorFlow ends its dump with what is wrong, and the node
         lines = lines[node - 1 :]
-    text = next((line for line in lines if line), "")
+    text = _OPERATION.sub("", next((line for line in lines if line), ""))
     return (text if len(text) <= _LONGEST else text[:_LONGEST] + " …").rstrip(".")
 
 
-def _source_line(file: Path, line: int) -> str | None:
-    linecache.checkcache(str(file))
-    return linecache.getline(str(file), line).strip() or None
+def _source_line(file: str, line: int) -> str | None:
+    linecache.checkcache(file)
+    return linecache.getline(file, line).strip() or None

@@ -203,6 +203,16 @@ def _ring_from(message: pb.ExchangeResponse) -> Ring | None:
     return Ring(ring.number, tuple(ring.members), ring.holders, ring.address)
 
 
+def _error_to(failed: Failed) -> pb.Error:
+    return pb.Error(
+        code=failed.code, message=failed.message, hint=failed.hint or "", traceback=failed.traceback
+    )
+
+
+def _error_from(error: pb.Error) -> Failed:
+    return Failed(error.code, error.message, error.hint or None, error.traceback)
+
+
 def _told_to(told: Told) -> pb.Report:
     report = told.report
     return pb.Report(
@@ -215,9 +225,7 @@ def _told_to(told: Told) -> pb.Report:
         weight=report.weight,
         states={name: dump(state) for name, state in report.states.items()},
         conclusion=encode(report.conclusion) if report.conclusion is not None else b"",
-        error=pb.Error(code=told.error.code, message=told.error.message, hint=told.error.hint or "")
-        if told.error
-        else None,
+        error=_error_to(told.error) if told.error else None,
         fatal=told.fatal,
         folder=told.folder,
     )
@@ -235,6 +243,5 @@ def _told_from(message: pb.Report) -> Told:
         decode(message.conclusion, Conclusion) if message.conclusion else None,
     )
     kind = _KIND_NAMES[message.kind]
-    error = message.error
-    failed = Failed(error.code, error.message, error.hint or None) if message.HasField("error") else None
+    failed = _error_from(message.error) if message.HasField("error") else None
     return Told(message.sequence, kind, report, failed, message.fatal, message.folder)

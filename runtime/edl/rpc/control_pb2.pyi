@@ -98,14 +98,16 @@ class Registration(_message.Message):
     def __init__(self, refused: bool = ..., master_epoch: _Optional[int] = ..., generation: _Optional[int] = ..., lease_secs: _Optional[float] = ..., heartbeat_secs: _Optional[float] = ..., resume: _Optional[str] = ..., finished: bool = ..., servers: _Optional[_Union[Servers, _Mapping]] = ...) -> None: ...
 
 class Error(_message.Message):
-    __slots__ = ("code", "message", "hint")
+    __slots__ = ("code", "message", "hint", "traceback")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     HINT_FIELD_NUMBER: _ClassVar[int]
+    TRACEBACK_FIELD_NUMBER: _ClassVar[int]
     code: str
     message: str
     hint: str
-    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
+    traceback: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ..., traceback: _Optional[str] = ...) -> None: ...
 
 class Report(_message.Message):
     __slots__ = ("sequence", "kind", "task", "rows", "steps", "loss", "weight", "states", "conclusion", "error", "fatal", "folder")

@@ -17,21 +17,23 @@ from edl.tasks.outcome import JobCancelledError
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The job failed or was cancelled; the traceback is in its log."""
+    """The job failed or was cancelled; its log has all frames. traceback: of users' code alone, as text."""
 
     code: str
     message: str
     hint: str | None = None
+    traceback: str = ""
 
 
 _ERRORS: dict[str, type[SQLFlowError]] = {
-    kind.code: kind
-    for kind in (SemanticError, SourceError, ClusterError, SpecError, UserCodeError, JobCancelledError)
+    kind.code: kind for kind in (SemanticError, SourceError, ClusterError, SpecError, JobCancelledError)
 }
 
 
 def to_failed(error: BaseException, log: str) -> Failed:
     """What a client is told of an error. One that is nobody's fault but ours is named by type, and the log."""
+    if isinstance(error, UserCodeError):
+        return Failed(error.code, error.message, error.hint, error.traceback)
     if isinstance(error, SQLFlowError):
         return Failed(error.code, error.message, error.hint)
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
@@ -41,4 +43,6 @@ def to_failed(error: BaseException, log: str) -> Failed:
 
 
 def to_error(failed: Failed) -> SQLFlowError:
+    if failed.code == UserCodeError.code:
+        return UserCodeError(failed.message, hint=failed.hint, traceback=failed.traceback)
     return _ERRORS.get(failed.code, JobError)(failed.message, hint=failed.hint)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
 
-from edl.errors import JobError
-from edl.nn.adapter import check_fit, check_losses, check_outputs
+from edl.errors import JobError, UserCodeError
+from edl.nn.adapter import check_fit, check_losses, check_outputs, check_own_outputs
+from edl.program import Program
+from edl.spec import ClassLabel, Component, JobSpec, Own, Query, Rows
 
 
 @pytest.mark.parametrize(
@@ -62,3 +68,53 @@ def test_weights_of_another_model_are_named() -> None:
 def test_many_problems_of_weights_are_cut() -> None:
     with pytest.raises(JobError, match="97 more"):
         check_fit({str(i): (1,) for i in range(100)}, {str(i): np.ones(2) for i in range(100)})
+
+
+class Net:
+    """Stands for a user's own model."""
+
+
+def of_own_model(own: Own | None, *, edited: bool = False) -> Program:
+    """A program that predicts three classes."""
+    spec = JobSpec(
+        kind="train",
+        statement="",
+        query=Query(select="", dialect="duckdb", source="duckdb:"),
+        rows=Rows(pinned=True, total=1, training=1),
+        framework="torch",
+        model=Component("nets.Net"),
+        inputs={},
+        label=ClassLabel("species", ("a", "b", "c")),
+        optimizer=Component("adam"),
+        loss=Component("cross_entropy"),
+        metrics=(),
+        own=own,
+    )
+    return Program(Path(), spec, sys, {}, edited)
+
+
+OWN = Own("nets", "Net", "")
+
+
+@pytest.mark.parametrize(
+    ("program", "shape"),
+    [
+        (of_own_model(OWN), (15, 3)),
+        (of_own_model(OWN), (15,)),
+        (of_own_model(OWN, edited=True), (15, 4)),
+        (of_own_model(None), (15, 4)),
+    ],
+)
+def test_outputs_that_fit_the_label_or_are_no_users_pass(program: Program, shape: tuple[int, ...]) -> None:
+    check_own_outputs(program, shape)
+
+
+def test_a_users_model_of_another_width_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    nets = ModuleType("nets")
+    nets.Net = Net  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "nets", nets)
+    monkeypatch.setitem(sys.modules, __name__, nets)
+    nets.__file__ = __file__
+    with pytest.raises(UserCodeError, match=r"test_adapter\.py:\d+: Net gives outputs \(rows, 4\)") as raised:
+        check_own_outputs(of_own_model(OWN), (15, 4))
+    assert "the label species needs (rows, 3)" in raised.value.message

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.errors import JobError, SemanticError, SpecError
+from edl.errors import JobError, SemanticError, SpecError, SQLFlowError, UserCodeError
 from edl.program import model_packages
 from edl.program.own import (
     PATH_VARIABLE,
@@ -108,8 +108,19 @@ def test_a_module_that_cannot_be_read_is_named(
 ) -> None:
     (tmp_path / "broken.py").write_bytes(text.encode("latin-1"))
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
-    with pytest.raises(SemanticError, match=r"broken\.py"):
+    with pytest.raises(SQLFlowError, match=r"broken\.py"):
         find("broken.build")
+
+
+def test_a_syntax_error_is_shown_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("import torch\nclass Net(torch.nn.Module)\n    pass\n")
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
+    with pytest.raises(UserCodeError) as raised:
+        find("broken.Net")
+    assert raised.value.message == f"{file}:2: expected ':'"
+    assert raised.value.hint == "class Net(torch.nn.Module)"
+    assert raised.value.traceback.endswith("SyntaxError: expected ':'\n")
 
 
 def test_names_that_import_each_other_in_a_ring_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

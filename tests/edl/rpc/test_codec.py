@@ -39,7 +39,7 @@ def over_the_wire(message: object, kind: type) -> object:
 def test_a_request_comes_as_it_went() -> None:
     told = (
         Told(1, "done", Report(TRAIN, 7680, 15, 1.5, 7680.0, STATES)),
-        Told(2, "failed", Report(TRAIN), Failed("job", "no", "yes"), fatal=True),
+        Told(2, "failed", Report(TRAIN), Failed("job", "no", "yes", "Traceback"), fatal=True),
         Told(3, "given back", Report(TRAIN, 512, 1, 0.25, 512.0)),
         Told(4, "cut", Report(TRAIN, 512), folder="000012"),
         Told(5, "cut written", Report(TRAIN), folder="000012"),

@@ -19,14 +19,14 @@ from edl.tasks.outcome import JobCancelledError
         SourceError("m"),
         SpecError("m"),
         JobError("m", hint="h"),
-        UserCodeError("m", hint="h"),
+        UserCodeError("m", hint="h", traceback="Traceback of your code:\n"),
         JobCancelledError(),
     ],
 )
 def test_an_error_arrives_as_what_it_was(error: Any) -> None:
     arrived = to_error(to_failed(error, "log"))
     assert type(arrived) is type(error)
-    assert (arrived.message, arrived.hint) == (error.message, error.hint)
+    assert vars(arrived) == vars(error)
 
 
 def test_an_error_of_ours_is_named_by_type_and_first_line_with_the_log() -> None:
