@@ -97,7 +97,7 @@ def test_clauses_are_checked_where_the_columns_are_not_known_yet(session: Sessio
     assert found(session, program) == [
         "train.epoch = 0 is out of range",
         "unknown function bucketise",
-        "BUCKETIZE's num_buckets must be a whole number of 2 or more",
+        "BUCKETIZE's num_buckets must be a whole number from 2 to 100,000",
         "VOCABULARIZE lacks its x",
     ]
 
