@@ -69,21 +69,21 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
     from edl.rpc.control_pb2_grpc import MasterStub
     from edl.tasks.exchange import Flag
     from edl.tasks.task import Report
-    from edl.worker.mailbox import Mailbox
+    from edl.worker.mailbox import Outbox
 
     metadata = ((KEY, TOKEN),)
     calls = [0]
     async with aio.insecure_channel(address) as channel:
         stub = MasterStub(channel)
-        boxes = [Mailbox(f"worker-{number}", 0) for number in range(WORKERS)]
+        boxes = [Outbox(f"worker-{number}", 0) for number in range(WORKERS)]
 
-        async def register(box: Mailbox) -> None:
+        async def register(box: Outbox) -> None:
             request = pb.RegisterRequest(instance=box.instance, incarnation=0)
             joined = codec.joined_from(await stub.Register(request, metadata=metadata))
             assert joined is not None
             box.joined(joined)
 
-        async def work(box: Mailbox) -> int:
+        async def work(box: Outbox) -> int:
             done = 0
             while not box.flags & Flag.FINISHED:
                 request = codec.request_to(box.request({"predict": AHEAD}), 5.0, box.flags)
@@ -123,11 +123,11 @@ def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
     from edl.tasks import encoding
     from edl.tasks.job import Plan
     from edl.tasks.task import Report
-    from edl.worker.mailbox import Mailbox
+    from edl.worker.mailbox import Outbox
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     leases = Leases(Plan("predict", tasks * ROWS))
-    boxes = [Mailbox(f"worker-{number}", 0) for number in range(workers)]
+    boxes = [Outbox(f"worker-{number}", 0) for number in range(workers)]
     for box in boxes:
         joined = leases.join(box.instance, 0, 0.0)
         assert joined is not None

@@ -56,9 +56,9 @@ def _remote() -> Any:
 
 
 def _rings() -> Any:
-    from edl.worker.ring_tasks import RingTasks
+    from edl.worker.ring_tasks import GroupTasks
 
-    return RingTasks
+    return GroupTasks
 
 
 def _loop() -> Any:
@@ -115,7 +115,7 @@ def _cuts() -> Any:
 
 POINTS = {
     "in a task": Point(_remote, "progress", "before"),
-    "while idle": Point(_remote, "_vain", "before"),
+    "while idle": Point(_remote, "_unavailable", "before"),
     "after metrics": Point(_loop, "measure", "after"),
     "after stage": Point(_results, "stage", "after"),
     "before report": Point(_remote, "report", "before"),
@@ -271,10 +271,10 @@ def _watch(note: Note) -> None:
     """Note what a worker does, at the calls by which it tells of it."""
     from edl.tasks.exchange import Answer
     from edl.tasks.task import Report
-    from edl.worker.mailbox import Mailbox
+    from edl.worker.mailbox import Outbox
 
     tasks, rings = _remote(), _rings()
-    progress, report, answered, follow = tasks.progress, tasks.report, Mailbox.answered, rings.follow
+    progress, report, answered, follow = tasks.progress, tasks.report, Outbox.answered, rings.follow
 
     def noted_progress(self: Any, done: Report) -> None:
         note(Moment(time.monotonic(), "batch", done.rows))
@@ -284,7 +284,7 @@ def _watch(note: Note) -> None:
         note(Moment(time.monotonic(), "report", done.rows))
         report(self, done)
 
-    def noted_answer(self: Mailbox, answer: Answer) -> None:
+    def noted_answer(self: Outbox, answer: Answer) -> None:
         before = self.seen_upto
         answered(self, answer)
         if self.seen_upto > before:
@@ -295,7 +295,7 @@ def _watch(note: Note) -> None:
         note(Moment(time.monotonic(), "ring"))
 
     tasks.progress, tasks.report, rings.follow = noted_progress, noted_report, noted_ring
-    setattr(Mailbox, "answered", noted_answer)  # noqa: B010
+    setattr(Outbox, "answered", noted_answer)  # noqa: B010
 
 
 if __name__ == "__main__":

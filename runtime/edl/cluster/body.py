@@ -20,7 +20,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.leaving import hold_back, leave_when_told
+from edl.cluster.leaving import block_sigterm, end_on_sigterm
 from edl.cluster.lifeline import follow, follow_masters
 from edl.cluster.logs import log_to
 from edl.cluster.messages import instances
@@ -44,7 +44,7 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
             log_to(folder.log(instance.name))
             follow(lifeline)
         else:
-            leave_when_told()
+            end_on_sigterm()
             follow_masters(folder.address())
         spec = folder.spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
@@ -70,7 +70,7 @@ def _become_server(job: Path, instance: Instance, lifeline: int | None) -> NoRet
     if lifeline is not None:
         os.set_inheritable(lifeline, True)
     else:
-        hold_back()
+        block_sigterm()
     text = msgspec.json.encode(msgspec.structs.replace(instance, role="ps")).decode()
     sys.stdout.flush()
     sys.stderr.flush()

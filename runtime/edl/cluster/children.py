@@ -18,13 +18,13 @@ OnEnd = Callable[[Exit], None]
 class Children:
     """Registry of exit callbacks by process.
 
-    `before_stranger` is called when an unwatched process has ended; it may start to watch it.
+    `before_unwatched` is called when an unwatched process has ended; it may start to watch it.
     """
 
     def __init__(self, memory: Memory | None = None) -> None:
         self._memory = memory or Memory()
         self._watched: dict[int, OnEnd] = {}
-        self.before_stranger: Callable[[], None] = lambda: None
+        self.before_unwatched: Callable[[], None] = lambda: None
 
     def watch(self, pid: int, on_end: OnEnd) -> None:
         self._watched[pid] = on_end
@@ -36,7 +36,7 @@ class Children:
             return
         for pid in _ended():
             if pid not in self._watched:
-                self.before_stranger()
+                self.before_unwatched()
             # Its pid and process group can't be reused before it is reaped.
             if pid in self._watched:
                 kill_group(pid)
@@ -90,7 +90,7 @@ def kill(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def end_strangers() -> None:
+def kill_orphans() -> None:
     """Kill and reap every remaining child: processes that instances started in sessions of their own and left
     behind.
     """

@@ -54,7 +54,7 @@ class Launcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class LaunchSettings:
     """Common parameters of all launches. `lifeline` is the read end of the supervisor's pipe."""
 
     job: Path
@@ -79,10 +79,10 @@ class Setting:
         )
 
 
-class FreshProcesses:
+class SpawnLauncher:
     """Launcher that starts an interpreter for each instance."""
 
-    def __init__(self, setting: Setting, parent: Parent) -> None:
+    def __init__(self, setting: LaunchSettings, parent: Parent) -> None:
         self._setting = setting
         self._parent = parent
 
@@ -103,17 +103,17 @@ class FreshProcesses:
         """Return at once: no launch is in progress."""
 
 
-class Zygote:
+class ForkserverLauncher:
     """Launcher that lets a forkserver fork workers one after another, and replaces a forkserver that died.
 
     A requested worker is requested again only after the end of the socket: as long as a forked process may still
     report, it holds the socket open.
     """
 
-    def __init__(self, setting: Setting, parent: Parent) -> None:
+    def __init__(self, setting: LaunchSettings, parent: Parent) -> None:
         self._setting = setting
         self._parent = parent
-        self._fresh = FreshProcesses(setting, parent)
+        self._fresh = SpawnLauncher(setting, parent)
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Instance] = deque()
         self._asked: Instance | None = None
@@ -122,7 +122,7 @@ class Zygote:
         self._failures = 0
         self._closed = False
         self._pid = 0  # pid of a forkserver that is not reaped
-        setting.children.before_stranger = self._receive
+        setting.children.before_unwatched = self._receive
         self._start()
 
     def launch(self, instance: Instance) -> None:
@@ -237,8 +237,8 @@ class Zygote:
             self._parent.refused(self._queue.popleft().key, "the job ended first")
 
 
-def launcher(setting: Setting, parent: Parent, *, adopting: bool) -> Launcher:
+def launcher(setting: LaunchSettings, parent: Parent, *, adopting: bool) -> Launcher:
     """Return a launcher. Without `adopting`, the adoption of orphans, or where forks are unsafe, there is no
     forkserver.
     """
-    return Zygote(setting, parent) if adopting else FreshProcesses(setting, parent)
+    return ForkserverLauncher(setting, parent) if adopting else SpawnLauncher(setting, parent)

@@ -13,12 +13,12 @@ from typing import NoReturn
 from edl import exit_codes
 
 
-def hold_back() -> None:
-    """Block SIGTERM until `leave_when_told`, across any exec."""
+def block_sigterm() -> None:
+    """Block SIGTERM until `end_on_sigterm`, across any exec."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
-def leave_when_told() -> None:
+def end_on_sigterm() -> None:
     """Unblock SIGTERM, which then ends this process at once until another handler is set. Call from the main thread."""
     signal.signal(signal.SIGTERM, lambda number, frame: leave())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -18,7 +18,7 @@ from edl.cluster.endings import Exit
 from edl.cluster.events import read_end
 from edl.cluster.folder import Process
 from edl.cluster.instances import Instances
-from edl.cluster.launch import Setting
+from edl.cluster.launch import LaunchSettings
 from edl.cluster.link import Link
 from edl.cluster.snapshot import read_snapshot
 from edl.tasks.failed import Failed
@@ -41,7 +41,7 @@ class End:
 class Masters:
     """Starter of masters. After `end`, no other is started."""
 
-    def __init__(self, setting: Setting, link: Link, instances: Instances, port: int) -> None:
+    def __init__(self, setting: LaunchSettings, link: Link, instances: Instances, port: int) -> None:
         self._setting = setting
         self._link = link
         self._instances = instances

@@ -27,11 +27,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edl import exit_codes
-from edl.cluster.children import Children, end_strangers
+from edl.cluster.children import Children, kill_orphans
 from edl.cluster.events import EventLog, read_end
 from edl.cluster.folder import ClusterFolder, Process, Spec
 from edl.cluster.instances import Instances
-from edl.cluster.launch import Setting, launcher
+from edl.cluster.launch import LaunchSettings, launcher
 from edl.cluster.lifeline import adopt_orphans
 from edl.cluster.link import Link
 from edl.cluster.logs import open_log
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     folder = ClusterFolder(job.path)
     client = Process.of(os.getppid())
     try:
-        with _the_only_one(folder), _port(folder) as port:
+        with _lock_job(folder), _port(folder) as port:
             spec = folder.spec()
             folder.make_token()
             folder.write_process("supervisor", Process.of(os.getpid()))
@@ -88,14 +88,14 @@ class Supervisor:
         reading, writing = os.pipe()  # parent pipe: no other process has its write end
         loop = asyncio.get_running_loop()
         children, link = Children(), Link()
-        setting = Setting(self._job.path, self._spec, reading, children, say)
+        setting = LaunchSettings(self._job.path, self._spec, reading, children, say)
         instances = Instances(children, link.tell, self._spec.slots or None)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
         self._masters = Masters(setting, link, instances, port)
         loop.add_signal_handler(signal.SIGTERM, self._cancel)
         if not self._detached:
-            loop.add_reader(0, self._hear)
+            loop.add_reader(0, self._watch_client)
         async with contextlib.AsyncExitStack() as slots:
             try:
                 await slots.enter_async_context(
@@ -109,7 +109,7 @@ class Supervisor:
                 end = End("failed", f"the supervisor broke: {type(error).__name__}: {error}")
             await instances.end_all(GRACE if end.state == "finished" else 0.0)
         loop.remove_signal_handler(signal.SIGCHLD)
-        end_strangers()
+        kill_orphans()
         os.close(writing)
         self._record(end)
         return end
@@ -118,7 +118,7 @@ class Supervisor:
         self._masters.end(End("cancelled"), 0.0 if self._cancelled else CANCEL_SECONDS)
         self._cancelled = True
 
-    def _hear(self) -> None:
+    def _watch_client(self) -> None:
         """Watch the client's pipe for its detachment or end."""
         words = os.read(0, 4096)
         if words and not words.endswith(DETACH):
@@ -165,7 +165,7 @@ def start_commit(folder: ClusterFolder) -> None:
 
 
 @contextlib.contextmanager
-def _the_only_one(folder: ClusterFolder) -> Iterator[None]:
+def _lock_job(folder: ClusterFolder) -> Iterator[None]:
     """Lock the job. Raises ClusterError if it has a supervisor."""
     folder.path.mkdir(mode=0o700, exist_ok=True)
     with folder.lock.open("w") as lock:

@@ -57,7 +57,7 @@ def warm_up(spec: Spec, job: JobFolder) -> None:
         lambda: nn.prepare(spec.framework, spec.threads),
         lambda: import_module(spec.worker.partition(":")[0]),
         _prepare_columns,
-        lambda: _prepare_rings(job),
+        lambda: _prepare_collectives(job),
     ):
         try:
             load()
@@ -74,7 +74,7 @@ def _prepare_columns() -> None:
     pa.array([0.0]).to_numpy()
 
 
-def _prepare_rings(job: JobFolder) -> None:
+def _prepare_collectives(job: JobFolder) -> None:
     """Import PyTorch, which all-reduces gradients for models of either framework."""
     file = job.program / "job.json"
     if file.exists() and from_json(file.read_bytes()).cluster.strategy == "allreduce":

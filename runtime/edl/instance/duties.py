@@ -22,17 +22,17 @@ from edl.program import Program
 from edl.spec import Rows
 from edl.tasks.events import PHASES, EpochEnd, Progress
 from edl.worker.allreduce import AllReduce
-from edl.worker.checkpoints import keep_only, read_cut
+from edl.worker.checkpoints import keep_only, read_checkpoint
 from edl.worker.findings import finding
 from edl.worker.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.measuring import program_metrics
 from edl.worker.meter import Meter
 from edl.worker.modes import on_servers
-from edl.worker.parameter_server import OnServers
+from edl.worker.parameter_server import ServerStrategy
 from edl.worker.remote import RemoteTasks
-from edl.worker.ring_member import RingMember
-from edl.worker.ring_tasks import RingTasks
-from edl.worker.ring_training import RingParameters
+from edl.worker.ring_member import GroupMember
+from edl.worker.ring_tasks import GroupTasks
+from edl.worker.ring_training import GroupParameters
 from edl.worker.training import Export, Trainer
 
 AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a ring; the least lets a task be read while another is trained
@@ -61,7 +61,7 @@ class Duty:
             _score(self)
         elif spec.cluster.parameter_servers:
             _train_on_servers(self)
-        elif isinstance(self.tasks, RingMember):
+        elif isinstance(self.tasks, GroupMember):
             _train_in_rings(self, self.tasks)
         else:
             _train(self)
@@ -112,13 +112,13 @@ def _train(duty: Duty) -> None:
     store = opening.for_instance(duty.job.path, duty.instance)
     keep_only(store, duty.resume)
     if duty.resume:
-        trainer.resume(read_cut(store.fetch(duty.resume)))
-    trainer.keep_cuts(
+        trainer.resume(read_checkpoint(store.fetch(duty.resume)))
+    trainer.write_checkpoints(
         store,
         writer=duty.writer,
         disk=duty.disk,
         begin=duty.tasks.cut,
-        written=duty.tasks.cut_written,
+        written=duty.tasks.checkpoint_written,
     )
     trainer.worker.draining = duty.draining
     trainer.run()
@@ -130,7 +130,7 @@ def _train_on_servers(duty: Duty) -> None:
     reader, rows, export = _training(duty)
     duty.describe(program_metrics(program))
 
-    def strategy(adapter: Adapter) -> OnServers:
+    def strategy(adapter: Adapter) -> ServerStrategy:
         return on_servers(
             program.spec.cluster,
             adapter,
@@ -149,7 +149,7 @@ def _train_on_servers(duty: Duty) -> None:
     trainer.run()
 
 
-def _train_in_rings(duty: Duty, member: RingMember) -> None:
+def _train_in_rings(duty: Duty, member: GroupMember) -> None:
     """All workers hold what is trained, and the first of the ring writes it down."""
     from edl.nn.gloo import Host  # imports torch
 
@@ -159,7 +159,7 @@ def _train_in_rings(duty: Duty, member: RingMember) -> None:
     host = Host(own_host())
     when = duty.program.spec.evaluation
     ahead = LEAST_IN_RING if when.steps or when.secs else AHEAD_IN_RING
-    tasks = RingTasks(member, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
+    tasks = GroupTasks(member, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
     with contextlib.closing(tasks):
         trainer = Trainer(
             duty.program,
@@ -173,14 +173,14 @@ def _train_in_rings(duty: Duty, member: RingMember) -> None:
             strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
         )
         store = opening.for_instance(duty.job.path, duty.instance)
-        tasks.parameters = RingParameters(trainer, store, duty.resume)
+        tasks.parameters = GroupParameters(trainer, store, duty.resume)
         tasks.parameters.warm_up()
-        trainer.keep_cuts(
+        trainer.write_checkpoints(
             store,
             writer=duty.writer,
             disk=duty.disk,
             begin=tasks.cut,
-            written=member.cut_written,
+            written=member.checkpoint_written,
             may=lambda: tasks.leads,
             unconcluded=lambda: tasks.unconcluded,
         )

@@ -68,4 +68,4 @@ def _newest(folder: Path) -> Path:
 def _of_checkpoint(folder: Path) -> Mapping[str, Array]:
     if (folder / cuts.MANIFEST).exists():
         return cuts.read_weights(folder)
-    return checkpoints.read_cut(folder).weights
+    return checkpoints.read_checkpoint(folder).weights

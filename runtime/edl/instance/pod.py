@@ -13,7 +13,7 @@ from typing import NoReturn
 from edl import exit_codes
 from edl.cluster.environment import environment
 from edl.cluster.folder import Spec
-from edl.cluster.leaving import hold_back
+from edl.cluster.leaving import block_sigterm
 from edl.data.server_url import SECRETS
 from edl.errors import SpecError, SQLFlowError
 from edl.instance.mounts import make_folder
@@ -23,7 +23,7 @@ INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, a
 
 def main(role: str) -> NoReturn:
     """Become the master, or the instance."""
-    hold_back()
+    block_sigterm()
     try:
         folder, passwords = make_folder(os.environ)
         spec = folder.spec()

@@ -28,7 +28,7 @@ from edl.rpc.channel import MasterChannel
 from edl.spec import JobSpec
 from edl.tasks.failed import to_failed
 from edl.worker.remote import RefusedError, RemoteTasks
-from edl.worker.ring_member import RingMember
+from edl.worker.ring_member import GroupMember
 
 AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
 AHEAD_ALONE = 32  # where nobody else could do them
@@ -60,7 +60,7 @@ def main(job: Path, instance: Instance) -> int:
             return exit_codes.PREEMPTED
         except Exception as error:
             traceback.print_exc()
-            if not tasks.told_of(error):
+            if not tasks.is_reported(error):
                 tasks.give_up(to_failed(error, log))
             return exit_codes.FAILED
         tasks.leave()
@@ -77,7 +77,7 @@ def _tasks(
     alone = holds and spec.cluster.strategy != "allreduce"
     gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
     hoard = AHEAD_ALONE if gathers else AHEAD
-    source = RingMember if holds and not alone else RemoteTasks
+    source = GroupMember if holds and not alone else RemoteTasks
     return source(
         channel,
         instance.name,

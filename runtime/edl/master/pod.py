@@ -14,7 +14,7 @@ from edl import exit_codes
 from edl.cluster.environment import own_address
 from edl.cluster.events import EventStream
 from edl.cluster.folder import ClusterFolder
-from edl.cluster.leaving import leave_when_told
+from edl.cluster.leaving import end_on_sigterm
 from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SpecError, SQLFlowError
 from edl.kubernetes import names
@@ -36,7 +36,7 @@ GRACE = 5.0  # seconds that an instance has that is still there when the job is 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    leave_when_told()
+    end_on_sigterm()
     options = parser("edl.master.pod").parse_args(arguments)
     folder, events = ClusterFolder(options.job), EventStream(sys.stdout.buffer)
     try:

@@ -90,7 +90,7 @@ class Adapter(Protocol):
         """Take one optimizer step with gradients by parameter name, as `gradients` returns them or as NumPy arrays."""
         ...
 
-    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         """Return the contribution of these rows, a fraction `share` of a minibatch, to its step. Only random states
         change.
 
@@ -99,7 +99,7 @@ class Adapter(Protocol):
         """
         ...
 
-    def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
+    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
         """Take an optimizer step with the sum of all parts of a minibatch, in this member's own buffer; return its
         mean loss.
 
@@ -182,7 +182,7 @@ class Gradients(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Share(NamedTuple):
+class GradientPart(NamedTuple):
     """Contribution of one member to a step.
 
     `numbers`, float32 (n,), has unclipped gradients, buffers and the loss, each times the member's fraction of the

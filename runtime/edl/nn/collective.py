@@ -7,7 +7,7 @@ from typing import Protocol
 from edl.nn.structure import Array
 
 
-class RingError(Exception):
+class GroupError(Exception):
     """Error of a broken group: a member died, left, or did not answer in time."""
 
 
@@ -15,16 +15,16 @@ class Store(Protocol):
     """Key-value store of bytes, shared by all members of one group. Thread-safe."""
 
     def set(self, key: str, value: bytes) -> None:
-        """Set a non-empty value. Raises RingError if the group is gone."""
+        """Set a non-empty value. Raises GroupError if the group is gone."""
         ...
 
     def get(self, key: str) -> bytes:
-        """Wait for the key. Raises RingError if the group is gone."""
+        """Wait for the key. Raises GroupError if the group is gone."""
         ...
 
 
 class Group(Protocol):
-    """Members of one worker group. All of them make the same calls in the same order. After a RingError the group
+    """Members of one worker group. All of them make the same calls in the same order. After a GroupError the group
     can only be closed.
     """
 
@@ -64,5 +64,5 @@ class Host(Protocol):
     address: str
 
     def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> Group:
-        """Wait for the members of group `number` at the address of rank 0. Raises RingError if they don't come."""
+        """Wait for the members of group `number` at the address of rank 0. Raises GroupError if they don't come."""
         ...

@@ -20,7 +20,7 @@ import torch
 from torch import distributed
 
 from edl.nn import shared_sums
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.nn.shared_sums import SharedSums
 from edl.nn.structure import Array
 
@@ -57,13 +57,13 @@ class Group:
         options = distributed.ProcessGroupGloo._Options()
         options._timeout = timedelta(seconds=timeout)
         options._devices = [device]
-        with _ring_errors():
+        with _group_errors():
             self._gloo = distributed.ProcessGroupGloo(self.store.writing, rank, size, options)
         self._shared: SharedSums | None = None
         if shared_sums.possible(address, size):
             try:
                 self._shared = SharedSums(self.gather, rank, size, timeout)
-            except RingError:
+            except GroupError:
                 self.close()
                 raise
 
@@ -72,13 +72,13 @@ class Group:
             self._shared.sum(array, self.timeout)
             return
         self._summing.timeout = self._limit
-        with _ring_errors():
+        with _group_errors():
             self._gloo.allreduce([torch.from_numpy(array)], self._summing).wait()
 
     def gather(self, array: Array) -> Array:
         own = torch.from_numpy(array)
         found = [torch.empty_like(own) for _ in range(self.size)]
-        with _ring_errors():
+        with _group_errors():
             self._gloo.allgather(found, own, timeout=self._limit).wait()
         return np.stack([tensor.numpy() for tensor in found])
 
@@ -91,7 +91,7 @@ class Group:
         return array.tobytes() if data is None else data
 
     def fill(self, array: Array, source: int) -> None:
-        with _ring_errors():
+        with _group_errors():
             self._gloo.broadcast(torch.from_numpy(array), source, timeout=self._limit).wait()
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Store:
     """
 
     def __init__(self, address: str, number: int, timeout: float) -> None:
-        with _ring_errors():
+        with _group_errors():
             self._reading, self.writing = (_connect(address, number, timeout) for _ in range(2))
         self._lock = threading.Lock()
         self._waiting: dict[str, SimpleQueue[bytes]] = {}
@@ -131,7 +131,7 @@ class Store:
 
     def set(self, key: str, value: bytes) -> None:
         self._check()
-        with _ring_errors():
+        with _group_errors():
             self.writing.set(key, value)
 
     def get(self, key: str) -> bytes:
@@ -141,7 +141,7 @@ class Store:
         threading.Thread(target=self._wait, args=(key, found), name="edl-ring-store", daemon=True).start()
         value = found.get()
         if value == _GONE:
-            raise RingError("the ring is gone")
+            raise GroupError("the ring is gone")
         return value
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ class Store:
 
     def _check(self) -> None:
         if self.closed:
-            raise RingError("this ring was left")
+            raise GroupError("this ring was left")
 
 
 def _connect(address: str, number: int, timeout: float) -> distributed.Store:
@@ -179,9 +179,9 @@ def _connect(address: str, number: int, timeout: float) -> distributed.Store:
 
 
 @contextlib.contextmanager
-def _ring_errors() -> Iterator[None]:
+def _group_errors() -> Iterator[None]:
     """Turn the RuntimeErrors of torch.distributed into RingErrors."""
     try:
         yield
     except RuntimeError as error:
-        raise RingError(str(error).partition("\n")[0]) from None
+        raise GroupError(str(error).partition("\n")[0]) from None

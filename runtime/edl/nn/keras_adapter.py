@@ -23,9 +23,9 @@ from edl.errors import JobError
 from edl.nn.adapter import (
     Evaluated,
     Floats,
+    GradientPart,
     Gradients,
     Minibatches,
-    Share,
     check_fit,
     check_losses,
     check_outputs,
@@ -38,7 +38,7 @@ from edl.nn.adapter import (
 )
 from edl.nn.keras_compiled import Variants, any_rows, compiled, spec_of
 from edl.nn.keras_rows import check_elsewhere, clipped, row_optimizer, with_rows_inside
-from edl.nn.keras_shares import Shares
+from edl.nn.keras_shares import GradientParts
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
@@ -108,7 +108,7 @@ class KerasAdapter:
         trainable = list(map(spec_of, self.model.trainable_variables))
         self._assign = compiled(self._assign_trainable, trainable)
         self._applied = compiled(self._apply, trainable, rows[1])
-        self._shares = Shares(
+        self._gradient_parts = GradientParts(
             self.model.trainable_variables,
             list(self._buffers().values()),
             (*rows, label),
@@ -148,14 +148,14 @@ class KerasAdapter:
         rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
         self.tables.update(rows, float(rate))
 
-    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         if not len(rows.labels):
-            return self._shares.nothing(fetched)
+            return self._gradient_parts.nothing(fetched)
         with self._user_code("the training step"):
-            return self._shares.of(rows, fetched, share)
+            return self._gradient_parts.of(rows, fetched, share)
 
-    def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
-        loss, rows, used = self._shares.apply(total, fetched, rate)
+    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
+        loss, rows, used = self._gradient_parts.apply(total, fetched, rate)
         self.tables.update(_by_row(fetched, rows), used)
         return loss
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from edl.nn.adapter import Minibatches, Share
+from edl.nn.adapter import GradientPart, Minibatches
 from edl.nn.keras_compiled import Variants
 from edl.nn.rows.tables import Fetched
 from edl.nn.structure import plain
@@ -25,7 +25,7 @@ LossAndGradients = Callable[..., tuple[Tensor, list[Tensor], Blocks]]
 Apply = Callable[[list[Tensor], Blocks, dict[str, Tensor]], tuple[Blocks, Tensor]]
 
 
-class Shares:
+class GradientParts:
     """Gradient parts of one model.
 
     `rows` has the signatures of features, row blocks, positions and labels. `differentiate` returns loss and
@@ -53,19 +53,19 @@ class Shares:
         self._gather = Variants(self._gathered, *rows, scalar)
         self._spread = Variants(self._applied, vector, {name: tf.TensorSpec((), tf.int32) for name in blocks})
 
-    def of(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+    def of(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         flat = self._gather(
             plain(rows.features), fetched.blocks, fetched.places, rows.labels, share, weights=rows.weights
         )
-        return Share(flat._numpy(), flat)  # a view of its memory; `numpy` copies
+        return GradientPart(flat._numpy(), flat)  # a view of its memory; `numpy` copies
 
-    def nothing(self, fetched: Fetched) -> Share:
+    def nothing(self, fetched: Fetched) -> GradientPart:
         """Return the part of no rows."""
         size = sum(self._sizes) + sum(block.size for block in fetched.blocks.values())
         flat = tf.zeros(size)
-        return Share(flat._numpy(), flat)
+        return GradientPart(flat._numpy(), flat)
 
-    def apply(self, total: Share, fetched: Fetched, rate: float | None) -> tuple[float, Blocks, float]:
+    def apply(self, total: GradientPart, fetched: Fetched, rate: float | None) -> tuple[float, Blocks, float]:
         """Take the step; return the loss, the clipped gradients of the rows and their learning rate."""
         counts = {name: len(block) for name, block in fetched.blocks.items()}
         rates = None if rate is None else np.array([rate], np.float32)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from edl.errors import JobError
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.nn.structure import Array
 
 MOST_MEMBERS = 8  # each member reads what all have written
@@ -43,7 +43,7 @@ def possible(address: str, size: int) -> bool:
 
 
 class SharedSums:
-    """Shared-memory sums with the other members. For `gather` see `edl.nn.collective.Group`. Raises RingError if
+    """Shared-memory sums with the other members. For `gather` see `edl.nn.collective.Group`. Raises GroupError if
     they don't come in time.
     """
 
@@ -54,7 +54,7 @@ class SharedSums:
         self._room = 0  # bytes of a buffer
         self._turn = 0
         self._timeout = timeout
-        with self._ring_errors(), _socket(timeout) as listening:
+        with self._group_errors(), _socket(timeout) as listening:
             name = secrets.token_bytes(_NAME)
             listening.bind(_place(name))
             listening.listen(size)
@@ -67,10 +67,10 @@ class SharedSums:
     def sum(self, array: Array, timeout: float) -> None:
         """Replace a contiguous array by the sum of all members' arrays, bitwise equal on all members.
 
-        `timeout` is in seconds per member. Raises RingError if one is gone or late, and JobError if the system has
+        `timeout` is in seconds per member. Raises GroupError if one is gone or late, and JobError if the system has
         no memory.
         """
-        with self._ring_errors():
+        with self._group_errors():
             self._wait_for(timeout)
             if not self._memory or array.nbytes > self._room:
                 self._grow(array.nbytes)
@@ -140,12 +140,12 @@ class SharedSums:
                 other.settimeout(timeout)
 
     @contextlib.contextmanager
-    def _ring_errors(self) -> Iterator[None]:
+    def _group_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             self.close()
-            raise RingError(f"a member of the ring does not answer: {error}") from None
+            raise GroupError(f"a member of the ring does not answer: {error}") from None
 
 
 def _socket(timeout: float) -> socket.socket:

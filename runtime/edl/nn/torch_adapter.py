@@ -20,9 +20,9 @@ from edl.errors import JobError
 from edl.nn.adapter import (
     Evaluated,
     Floats,
+    GradientPart,
     Gradients,
     Minibatches,
-    Share,
     check_fit,
     check_losses,
     check_outputs,
@@ -36,7 +36,7 @@ from edl.nn.adapter import (
 from edl.nn.rows.rules import Optimizer
 from edl.nn.rows.tables import Fetched, Keys, RowGradients, Tables
 from edl.nn.structure import Array, Features, count_rows, map_arrays, plain
-from edl.nn.torch_lazy import spare_compiler
+from edl.nn.torch_lazy import skip_compiler_import
 from edl.nn.torch_rows import (
     RowBlock,
     check_elsewhere,
@@ -46,7 +46,7 @@ from edl.nn.torch_rows import (
     with_gradient,
     with_rows_inside,
 )
-from edl.nn.torch_shares import Shares
+from edl.nn.torch_shares import GradientParts
 from edl.nn.torch_steps import Steps
 from edl.nn.torch_threads import Threads, Turns
 from edl.program import Program, user_code
@@ -60,7 +60,7 @@ def start(threads: int) -> None:
     global _threads
     _threads = threads
     torch.set_deterministic_debug_mode("warn")  # the other call imports the compiler
-    spare_compiler()
+    skip_compiler_import()
     deterministic.fill_uninitialized_memory = False  # costs a fill of every new tensor, and has no use here
 
 
@@ -104,7 +104,7 @@ class TorchAdapter:
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer))
             self._steps = Steps(self.optimizer)
-            self._shares = Shares(model)
+            self._gradient_parts = GradientParts(model)
 
     def train(self, rows: Minibatches) -> Floats:
         self._threads.take(rows.size)
@@ -153,25 +153,25 @@ class TorchAdapter:
                 parameter.grad = torch.as_tensor(gradients[name])
         self._step({name: gradients[name] for name in self.tables.tables})
 
-    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> Share:
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
         block = RowBlock(fetched, True)
         blocks = list(block.rows.values())
         count = len(rows.labels)
         if not count:
-            return self._shares.nothing(blocks)
+            return self._gradient_parts.nothing(blocks)
         self._threads.take(count)
         if not self.model.training:  # `train()` visits every module
             self.model.train()
         features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
-        with self._user_code("the training step"), self._shares.unmoved():
+        with self._user_code("the training step"), self._gradient_parts.unmoved():
             loss = self._backward(features, block, labels, weights, share)
-            return self._shares.gathered(loss, blocks, share)
+            return self._gradient_parts.gathered(loss, blocks, share)
 
-    def take_step(self, total: Share, fetched: Fetched, rate: float | None) -> float:
+    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
         if rate is not None:
             self.set_learning_rate(rate)
         block = RowBlock(fetched, False)
-        loss = self._shares.spread(total, block.rows)
+        loss = self._gradient_parts.spread(total, block.rows)
         self._step(block.gradients())
         return loss
 

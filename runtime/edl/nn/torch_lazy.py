@@ -21,7 +21,7 @@ COMPILER = "torch._dynamo"
 
 
 @functools.cache
-def spare_compiler() -> None:
+def skip_compiler_import() -> None:
     """Let optimizers be created, take steps and return their state without the compiler, unless it is imported
     already.
     """

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from edl.nn.adapter import Share, is_buffer
+from edl.nn.adapter import GradientPart, is_buffer
 
 Tensors = Sequence[torch.Tensor]
 
 
-class Shares:
+class GradientParts:
     """Gradient parts of one model. A part reuses the memory of the previous one if that is large enough."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -36,7 +36,7 @@ class Shares:
         self._shapes = [tensor.shape for tensor in own]
         self._make_room(sum(map(torch.Size.numel, self._shapes)))
 
-    def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> Share:
+    def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> GradientPart:
         """Return the part of some rows of a minibatch, from the present gradients of parameters and rows."""
         flat, of_rows = self._of(rows)
         with torch.no_grad():
@@ -46,13 +46,13 @@ class Shares:
                 place.copy_(buffer).mul_(share)
             for place, row in zip(of_rows, rows, strict=True):
                 place.zero_() if row.grad is None else place.copy_(row.grad)
-        return Share(flat.numpy())
+        return GradientPart(flat.numpy())
 
-    def nothing(self, rows: Tensors) -> Share:
+    def nothing(self, rows: Tensors) -> GradientPart:
         """Return the part of no rows."""
-        return Share(self._of(rows)[0].zero_().numpy())
+        return GradientPart(self._of(rows)[0].zero_().numpy())
 
-    def spread(self, total: Share, rows: Mapping[str, torch.Tensor]) -> float:
+    def spread(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
         """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
         memory is not copied: the gradients are views of it until the next part.
         """

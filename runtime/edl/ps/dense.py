@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edl.nn.rows import Optimizer
-from edl.nn.rows.moving import Mover
+from edl.nn.rows.moving import RowUpdater
 from edl.nn.rows.table import Floats
 
 _ONLY = np.zeros(1, np.int64)
@@ -28,7 +28,7 @@ class FlatParameters:
     """float32 (size,), moved by the optimizer."""
 
     def __init__(self, values: Floats, optimizer: Optimizer) -> None:
-        self._mover = Mover(optimizer, whole=True)
+        self._mover = RowUpdater(optimizer, whole=True)
         self._lock = threading.Lock()
         self._data = np.empty((1 + len(self._mover.slots), len(values)), np.float32)
         self._data[0] = values

@@ -19,13 +19,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from edl.nn.adapter import Adapter, Floats, Minibatches
-from edl.nn.collective import Group, Host, RingError
+from edl.nn.collective import Group, GroupError, Host
 from edl.nn.rows.tables import Keys
 from edl.nn.structure import Array
 from edl.tasks.exchange import Ring
 from edl.tasks.task import Report
-from edl.worker.handover import handed_over
-from edl.worker.laggards import WINDOW, Laggards
+from edl.worker.handover import broadcast_arrays
+from edl.worker.laggards import WINDOW, StragglerDetector
 from edl.worker.rates import Rates
 from edl.worker.rendezvous import Rendezvous
 from edl.worker.strategy import Local, VoidError, after
@@ -50,7 +50,7 @@ class AllReduce(Local):
         self._group: Group | None = None
         self._ring = Ring(0, (), 0, "")
         self._settled = 0  # last step that all members have taken
-        self._laggards = Laggards()
+        self._stragglers = StragglerDetector()
 
     def warm_up(self, rows: Minibatches) -> None:
         """Compile the step on a few rows and discard its effect, so that other members don't wait for compilation."""
@@ -71,7 +71,7 @@ class AllReduce(Local):
             ring = self._rendezvous.next_ring(done)
             try:
                 self._form(ring)
-            except RingError:
+            except GroupError:
                 continue
             return
 
@@ -87,16 +87,16 @@ class AllReduce(Local):
         Both are taken together: no call that may fail stands between them.
         """
         rank, size = ring.members.index(self._name), len(ring.members)
-        timeout = _timeout(self._laggards.seconds)
+        timeout = _timeout(self._stragglers.seconds)
         group = self._group = self._host.meet(ring.address, ring.number, rank, size, timeout)
-        own = self.step if rank < ring.holders else -1, max(self.kept, default=0), self._laggards.seconds
+        own = self.step if rank < ring.holders else -1, max(self.kept, default=0), self._stragglers.seconds
         found = group.gather(np.array(own))
         source = max(range(size), key=lambda member: (*found[member, :2], -member))
         course = group.broadcast(self._rendezvous.course() if rank == source else None, source)
         state = None
         if ring.holders < size or (found[:, :2] != found[source, :2]).any():
             group.timeout = STATE_SECS
-            state = handed_over(group, self._state() if rank == source else None, source)
+            state = broadcast_arrays(group, self._state() if rank == source else None, source)
         group.sum(
             np.zeros(1, np.float32)
         )  # barrier: every member has the state, so no rollback of a holder is needed
@@ -104,7 +104,7 @@ class AllReduce(Local):
             self._take(state, int(found[source, 0]))
         self._ring = ring
         self._settled = self.step
-        self._laggards.begin(size)
+        self._stragglers.begin(size)
         if rank:
             self._adapter.diverge(ring.number << 16 | rank)
         self._rendezvous.follow(course, ring, group.store, rank)
@@ -148,7 +148,7 @@ class AllReduce(Local):
                 if self.step % WINDOW == 0:
                     self._compare(self._ready())
             return np.array(found, np.float32)
-        except RingError:
+        except GroupError:
             self.join(done)
             raise VoidError from None
         except Exception:  # error of the program: the others continue without this member
@@ -168,7 +168,7 @@ class AllReduce(Local):
             if self._settled == self.step:
                 return
             group.sum(np.zeros(1, np.float32))
-        except RingError:
+        except GroupError:
             self.join()
             raise VoidError from None
         self._settled = self.step
@@ -186,7 +186,7 @@ class AllReduce(Local):
 
     def _ready(self) -> Group:
         if self._group is None or self._rendezvous.regroup:
-            raise RingError
+            raise GroupError
         return self._group
 
     def _step(self, group: Group, rows: Minibatches, keys: Keys, number: int, rates: Rates | None) -> float:
@@ -196,7 +196,7 @@ class AllReduce(Local):
         fetched = tables.fetch(tables.need(keys, start, end, slice(first, last)), train=True)
         began = time.monotonic()
         share = self._adapter.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
-        self._laggards.computed(last - first, time.monotonic() - began)
+        self._stragglers.computed(last - first, time.monotonic() - began)
         group.sum(share.numbers)
         rate = None if rates is None else float(rates(self.step, 1)[0])
         loss = self._adapter.take_step(share, fetched, rate)
@@ -205,11 +205,11 @@ class AllReduce(Local):
 
     def _compare(self, group: Group) -> None:
         """Adapt the timeout to the slowest member, and regroup without members that are far slower than the median."""
-        slow = self._laggards.compare(group.gather(self._laggards.own()))
-        group.timeout = _timeout(self._laggards.slowest)
+        slow = self._stragglers.compare(group.gather(self._stragglers.own()))
+        group.timeout = _timeout(self._stragglers.slowest)
         if slow and group.rank == 0:
             self._rendezvous.leave_out([self._ring.members[rank] for rank in slow])
-            raise RingError
+            raise GroupError
 
 
 def _timeout(seconds: float) -> float:

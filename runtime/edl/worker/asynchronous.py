@@ -21,14 +21,14 @@ from edl.nn.rows import Stored, added
 from edl.nn.rows.table import Ids
 from edl.nn.rows.tables import Need, RowGradients
 from edl.tasks.task import Report
-from edl.worker.parameter_server import OnServers, progress
+from edl.worker.parameter_server import ServerStrategy, progress
 from edl.worker.parameters import Parameters, PullCall, Pulled, Push, PushCall, Pushed
 from edl.worker.rates import Rates
 from edl.worker.servers import ParameterServers
 from edl.worker.strategy import VoidError, after
 
 
-class Pushing(OnServers):
+class PushStrategy(ServerStrategy):
     """Strategy with one push in flight; a push is settled once it is answered."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Pushing(OnServers):
         return found.pulled if found is not None else None
 
 
-class Asynchronous(Pushing):
+class Asynchronous(PushStrategy):
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         self._ready()
         tables = self._adapter.tables
@@ -110,7 +110,7 @@ class Asynchronous(Pushing):
         return np.array(losses, np.float32)
 
 
-class LocalSteps(Pushing):
+class LocalSteps(PushStrategy):
     """Strategy that takes `group` steps on local copies for each pull and push.
 
     What the minibatches need is pulled once, the job's optimizer takes a step with each on local copies, and their

@@ -26,7 +26,7 @@ from edl.program import Mode, Program
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.inputs import given
-from edl.worker.kept import Kept
+from edl.worker.kept import ArrayCache
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ class Blocks:
 
     program: Program
     reader: Reader
-    kept: Kept = field(default_factory=Kept)
+    kept: ArrayCache = field(default_factory=ArrayCache)
     rows: int | None = None
 
     @property

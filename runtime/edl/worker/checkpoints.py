@@ -51,7 +51,7 @@ class Position(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
-class Cut(msgspec.Struct, frozen=True):
+class TrainerCheckpoint(msgspec.Struct, frozen=True):
     """Complete state of a trainer."""
 
     position: Position
@@ -99,7 +99,7 @@ class Checkpointer:
         by_step = self._when.steps and step - self._step >= self._when.steps
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
 
-    def take(self, cut: Callable[[], Cut], step: int) -> None:
+    def take(self, cut: Callable[[], TrainerCheckpoint], step: int) -> None:
         """Copy the arrays now and write them in the background."""
         self.wait()
         name = f"{step:012d}-{self._writer}"
@@ -124,7 +124,7 @@ class Checkpointer:
         except (OSError, SQLFlowError) as error:  # they stay until the job ends
             log(f"earlier checkpoints could not be listed: {error}")
 
-    def _write(self, name: str, cut: Cut) -> None:
+    def _write(self, name: str, cut: TrainerCheckpoint) -> None:
         folder = self._store.folder
         partial = folder / f"{name}{_PARTIAL}"
         try:
@@ -142,7 +142,7 @@ class Checkpointer:
         self._kept.append(name)
         self._remove_old()
 
-    def _fill(self, partial: Path, cut: Cut) -> list[str]:
+    def _fill(self, partial: Path, cut: TrainerCheckpoint) -> list[str]:
         """Write the files and return their names. The last one completes the checkpoint."""
         partial.mkdir(parents=True, exist_ok=True)
         parts = {"weights": cut.weights, "state": cut.state}
@@ -185,14 +185,14 @@ def keep_only(store: CheckpointStore, name: str) -> None:
             store.remove(found)
 
 
-def read_cut(folder: Path) -> Cut:
+def read_checkpoint(folder: Path) -> TrainerCheckpoint:
     """Return the checkpoint in this folder. Raises SpecError if it is missing, damaged, or of another version."""
     try:
         position = msgspec.msgpack.decode((folder / POSITION).read_bytes(), type=Position)
         if position.version != VERSION:
             raise SpecError(f"the checkpoint {folder.name} is of version {position.version}, not {VERSION}")
         best = folder / "best.safetensors"
-        return Cut(
+        return TrainerCheckpoint(
             position,
             weight_files.loads((folder / "weights.safetensors").read_bytes()),
             weight_files.loads((folder / "state.safetensors").read_bytes()),

@@ -28,7 +28,7 @@ _OWN = "edl.finding"  # name that no metric of a program has
 Floats = npt.NDArray[np.float64]
 
 
-class Finding(Protocol):
+class MeasurementReport(Protocol):
     """Report of a job that measures. `metrics` are the ones to measure for it."""
 
     @property
@@ -41,16 +41,16 @@ class Finding(Protocol):
         """Return the result table."""
 
 
-def finding(program: Program) -> Finding:
+def finding(program: Program) -> MeasurementReport:
     """Return the report that the program's JobSpec requests."""
     spec = program.spec
     if spec.kind == "explain":
-        return Importances(spec)
-    kind = {"confusion_matrix": Confusion, "roc_curve": Curve}.get(spec.report, Evaluated)
+        return ImportanceReport(spec)
+    kind = {"confusion_matrix": ConfusionReport, "roc_curve": CurveReport}.get(spec.report, MetricsReport)
     return kind(program)
 
 
-class Evaluated:
+class MetricsReport:
     """Loss and metrics: one row with a column for each."""
 
     def __init__(self, program: Program) -> None:
@@ -73,7 +73,7 @@ class Evaluated:
         return rows if self.spec.weights or (weights % 1).any() else rows.cast(pa.int64())
 
 
-class Confusion(Evaluated):
+class ConfusionReport(MetricsReport):
     """Confusion matrix: one row for each true and predicted class, with the row count and its share of the true class.
 
     With many classes, only pairs that occur are listed. Weighted rows count with their weight.
@@ -105,7 +105,7 @@ class Confusion(Evaluated):
         return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
-class Curve(Evaluated):
+class CurveReport(MetricsReport):
     """ROC curve: one row per probability threshold of the second of two classes, at most `MOST_THRESHOLDS`, highest
     first.
     """
@@ -145,7 +145,7 @@ class Curve(Evaluated):
         return pa.RecordBatch.from_pydict(columns)
 
 
-class Importances:
+class ImportanceReport:
     """Importance of each column for the model, one row per column."""
 
     _importance = Importance()

@@ -28,10 +28,10 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
     shape: tuple[int, ...]
 
 
-def handed_over(group: Group, arrays: Mapping[str, Array] | None, source: int) -> Mapping[str, Array]:
+def broadcast_arrays(group: Group, arrays: Mapping[str, Array] | None, source: int) -> Mapping[str, Array]:
     """Return the arrays of the member `source`; the other members pass None.
 
-    The group's timeout applies to the header, PIECE_SECS to each piece. Raises RingError if the group is broken.
+    The group's timeout applies to the header, PIECE_SECS to each piece. Raises GroupError if the group is broken.
     """
     head = group.broadcast(None if arrays is None else _head(arrays), source)
     if arrays is None:

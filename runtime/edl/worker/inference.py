@@ -26,7 +26,7 @@ from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Round, TaskSource
 from edl.worker.blocks import Blocks
 from edl.worker.explaining import Explainer, draw, row_values
-from edl.worker.findings import Finding, finding
+from edl.worker.findings import MeasurementReport, finding
 from edl.worker.loop import Worker
 from edl.worker.meter import Meter
 from edl.worker.prediction import Results, results
@@ -92,7 +92,7 @@ class Measuring:
     """Handler that concludes a job which measures; stages the result table in `sink`."""
 
     kind: Kind
-    finding: Finding
+    finding: MeasurementReport
     sink: ResultSink
 
     def conclude(self, found: Round) -> Conclusion:

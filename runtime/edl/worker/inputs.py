@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Given(NamedTuple):
+class ModelInput(NamedTuple):
     """Unchecked output of the program's function `by`. `batch` has the rows beside which predictions are written."""
 
     features: Any
@@ -33,7 +33,7 @@ class Given(NamedTuple):
 
 def given(
     program: Program, reader: Reader, start: int, end: int, mode: Mode, columns: Sequence[str] | None
-) -> Given:
+) -> ModelInput:
     """Convert the rows [start, end).
 
     Raises JobError if the reader gives another number of rows, or the program's function returns a wrong type.
@@ -41,13 +41,13 @@ def given(
     by = next(name for name in INPUTS if program.has(name))
     if by == "feed":
         batch = _joined(_batches(reader, start, end, columns))
-        return Given(*_fed(program, program.call("feed", batch, mode)), by, batch)
+        return ModelInput(*_fed(program, program.call("feed", batch, mode)), by, batch)
     batches: list[pa.RecordBatch] = []
     if by == "stream" or mode == "predict":
         batches = _batches(reader, start, end, columns)
     arguments = (iter(batches), mode) if by == "stream" else (reader, start, end, mode)
     arrays = _loaded(program, by, program.call(by, *arguments), end - start, mode)
-    return Given(*arrays, by, _joined(batches) if mode == "predict" else None)
+    return ModelInput(*arrays, by, _joined(batches) if mode == "predict" else None)
 
 
 def _fed(program: Program, given: object) -> tuple[Any, Any, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ROOM = 256 << 20  # bytes
 
 
-class Kept:
+class ArrayCache:
     """Cache of arrays by range of rows, at most `room` bytes (default ROOM), without eviction. The arrays are
     read-only.
     """

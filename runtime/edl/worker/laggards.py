@@ -17,7 +17,7 @@ LEAST_SECS = 2.0  # compute time of the slowest member before members are compar
 FAR = 3.0  # multiple of the median that makes a straggler
 
 
-class Laggards:
+class StragglerDetector:
     """Compute times of this member and its group.
 
     `seconds` is the recent median time of a step on this member, `slowest` the time of a step on the slowest member.

@@ -57,7 +57,7 @@ class _DrainedError(Exception):
         self.part = part
 
 
-class Endings(Protocol):
+class ControlTaskHandler(Protocol):
     """Handler of the control tasks that need the program and no rows."""
 
     def conclude(self, found: Round) -> Conclusion: ...
@@ -93,7 +93,7 @@ class Worker:
         default_factory=deque
     )  # trained, and not yet durable in the parameters
 
-    def train(self, training: Training, endings: Endings, total: int) -> None:
+    def train(self, training: Training, endings: ControlTaskHandler, total: int) -> None:
         """Do the tasks of a training job until there are none.
 
         `total` is the number of rows of all epochs, for the progress display. Raises JobCancelledError if `cancelled`
@@ -110,7 +110,7 @@ class Worker:
             while self.source.over("train") and not self._over:
                 self._next_aside(endings, None)
 
-    def finish(self, endings: Endings, meter: Meter | None = None) -> None:
+    def finish(self, endings: ControlTaskHandler, meter: Meter | None = None) -> None:
         """Do control tasks until the job is over."""
         while not self._over:
             self._next_aside(endings, meter)
@@ -144,7 +144,12 @@ class Worker:
         return self.source.over("export") or self.draining.is_set()
 
     def _train_all(
-        self, blocks: Iterator[_Ahead], training: Training, endings: Endings, pace: Pace, meter: Meter
+        self,
+        blocks: Iterator[_Ahead],
+        training: Training,
+        endings: ControlTaskHandler,
+        pace: Pace,
+        meter: Meter,
     ) -> None:
         """Do training tasks, and control tasks between them, until there are none."""
         for item in blocks:
@@ -158,7 +163,7 @@ class Worker:
             if self.source.stopped or self.draining.is_set():
                 return
 
-    def _next_aside(self, endings: Endings, meter: Meter | None) -> None:
+    def _next_aside(self, endings: ControlTaskHandler, meter: Meter | None) -> None:
         self._check_cancelled()
         if task := self.source.next(*ASIDE):
             self._aside(task, endings, meter)
@@ -211,7 +216,7 @@ class Worker:
         self.report_settled()
         return True
 
-    def _aside(self, task: Task, endings: Endings, meter: Meter | None) -> None:
+    def _aside(self, task: Task, endings: ControlTaskHandler, meter: Meter | None) -> None:
         def do() -> Report:
             if task.type == "evaluate":
                 with self.strategy.scoring(), self._stream(task, self.measured_as, meter) as blocks:

@@ -15,7 +15,7 @@ from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
 
-class Mailbox:
+class Outbox:
     """Exchange state of one incarnation of an instance. Not thread-safe.
 
     `ring` is the number of the group whose parameters this worker has. `seek` is the open request for the next group,

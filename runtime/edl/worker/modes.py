@@ -8,24 +8,24 @@ from edl.checkpoints import CheckpointStore
 from edl.nn import Adapter
 from edl.spec import Cluster
 from edl.worker.asynchronous import Asynchronous, LocalSteps
-from edl.worker.parameter_server import OnServers
+from edl.worker.parameter_server import ServerStrategy
 from edl.worker.parameters import Parameters, Weights
-from edl.worker.servers import ParameterServers, Whereabouts
+from edl.worker.servers import ParameterServers, ServerLocator
 from edl.worker.synchronous import Synchronous
 
 
 def on_servers(
     cluster: Cluster,
     adapter: Adapter,
-    source: Whereabouts,
+    source: ServerLocator,
     token: str,
     instance: tuple[str, int],
     *,
     start: Weights,
     store: CheckpointStore,
     leaving: threading.Event,
-) -> OnServers:
-    """Return the strategy of one worker. For the parameters see `Parameters` and `OnServers`.
+) -> ServerStrategy:
+    """Return the strategy of one worker. For the parameters see `Parameters` and `ServerStrategy`.
 
     Raises JobError if servers cannot hold the model or support its optimizer.
     """

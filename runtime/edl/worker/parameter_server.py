@@ -29,11 +29,11 @@ from edl.worker.parameters import Parameters, Pulled
 from edl.worker.rates import Rates
 from edl.worker.servers import ParameterServers
 
-CUT_SECS = 600.0  # timeout for writing the weights of the best epoch
+CHECKPOINT_SECS = 600.0  # timeout for writing the weights of the best epoch
 KEPT = 3  # checkpoints of best epochs to keep: after a rollback, an earlier one may be the best again
 
 
-class OnServers(ABC):
+class ServerStrategy(ABC):
     """Strategy on parameter servers. `store` takes the weights of the best epochs."""
 
     group = 1
@@ -85,7 +85,7 @@ class OnServers(ABC):
         self._ready()
         generation = self._servers.generation
         name = f"{cuts.BEST}{epoch:06d}-{generation:04d}"
-        self._servers.ask(say.Cut(generation, name, wait=True), say.CutTaken, CUT_SECS)
+        self._servers.ask(say.Cut(generation, name, wait=True), say.CutTaken, CHECKPOINT_SECS)
         for old in self._kept()[:-KEPT]:
             self._store.remove(old)
 

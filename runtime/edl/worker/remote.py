@@ -23,7 +23,7 @@ from edl.tasks.exchange import Flag, Joined, Servers
 from edl.tasks.failed import Failed, to_failed
 from edl.tasks.task import ASIDE, Report, Task, TaskType
 from edl.worker.loop import DivergedError
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 
 CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
@@ -44,7 +44,7 @@ class RemoteTasks:
     """
 
     waits = True
-    _keeps_aside = Flag.PENDING  # while set, control tasks may come between two training tasks
+    _control_flags = Flag.PENDING  # while set, control tasks may come between two training tasks
 
     def __init__(
         self,
@@ -59,13 +59,15 @@ class RemoteTasks:
         log: str = "",
     ) -> None:
         self._channel = channel
-        self._mailbox = Mailbox(instance, incarnation)
+        self._outbox = Outbox(instance, incarnation)
         self._ahead = dict(ahead or {})
         self._trainer = trainer
         self._gather_secs = gather_secs
         self._draining = draining or threading.Event()
         self._log = log
-        self._alone_since: float | None = None  # time since which this worker has to leave without a master
+        self._unreachable_since: float | None = (
+            None  # time since which this worker has to leave without a master
+        )
         self._changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
         self._awaiting = 0  # threads that wait for something other than tasks
@@ -78,7 +80,7 @@ class RemoteTasks:
         self._heartbeat = 1.0
         self._kinds: dict[str, str] = {}
         self._error: Exception | None = None  # last error that a task raised
-        self._thread = threading.Thread(target=self._talk, name="edl-exchange", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="edl-exchange", daemon=True)
 
     def join(self) -> Joined:
         """Register and start the exchange.
@@ -96,28 +98,28 @@ class RemoteTasks:
 
     @property
     def pending(self) -> bool:
-        return bool(self._mailbox.flags & Flag.PENDING) or self._mailbox.received(*ASIDE)
+        return bool(self._outbox.flags & Flag.PENDING) or self._outbox.received(*ASIDE)
 
     @property
     def stopped(self) -> bool:
-        return bool(self._mailbox.flags & Flag.STOPPED)
+        return bool(self._outbox.flags & Flag.STOPPED)
 
     @property
     def takes_over(self) -> bool:
         """True if this worker has to become a parameter server."""
-        return bool(self._mailbox.flags & Flag.TAKE_OVER)
+        return bool(self._outbox.flags & Flag.TAKE_OVER)
 
     def valid(self, task: Task) -> bool:
         """Return True if the task's lease is held; else its results are discarded."""
         with self._changed:
             self._check()
-            return self._mailbox.valid(task)
+            return self._outbox.valid(task)
 
     def over(self, kind: TaskType) -> bool:
         over = {"train": Flag.TRAIN_OVER | Flag.FINISHED, "predict": Flag.PREDICT_OVER | Flag.FINISHED}
         with self._changed:
             self._check()
-            return bool(self._mailbox.flags & over.get(kind, Flag.FINISHED))
+            return bool(self._outbox.flags & over.get(kind, Flag.FINISHED))
 
     def next(self, *types: TaskType) -> Task | None:
         with self._changed:
@@ -125,12 +127,12 @@ class RemoteTasks:
             try:
                 while True:
                     self._check()
-                    if task := self._mailbox.take(*types):
+                    if task := self._outbox.take(*types):
                         return task
-                    if self._closed or self._awake or self._draining.is_set() or self._vain(types):
+                    if self._closed or self._awake or self._draining.is_set() or self._unavailable(types):
                         return None
                     if not self._asked(types):
-                        self._poke()
+                        self._wake()
                     self._changed.wait()
             finally:
                 self._waiting.remove(types)
@@ -138,17 +140,17 @@ class RemoteTasks:
     def progress(self, done: Report) -> None:
         with self._changed:
             self._check()
-            self._mailbox.progress(done)
+            self._outbox.progress(done)
 
     def report(self, report: Report) -> None:
         """Report a done task. If something may depend on it, wait until the master has it."""
         with self._changed:
-            number = self._mailbox.tell("done", report)
+            number = self._outbox.tell("done", report)
             followed = report.task.settles or report.task.type in ("conclude", "export")
             if followed or not self._gather_secs:
-                self._poke()
+                self._wake()
             if followed:
-                self._changed.wait_for(lambda: self._mailbox.seen_upto >= number or self._over_and_out)
+                self._changed.wait_for(lambda: self._outbox.seen_upto >= number or self._disconnected)
             self._check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
@@ -164,8 +166,8 @@ class RemoteTasks:
 
     def give_back(self, part: Report) -> None:
         with self._changed:
-            self._mailbox.tell("given back", part)
-            self._poke()
+            self._outbox.tell("given back", part)
+            self._wake()
 
     @contextlib.contextmanager
     def awake(self) -> Iterator[None]:
@@ -177,7 +179,7 @@ class RemoteTasks:
         finally:
             self._awake = False
 
-    def told_of(self, error: BaseException) -> bool:
+    def is_reported(self, error: BaseException) -> bool:
         """Return True if this error was reported to the master."""
         return error is self._error
 
@@ -186,7 +188,7 @@ class RemoteTasks:
     @property
     def servers(self) -> Servers | None:
         """Last known addresses of the parameter servers, or None in a job without them."""
-        return self._mailbox.servers
+        return self._outbox.servers
 
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
         """Wait until all servers are ready under a number above `after`; return None after `seconds`.
@@ -195,14 +197,14 @@ class RemoteTasks:
         """
 
         def found() -> Servers | None:
-            servers = self._mailbox.servers
+            servers = self._outbox.servers
             return servers if servers is not None and servers.ready and servers.number > after else None
 
         with self._changed:
             self._awaiting += 1
             self._changed.notify_all()
             try:
-                self._changed.wait_for(lambda: found() or self._over_and_out or self._awake, seconds)
+                self._changed.wait_for(lambda: found() or self._disconnected or self._awake, seconds)
             finally:
                 self._awaiting -= 1
             self._check()
@@ -217,30 +219,30 @@ class RemoteTasks:
     @property
     def master_epoch(self) -> int:
         """Number that grows with every master of the job."""
-        return self._mailbox.master_epoch
+        return self._outbox.master_epoch
 
     def cut(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`; they contain `part` of the open task."""
         with self._changed:
-            self._mailbox.tell("cut", part, folder=folder)
+            self._outbox.tell("cut", part, folder=folder)
 
-    def cut_written(self, folder: str) -> None:
+    def checkpoint_written(self, folder: str) -> None:
         with self._changed:
-            self._mailbox.tell("cut written", Report(Task(0, "train")), folder=folder)
-            self._poke()
+            self._outbox.tell("cut written", Report(Task(0, "train")), folder=folder)
+            self._wake()
 
     def leave(self, seconds: float = 5.0) -> None:
         """Return tasks that were not begun, and wait until the master has all reports, at most `seconds`."""
         with self._changed:
             self._ahead = {}
-            self._mailbox.give_back_received()
-            self._poke()
-            self._changed.wait_for(lambda: not self._mailbox.unsaid or self._over_and_out, seconds)
+            self._outbox.give_back_received()
+            self._wake()
+            self._changed.wait_for(lambda: not self._outbox.unsaid or self._disconnected, seconds)
 
     def close(self) -> None:
         with self._changed:
             self._closed = True
-            self._poke()
+            self._wake()
             self._changed.notify_all()
         if self._thread.ident:
             self._thread.join()
@@ -258,24 +260,26 @@ class RemoteTasks:
             raise self._refused
 
     @property
-    def _over_and_out(self) -> bool:
+    def _disconnected(self) -> bool:
         """True if no report would be accepted any more."""
         deaf = self._closed or self._refused is not None or not self._thread.is_alive()
-        return deaf or bool(self._mailbox.flags & Flag.FINISHED)
+        return deaf or bool(self._outbox.flags & Flag.FINISHED)
 
-    def _vain(self, types: tuple[TaskType, ...]) -> bool:
+    def _unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come, as far as the master's last answer says."""
-        flags = self._mailbox.flags
+        flags = self._outbox.flags
         if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
-            flush = bool(flags & Flag.DRY) and self._mailbox.holds("train")
+            flush = bool(flags & Flag.DRY) and self._outbox.holds("train")
             return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == ASIDE:
-            return self._mailbox.informed and not flags & (self._keeps_aside | Flag.TRAIN_OVER | Flag.STOPPED)
+            return self._outbox.informed and not flags & (
+                self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
+            )
         return bool(flags & Flag.PREDICT_OVER)
 
-    def _poke(self) -> None:
+    def _wake(self) -> None:
         """Cancel the exchange that waits at the master, because there is something new to send."""
         self._version += 1
         if self._call is not None and self._patient:
@@ -284,9 +288,9 @@ class RemoteTasks:
 
     def _tell_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
         with self._changed:
-            number = self._mailbox.tell("failed", Report(task), error=error, fatal=fatal)
-            self._poke()
-            self._changed.wait_for(lambda: self._mailbox.seen_upto >= number or self._over_and_out)
+            number = self._outbox.tell("failed", Report(task), error=error, fatal=fatal)
+            self._wake()
+            self._changed.wait_for(lambda: self._outbox.seen_upto >= number or self._disconnected)
 
     def _want(self) -> dict[TaskType, int]:
         want = dict(self._ahead)
@@ -296,7 +300,11 @@ class RemoteTasks:
 
     def _unserved(self) -> list[tuple[TaskType, ...]]:
         """Return the awaited types that are not here and may still come."""
-        return [types for types in self._waiting if not (self._mailbox.received(*types) or self._vain(types))]
+        return [
+            types
+            for types in self._waiting
+            if not (self._outbox.received(*types) or self._unavailable(types))
+        ]
 
     def _asked(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if the exchange in flight requests these types."""
@@ -304,15 +312,15 @@ class RemoteTasks:
 
     # The thread that talks ----------------------------------------------------------------------------------
 
-    def _talk(self) -> None:
+    def _run(self) -> None:
         wait = SHORTEST_RETRY
         try:
             while not self._closed:
                 try:
-                    if self._mailbox.rejoin:
+                    if self._outbox.rejoin:
                         self._register()
                     self._exchange()
-                    wait, self._alone_since = SHORTEST_RETRY, None
+                    wait, self._unreachable_since = SHORTEST_RETRY, None
                 except AwayError:
                     wait = self._wait_for_master(wait)
         except Exception as error:  # RefusedError, or a master of another protocol version: final
@@ -327,8 +335,8 @@ class RemoteTasks:
         """
         if self._draining.is_set():
             now = time.monotonic()
-            self._alone_since = now if self._alone_since is None else self._alone_since
-            if now - self._alone_since >= LEAVING_SECS:
+            self._unreachable_since = now if self._unreachable_since is None else self._unreachable_since
+            if now - self._unreachable_since >= LEAVING_SECS:
                 raise RefusedError("told to leave, and the master is away")
         self._pause(seconds)
         return min(2 * seconds, LONGEST_RETRY, self._heartbeat)  # in time for the master's lease
@@ -340,9 +348,9 @@ class RemoteTasks:
             if self._closed:
                 return
             self._wanted = self._want()
-            request = self._mailbox.request(self._wanted)
-            waits = self._heartbeat if self._waited_for and self._mailbox.informed else 0.0
-            message = codec.request_to(request, waits, self._mailbox.flags)
+            request = self._outbox.request(self._wanted)
+            waits = self._heartbeat if self._waited_for and self._outbox.informed else 0.0
+            message = codec.request_to(request, waits, self._outbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
         try:
@@ -357,15 +365,15 @@ class RemoteTasks:
             with self._changed:
                 self._call = None
         with self._changed:
-            self._mailbox.answered(codec.answer_from(response))
+            self._outbox.answered(codec.answer_from(response))
             if self.takes_over:
                 self._draining.set()
             self._changed.notify_all()
 
     def _has_to_talk(self) -> bool:
-        mailbox = self._mailbox
-        unsaid = mailbox.unsaid and not self._gather_secs
-        return bool(self._closed or unsaid or self._waited_for or self._version or mailbox.rejoin)
+        outbox = self._outbox
+        unsaid = outbox.unsaid and not self._gather_secs
+        return bool(self._closed or unsaid or self._waited_for or self._version or outbox.rejoin)
 
     @property
     def _waited_for(self) -> bool:
@@ -377,9 +385,9 @@ class RemoteTasks:
 
     def _register(self) -> Joined:
         """Register, waiting for a master if none is reachable."""
-        mailbox = self._mailbox
+        outbox = self._outbox
         request = pb.RegisterRequest(
-            instance=mailbox.instance, incarnation=mailbox.incarnation, metric_kinds=self._kinds
+            instance=outbox.instance, incarnation=outbox.incarnation, metric_kinds=self._kinds
         )
         wait = SHORTEST_RETRY
         while True:
@@ -390,14 +398,14 @@ class RemoteTasks:
                 wait = self._wait_for_master(wait)
                 if self._closed:
                     raise
-        self._alone_since = None
+        self._unreachable_since = None
         joined = codec.joined_from(response)
         if joined is None:
             raise RefusedError("the master has given this worker up")
-        if self._trainer and mailbox.generation not in (0, joined.generation):
+        if self._trainer and outbox.generation not in (0, joined.generation):
             raise RefusedError("training went back to before what this worker holds")
         with self._changed:
-            mailbox.joined(joined)
+            outbox.joined(joined)
             self._heartbeat = joined.heartbeat_secs
             self._changed.notify_all()
         return joined

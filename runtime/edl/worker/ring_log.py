@@ -37,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True):
     durable: int = 0
 
 
-class Course(msgspec.Struct, frozen=True):
+class GroupProgress(msgspec.Struct, frozen=True):
     """Position of a group in its tasks.
 
     `open` has the open training tasks in order, with their progress; `told` the reports that the master may not have
@@ -103,7 +103,7 @@ class Log:
             self._changed.notify_all()
 
 
-class Given:
+class AssignedTask:
     """Training task assigned to this member. `task` is the remaining part, without what was done `before`."""
 
     def __init__(self, before: Report) -> None:

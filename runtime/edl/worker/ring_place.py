@@ -1,6 +1,6 @@
 """Position of a group member in the shared task log, read and changed under one lock.
 
-It is transferred together with the parameters, as a `Course`: the worker that takes them continues at that position.
+It is transferred together with the parameters, as `GroupProgress`: the worker that takes them continues there.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import threading
 from collections.abc import Collection
 
 from edl.tasks.task import Report, Task
-from edl.worker.ring_log import Course, Entry, Given, Log, complete
+from edl.worker.ring_log import AssignedTask, Entry, GroupProgress, Log, complete
 
 
-class Place:
+class LogPosition:
     """Position in the log.
 
     `changed` is the lock, notified on every change. `log` is the group's log, None before the first group. `ended` is
@@ -29,13 +29,13 @@ class Place:
         self.durable = 0  # reports of leases up to this number survive the master
         self.best = (0, 0)
         self.turning = False
-        self._given: dict[int, Given] = {}  # by lease, in the order of the log
+        self._assigned: dict[int, AssignedTask] = {}  # by lease, in the order of the log
 
     @property
     def open(self) -> list[Report]:
         """Progress of the open tasks as leased, in the order of the log."""
         left = self.log.tasks() if self.log is not None else ()
-        return [*(given.done for given in self._given.values()), *left]
+        return [*(assigned.done for assigned in self._assigned.values()), *left]
 
     def begin(self, unconcluded: int) -> None:
         """Begin at the start of the job or its checkpoint. `unconcluded` is the epoch that ended there, 0 for none."""
@@ -46,25 +46,25 @@ class Place:
         """Epoch that has ended and is not known to be concluded, 0 for none."""
         return self.ended if self.ended > self.concluded else 0
 
-    def course(self) -> Course:
+    def course(self) -> GroupProgress:
         done = [report for report in self.open if complete(report)]
         told = [*self.told.values(), *done]
         tasks = [report for report in self.open if not complete(report)]
         ended = max([self.ended, *(report.task.number for report in told if report.task.settles)])
-        return Course(tuple(tasks), tuple(told), ended, self.concluded)
+        return GroupProgress(tuple(tasks), tuple(told), ended, self.concluded)
 
-    def follow(self, course: Course, log: Log) -> None:
+    def follow(self, course: GroupProgress, log: Log) -> None:
         """Continue at the position `course` in the log of another group."""
         self.log = log
         self.told = {report.task.attempt: report for report in course.told}
         self.ended, self.concluded = course.ended, course.concluded
         self.turning = False
-        self._given.clear()
+        self._assigned.clear()
 
     def give(self, done: Report) -> Task:
         """Assign the next task to the loop and return its remaining part."""
-        given = self._given[done.task.attempt] = Given(done)
-        return given.task
+        assigned = self._assigned[done.task.attempt] = AssignedTask(done)
+        return assigned.task
 
     def has(self, task: Task) -> bool:
         """Return True if the loop got this very object in this group; an equal task may come again in the next one."""
@@ -72,11 +72,11 @@ class Place:
 
     def advance(self, done: Report) -> Report:
         """Record the progress of a task and return it relative to the task as leased."""
-        given = self._found(done.task)
-        if given is None:
+        assigned = self._found(done.task)
+        if assigned is None:
             return done
-        given.done = given.total(done)
-        return given.done
+        assigned.done = assigned.total(done)
+        return assigned.done
 
     def report(self, done: Report) -> None:
         """Record a done task, as it was leased."""
@@ -85,7 +85,7 @@ class Place:
 
     def end(self, task: Task) -> None:
         """Close a task."""
-        self._given.pop(task.attempt, None)
+        self._assigned.pop(task.attempt, None)
         if task.settles:
             self.ended = task.number
         self.changed.notify_all()
@@ -115,6 +115,6 @@ class Place:
             lost = self.told.keys() & unwritten
             self.forget(min(lost) - 1 if lost else max(self.told))
 
-    def _found(self, task: Task) -> Given | None:
-        given = self._given.get(task.attempt)
-        return given if given is not None and given.task is task else None
+    def _found(self, task: Task) -> AssignedTask | None:
+        assigned = self._assigned.get(task.attempt)
+        return assigned if assigned is not None and assigned.task is task else None

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.tasks.task import Report
 from edl.worker.ring_log import Entry, LeftError, Log
-from edl.worker.ring_member import RingMember
-from edl.worker.ring_place import Place
+from edl.worker.ring_member import GroupMember
+from edl.worker.ring_place import LogPosition
 
 
-class Scribe:
+class LogThread:
     """Log thread of one member in one group.
 
     The first member writes the log, with at most `ahead` tasks open. `regroup` returns True if the group is over for
@@ -25,20 +25,20 @@ class Scribe:
     def __init__(
         self,
         log: Log,
-        place: Place,
-        member: RingMember,
+        position: LogPosition,
+        member: GroupMember,
         regroup: Callable[[], bool],
         *,
         first: bool,
         ahead: int,
     ) -> None:
         self._log = log
-        self._place = place
+        self._position = position
         self._member = member
         self._regroup = regroup
         self._first = first
         self._ahead = ahead
-        self._changed = place.changed
+        self._changed = position.changed
         self._thread = threading.Thread(target=self._run, name="edl-ring-log", daemon=True)
         self._thread.start()
 
@@ -56,7 +56,7 @@ class Scribe:
                 self._write()
             else:
                 self._read()
-        except (LeftError, RingError):
+        except (LeftError, GroupError):
             self._log.end()
         except Exception:
             traceback.print_exc()
@@ -65,7 +65,7 @@ class Scribe:
     def _read(self) -> None:
         for entry in self._log.read():
             with self._changed:
-                self._place.forget(entry.durable)
+                self._position.forget(entry.durable)
 
     def _write(self) -> None:
         """Write entries, a bounded number ahead of the loop."""
@@ -77,10 +77,10 @@ class Scribe:
 
     def _write_next(self) -> bool:
         """Write the next entry; return False if training is over."""
-        place, member = self._place, self._member
-        if epoch := place.unconcluded:
+        position, member = self._position, self._member
+        if epoch := position.unconcluded:
             self._do(Entry("aside", epoch=epoch))
-            self._do(place.conclusion(epoch))
+            self._do(position.conclusion(epoch))
         elif member.measuring:
             self._do(Entry("aside"))
         elif member.stopped or member.over("train"):
@@ -95,20 +95,20 @@ class Scribe:
 
         The entry after the last task of an epoch is known only when that task is reported.
         """
-        tasks = self._place.open
+        tasks = self._position.open
         return len(tasks) < self._ahead and not any(report.task.settles for report in tasks)
 
     def _do(self, entry: Entry) -> None:
         """Write an entry and wait until the local loop has executed it."""
-        self._place.turning = True
+        self._position.turning = True
         self._append(entry)
-        self._wait(lambda: not self._place.turning)
+        self._wait(lambda: not self._position.turning)
 
     def _append(self, entry: Entry) -> None:
         with self._changed:
             if not self._regroup():
-                self._place.forget_all_but(self._member.unwritten)
-            entry = msgspec.structs.replace(entry, durable=self._place.durable)
+                self._position.forget_all_but(self._member.unwritten)
+            entry = msgspec.structs.replace(entry, durable=self._position.durable)
         self._log.append(entry)
 
     def _wait(self, until: Callable[[], bool]) -> None:

@@ -18,10 +18,10 @@ from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Ring, Seek
 from edl.tasks.task import Report, Task, TaskType
-from edl.worker.ring_log import Course, Entry, Log
-from edl.worker.ring_member import RingMember
-from edl.worker.ring_place import Place
-from edl.worker.ring_scribe import Scribe
+from edl.worker.ring_log import Entry, GroupProgress, Log
+from edl.worker.ring_member import GroupMember
+from edl.worker.ring_place import LogPosition
+from edl.worker.ring_scribe import LogThread
 from edl.worker.strategy import VoidError
 
 
@@ -44,7 +44,7 @@ class Parameters(Protocol):
         ...
 
 
-class RingTasks:
+class GroupTasks:
     """Task source of one member.
 
     `address` is the host:port where other members find it. `draining` is set when this worker has to leave. The group
@@ -56,7 +56,7 @@ class RingTasks:
 
     def __init__(
         self,
-        member: RingMember,
+        member: GroupMember,
         address: str,
         training: Training,
         draining: threading.Event,
@@ -69,11 +69,11 @@ class RingTasks:
         self._draining = draining
         self._ahead = ahead
         self._changed = member.changed
-        self._place = Place(self._changed)
+        self._position = LogPosition(self._changed)
         self._number = 0  # number of the last known group
         self._without: Sequence[str] = ()
         self._first = False  # True if this member writes the log
-        self._scribe: Scribe | None = None
+        self._scribe: LogThread | None = None
         self._turns: deque[tuple[Log | None, Entry | None]] = (
             deque()
         )  # where `next` returned no training task
@@ -84,7 +84,7 @@ class RingTasks:
 
     @property
     def regroup(self) -> bool:
-        log = self._place.log
+        log = self._position.log
         ended = log is None or log.ended
         return ended or self._member.regroup or self._draining.is_set()
 
@@ -92,7 +92,7 @@ class RingTasks:
         self.close()
         if done is not None:
             with self._changed:
-                self._place.advance(done)
+                self._position.advance(done)
         seek = Seek(self._address, self._number, tuple(self._without))
         ring = self._member.seek(seek, self._draining.is_set)
         if ring is None:
@@ -101,7 +101,7 @@ class RingTasks:
         if not ring.holders and ring.members[0] == self._member.name:
             unconcluded = self.parameters.begin()
             with self._changed:
-                self._place.begin(unconcluded)
+                self._position.begin(unconcluded)
         return ring
 
     def leave_out(self, members: Sequence[str]) -> None:
@@ -109,20 +109,20 @@ class RingTasks:
 
     def course(self) -> bytes:
         with self._changed:
-            return encoding.encode(self._place.course())
+            return encoding.encode(self._position.course())
 
     def follow(self, course: bytes, ring: Ring, store: Store, rank: int) -> None:
-        found = encoding.decode(course, Course)
+        found = encoding.decode(course, GroupProgress)
         first = rank == 0
         with self._changed:
             log = Log(store, found.open, self._changed)
-            self._place.follow(found, log)
+            self._position.follow(found, log)
             self._called = self._aside = self._over = False
             self._first = first
             self._member.enter(ring.number, found.open if first else (), found.told if first else ())
             self._changed.notify_all()
-        self._scribe = Scribe(
-            log, self._place, self._member, lambda: self.regroup, first=first, ahead=self._ahead
+        self._scribe = LogThread(
+            log, self._position, self._member, lambda: self.regroup, first=first, ahead=self._ahead
         )
         print(f"in ring {ring.number} of {', '.join(ring.members)}", flush=True)
 
@@ -151,14 +151,14 @@ class RingTasks:
     @property
     def unconcluded(self) -> int:
         """Epoch that has ended and is not known to be concluded, 0 for none. No member trains meanwhile."""
-        return self._place.unconcluded
+        return self._position.unconcluded
 
     def valid(self, task: Task) -> bool:
         self._member.check()
         if task.type != "train":
             return self._member.valid(task)
         with self._changed:
-            return self._place.has(task)
+            return self._position.has(task)
 
     def over(self, kind: TaskType) -> bool:
         """Return True if no task of this type will come. The next group may have training tasks again."""
@@ -171,27 +171,27 @@ class RingTasks:
         if task is None:
             with self._changed:
                 self._aside = False
-                self._place.turned()
+                self._position.turned()
         return task
 
     def turn(self) -> bool:
         log, entry = self._turns.popleft()
         if entry is None:
             return self.regroup
-        if log is not self._place.log:
+        if log is not self._position.log:
             return False
         if entry.kind == "concluded":
             self._conclude(entry)
             return False
         if entry.epoch and self._training.keep == "best":
             self.parameters.keep(entry.epoch)
-        self._member.inform()
+        self._member.refresh()
         self._aside = entry.kind == "aside"
         return False
 
     def progress(self, done: Report) -> None:
         with self._changed:
-            self._member.progress(self._place.advance(done))
+            self._member.progress(self._position.advance(done))
 
     def report(self, report: Report) -> None:
         task = report.task
@@ -200,12 +200,12 @@ class RingTasks:
             self._member.report(report)
             return
         with self._changed:
-            done = self._place.advance(report)
-            self._place.report(done)
+            done = self._position.advance(report)
+            self._position.report(done)
         if self._first:
             self._member.report(done)
         with self._changed:
-            self._place.end(task)
+            self._position.end(task)
 
     def failed(self, task: Task, error: Exception) -> bool:
         return self._member.failed(task, error)
@@ -228,7 +228,7 @@ class RingTasks:
     def cut(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`, together with the task that has begun."""
         with self._changed:
-            begun = next((report for report in self._place.open if report.rows), part)
+            begun = next((report for report in self._position.open if report.rows), part)
             self._member.cut(folder, begun)
 
     # The loop's side of the log -------------------------------------------------------------------------------
@@ -239,14 +239,14 @@ class RingTasks:
                 self._member.check()
                 if self._awake or self.over("train") or (self.regroup and not self._called):
                     self._called = self.regroup
-                    self._turns.append((self._place.log, None))
+                    self._turns.append((self._position.log, None))
                     return None
                 if entry := self._taken():
                     return self._give(entry)
                 self._changed.wait()
 
     def _taken(self) -> Entry | None:
-        log = self._place.log
+        log = self._position.log
         entry = log.take() if log is not None and not self.regroup else None
         if entry is not None:
             self._changed.notify_all()
@@ -255,15 +255,15 @@ class RingTasks:
     def _give(self, entry: Entry) -> Task | None:
         if entry.task is None:
             self._over = entry.kind == "over"
-            self._turns.append((self._place.log, entry))
+            self._turns.append((self._position.log, entry))
             return None
-        return self._place.give(entry.task)
+        return self._position.give(entry.task)
 
     def _conclude(self, entry: Entry) -> None:
         if entry.best:
             self.parameters.keep_best(entry.best)
         with self._changed:
-            self._place.conclude(entry.epoch)
+            self._position.conclude(entry.epoch)
 
     def _note_best(self, report: Report) -> None:
         found, conclusion = report.task.round, report.conclusion
@@ -273,4 +273,4 @@ class RingTasks:
         now = found.standing
         if figures:
             now = now.after(found.epoch, figures, self._training.min_delta)
-        self._place.best = found.epoch, now.best if self._training.keep == "best" else 0
+        self._position.best = found.epoch, now.best if self._training.keep == "best" else 0

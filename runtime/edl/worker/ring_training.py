@@ -7,13 +7,13 @@ from typing import cast
 from edl.checkpoints import CheckpointStore
 from edl.nn import Minibatches
 from edl.worker.allreduce import AllReduce
-from edl.worker.checkpoints import keep_only, read_cut
+from edl.worker.checkpoints import keep_only, read_checkpoint
 from edl.worker.training import Trainer
 
 EXAMPLES = 2  # rows of the step that triggers compilation
 
 
-class RingParameters:
+class GroupParameters:
     """Parameters of a trainer whose strategy is `AllReduce`.
 
     `store` has the checkpoints. `resume` is the one that this generation of the job starts from, "" to keep the
@@ -36,7 +36,7 @@ class RingParameters:
         keep_only(self._store, self._resume)
         if not self._resume:
             return 0
-        cut = read_cut(self._store.fetch(self._resume))
+        cut = read_checkpoint(self._store.fetch(self._resume))
         self._trainer.resume(cut)
         return cut.position.unconcluded
 

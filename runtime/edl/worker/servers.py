@@ -33,7 +33,7 @@ class LostError(VoidError):
     """Error of servers that were rolled back to a checkpoint: later pushes and all leases are void."""
 
 
-class Whereabouts(Protocol):
+class ServerLocator(Protocol):
     """Source of the servers' addresses; see `edl.worker.remote.RemoteTasks`."""
 
     @property
@@ -59,7 +59,7 @@ class ParameterServers:
     The caller sets `connected` once the servers know the model; it is reset when they are lost.
     """
 
-    def __init__(self, source: Whereabouts, token: str, leaving: threading.Event) -> None:
+    def __init__(self, source: ServerLocator, token: str, leaving: threading.Event) -> None:
         self._source = source
         self._token = token
         self._leaving = leaving

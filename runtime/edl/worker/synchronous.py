@@ -19,7 +19,7 @@ from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.tables import Need
 from edl.ps import messages as say
 from edl.tasks.task import Report
-from edl.worker.parameter_server import OnServers, progress
+from edl.worker.parameter_server import ServerStrategy, progress
 from edl.worker.parameters import Parameters, Pulled, Push
 from edl.worker.rates import Rates
 from edl.worker.servers import CALL_SECS, ParameterServers
@@ -28,7 +28,7 @@ from edl.worker.strategy import VoidError, after
 WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
 
 
-class Synchronous(OnServers):
+class Synchronous(ServerStrategy):
     """Strategy with `size` gradients per round. `alone` is True if no other worker contributes."""
 
     def __init__(

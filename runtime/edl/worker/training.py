@@ -26,7 +26,7 @@ from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, Course, Report, Round, Task, TaskSource
 from edl.worker.blocks import Blocks
-from edl.worker.checkpoints import Checkpointer, Cut, Position
+from edl.worker.checkpoints import Checkpointer, Position, TrainerCheckpoint
 from edl.worker.loop import Worker
 from edl.worker.measuring import LOSS, measured, program_metrics
 from edl.worker.rates import program_rates
@@ -115,8 +115,8 @@ class Trainer:
             tuple[int, dict[str, float]], ...
         ] = ()  # epoch logs of the checkpoint that training resumed from
         self._checkpointer: Checkpointer | None = None
-        self._begin_cuts: Callable[[], Checkpointer] | None = None
-        self._may_cut: Callable[[], bool] = lambda: True
+        self._make_checkpointer: Callable[[], Checkpointer] | None = None
+        self._may_checkpoint: Callable[[], bool] = lambda: True
         self._unconcluded: Callable[[], int] = lambda: 0
         self._began = False
         self._open = Report(Task(0, "train"))  # progress of the open task
@@ -134,9 +134,9 @@ class Trainer:
     def run(self) -> None:
         """Train until the job is over."""
         training = self._program.spec.training
-        self._tell_callbacks(lambda callback: callback.on_train_begin(self))
+        self._notify_callbacks(lambda callback: callback.on_train_begin(self))
         self._began = True
-        self._hear_again()
+        self._replay_epochs()
         total = self._rows.training * training.epochs
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, self, min(total, limit))
@@ -147,7 +147,7 @@ class Trainer:
 
     # Cuts ---------------------------------------------------------------------------------------------------
 
-    def keep_cuts(
+    def write_checkpoints(
         self,
         store: CheckpointStore,
         *,
@@ -163,7 +163,7 @@ class Trainer:
         `begin` is called with a checkpoint's name and the progress of the open task. For `writer` and `disk` see
         `Checkpointer`. `may` returns True if this worker is the one to write. For `unconcluded` see `Position`.
         """
-        self._begin_cuts = partial(
+        self._make_checkpointer = partial(
             Checkpointer,
             store,
             self._program.spec.checkpoints,
@@ -172,10 +172,10 @@ class Trainer:
             begin=lambda name: begin(name, self._open),
             written=written,
         )
-        self._may_cut, self._unconcluded = may, unconcluded
+        self._may_checkpoint, self._unconcluded = may, unconcluded
         self.worker.after_steps = self._after_steps
 
-    def resume(self, cut: Cut) -> None:
+    def resume(self, cut: TrainerCheckpoint) -> None:
         """Resume from the checkpoint. Raises JobError if it is of another program."""
         self.adapter.set_weights(cut.weights)
         self.adapter.set_state(cut.state)
@@ -184,32 +184,32 @@ class Trainer:
         local.kept = {} if cut.best is None else {cut.position.best: cut.best}
         self._before = cut.position.heard
         if self._began:
-            self._hear_again()
+            self._replay_epochs()
 
     def _after_steps(self, done: Report) -> None:
-        if self._begin_cuts is None or not self._may_cut():
+        if self._make_checkpointer is None or not self._may_checkpoint():
             return
-        cuts = self._checkpointer = self._checkpointer or self._begin_cuts()
+        cuts = self._checkpointer = self._checkpointer or self._make_checkpointer()
         if cuts.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
-            self._take_cut(cuts, done)
+            self._take_checkpoint(cuts, done)
 
     def _leave(self) -> None:
         """Write a checkpoint before leaving, in case no other worker holds the weights."""
-        if self._begin_cuts is None or not self._strategy.step:
+        if self._make_checkpointer is None or not self._strategy.step:
             return
         self.worker.report_settled()
-        if self._may_cut() and len(self._best) <= 1:
-            self._checkpointer = self._checkpointer or self._begin_cuts()
-            self._take_cut(self._checkpointer, Report(Task(0, "train")))
+        if self._may_checkpoint() and len(self._best) <= 1:
+            self._checkpointer = self._checkpointer or self._make_checkpointer()
+            self._take_checkpoint(self._checkpointer, Report(Task(0, "train")))
 
-    def _take_cut(self, cuts: Checkpointer, done: Report) -> None:
+    def _take_checkpoint(self, cuts: Checkpointer, done: Report) -> None:
         self._open = done
-        cuts.take(self._cut, self._strategy.step)
+        cuts.take(self._checkpoint, self._strategy.step)
 
-    def _cut(self) -> Cut:
+    def _checkpoint(self) -> TrainerCheckpoint:
         epoch, best = next(iter(self._best.items()), (0, None))
         position = Position(self._local().step, tuple(self._heard.items), epoch, self._unconcluded())
-        return Cut(position, self.adapter.get_weights(), self.adapter.get_state(), best)
+        return TrainerCheckpoint(position, self.adapter.get_weights(), self.adapter.get_state(), best)
 
     @property
     def _best(self) -> dict[int, Mapping[str, Array]]:
@@ -223,7 +223,7 @@ class Trainer:
             raise RuntimeError("what the servers hold is theirs to cut")
         return self._strategy
 
-    # Endings ------------------------------------------------------------------------------------------------
+    # Control tasks ------------------------------------------------------------------------------------------
 
     def conclude(self, found: Round) -> Conclusion:
         """Return the figures of a round and the decision to stop."""
@@ -242,7 +242,7 @@ class Trainer:
         wanted = best.best if training.keep == "best" else 0
         kept, weights = self._weights(wanted)
         values = best.figures if kept else course.figures
-        self._tell_callbacks(lambda callback: callback.on_train_end(_known(values)))
+        self._notify_callbacks(lambda callback: callback.on_train_end(_known(values)))
         outcome = Outcome(
             kind="train",
             rows=course.rows,
@@ -289,7 +289,7 @@ class Trainer:
         }
         self._tell(epoch, {**_known({LOSS: loss}), **renamed})
 
-    def _hear_again(self) -> None:
+    def _replay_epochs(self) -> None:
         """Repeat to the callbacks the epoch logs from the checkpoint."""
         for epoch, told in self._before:
             if epoch > self._heard_to:
@@ -298,9 +298,9 @@ class Trainer:
     def _tell(self, epoch: int, told: dict[str, float]) -> None:
         self._heard.add((epoch, told))
         self._heard_to = max(self._heard_to, epoch)
-        self._tell_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
+        self._notify_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
 
-    def _tell_callbacks(self, tell: Callable[[Callback], None]) -> None:
+    def _notify_callbacks(self, tell: Callable[[Callback], None]) -> None:
         with user_code(self._program.file, "a callback"):
             for callback in self._callbacks:
                 tell(callback)

@@ -61,6 +61,6 @@ def test_who_ends_before_it_is_known_is_asked_about(tmp_path: Path) -> None:
     children, seen = Children(), []
     pid = started(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     ended(pid)
-    children.before_stranger = lambda: children.watch(pid, seen.append)
+    children.before_unwatched = lambda: children.watch(pid, seen.append)
     children.reap()
     assert seen == [Exit(-signal.SIGKILL)]

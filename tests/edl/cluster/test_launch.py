@@ -10,7 +10,7 @@ import pytest
 from edl.cluster import Instance, launch
 from edl.cluster.children import Children
 from edl.cluster.folder import Spec
-from edl.cluster.launch import TRIES, FreshProcesses, Key, Setting, Zygote, launcher
+from edl.cluster.launch import TRIES, ForkserverLauncher, Key, LaunchSettings, SpawnLauncher, launcher
 
 
 class Parent:
@@ -40,8 +40,8 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return []
 
 
-def setting(job: Path, said: list[str]) -> Setting:
-    return Setting(job, Spec("torch"), 0, Children(), said.append)
+def setting(job: Path, said: list[str]) -> LaunchSettings:
+    return LaunchSettings(job, Spec("torch"), 0, Children(), said.append)
 
 
 def test_what_cannot_be_started_is_refused_with_the_reason(tmp_path: Path, said: list[str]) -> None:
@@ -63,7 +63,7 @@ def test_what_cannot_be_started_is_refused_with_the_reason(tmp_path: Path, said:
 def test_a_zygote_that_is_closed_refuses_what_waits(tmp_path: Path, said: list[str]) -> None:
     async def run() -> list[tuple[Key, str]]:
         parent = Parent(1)
-        zygote = Zygote(setting(tmp_path, said), parent)
+        zygote = ForkserverLauncher(setting(tmp_path, said), parent)
         zygote.launch(Instance("worker-0", "worker"))
         zygote.launch(Instance("worker-1", "worker"))
         assert zygote.forget(("worker-1", 0))
@@ -78,7 +78,7 @@ def test_where_orphans_cannot_be_adopted_there_is_no_zygote(tmp_path: Path, said
     async def run() -> None:
         parent = Parent(1)
         fresh = launcher(setting(tmp_path, said), parent, adopting=False)
-        assert isinstance(fresh, FreshProcesses)
+        assert isinstance(fresh, SpawnLauncher)
         fresh.launch(Instance("worker-0", "worker"))
         assert not fresh.forget(("worker-0", 0))
         fresh.close()

@@ -9,16 +9,16 @@ from edl import exit_codes
 
 FIRST = """
 import os, signal, sys
-from edl.cluster.leaving import hold_back
-hold_back()
+from edl.cluster.leaving import block_sigterm
+block_sigterm()
 os.kill(os.getpid(), signal.SIGTERM)
 print("held back", flush=True)
 os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
 """
 THEN = """
-from edl.cluster.leaving import leave_when_told
+from edl.cluster.leaving import end_on_sigterm
 print("became another", flush=True)
-leave_when_told()
+end_on_sigterm()
 print("still there", flush=True)
 """
 

@@ -15,7 +15,7 @@ from edl.models import weights as weight_files
 from edl.ps import cuts
 from edl.ps import messages as say
 from edl.spec import Checkpoints
-from edl.worker.checkpoints import Checkpointer, Cut, Position
+from edl.worker.checkpoints import Checkpointer, Position, TrainerCheckpoint
 from tests.edl.ps.serving import ADAM, definition, trained
 
 
@@ -23,7 +23,9 @@ def servers_checkpoints(folder: Path) -> Path:
     """Two cuts of two servers."""
     with trained(2, definition(ADAM)) as running:
         for name in ("000001-000001", "000001-000002"):
-            running.call(0, say.Cut(running.generation, str(folder / name), wait=True), say.CutTaken)
+            running.call(
+                0, say.TrainerCheckpoint(running.generation, str(folder / name), wait=True), say.CutTaken
+            )
     return folder
 
 
@@ -34,7 +36,9 @@ def trainers_checkpoints(folder: Path) -> Path:
     )
     for step in (3, 12):
         weights = {"w": np.full(2, step, np.float32)}
-        writer.take(lambda weights=weights, step=step: Cut(Position(step), weights, weights), step)  # type: ignore[misc]
+        writer.take(
+            lambda weights=weights, step=step: TrainerCheckpoint(Position(step), weights, weights), step
+        )  # type: ignore[misc]
         writer.wait()
     return folder
 

@@ -20,7 +20,7 @@ from edl.tasks import encoding
 from edl.tasks.exchange import Answer, Request, Ring, Seek
 from edl.tasks.job import Plan
 from edl.tasks.task import ASIDE, Report, Task, TaskType
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -87,7 +87,7 @@ class Worker:
     """Does what a worker does, a step at a time. settling: tasks that are trained here, and maybe not everywhere."""
 
     def __init__(self, name: str, incarnation: int) -> None:
-        self.mailbox = Mailbox(name, incarnation)
+        self.mailbox = Outbox(name, incarnation)
         self.state = State()
         self.group: Group | None = None  # that it is in, or forms
         self.formed = False

@@ -39,7 +39,7 @@ from edl.tasks import encoding
 from edl.tasks.failed import to_failed
 from edl.tasks.job import Plan
 from edl.tasks.task import ASIDE, Report, Task, TaskType
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -96,7 +96,7 @@ class Worker:
     """Does what a worker does, a step at a time."""
 
     def __init__(self, name: str, incarnation: int) -> None:
-        self.mailbox = Mailbox(name, incarnation)
+        self.mailbox = Outbox(name, incarnation)
         self.task: Task | None = None
         self.done = 0  # rows of it that are pushed
 

@@ -33,7 +33,7 @@ from edl.tasks import encoding
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Task, TaskType
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 
 LEASE = 10.0
 PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(epochs=1, batch_size=512))
@@ -169,14 +169,14 @@ class Stage:
 
     # Workers ------------------------------------------------------------------------------------------------
 
-    def worker(self, name: str = "worker-0", incarnation: int = 0) -> Mailbox:
-        box = Mailbox(name, incarnation)
+    def worker(self, name: str = "worker-0", incarnation: int = 0) -> Outbox:
+        box = Outbox(name, incarnation)
         joined = self.leases.join(name, incarnation, self.now)
         assert joined is not None
         box.joined(joined)
         return box
 
-    def take(self, box: Mailbox) -> Task | None:
+    def take(self, box: Outbox) -> Task | None:
         box.answered(self.leases.exchange(box.request(WANT), self.now))
         return box.take("train")
 

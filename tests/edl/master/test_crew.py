@@ -15,7 +15,7 @@ from edl.tasks.exchange import Flag
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report, Task
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 from tests.edl.master.ring_stage import RingStage
 from tests.edl.master.stage import Stage
 from tests.edl.master.test_schedules import finished
@@ -69,7 +69,7 @@ def test_a_name_that_keeps_ending_waits_longer_and_longer_though_another_worker_
     job.started(0.0)
     joined = job.leases.join("worker-0", 0, 0.0)
     assert joined is not None
-    mailbox = Mailbox("worker-0", 0)
+    mailbox = Outbox("worker-0", 0)
     mailbox.joined(joined)
     now, waits = 0.0, []
     for incarnation in range(10):
@@ -353,7 +353,7 @@ class StandIns:
         else:
             self.crew.refused(order.instance, NoRoomError("all slots are taken"), 0.0)
 
-    def flags(self, box: Mailbox) -> Flag:
+    def flags(self, box: Outbox) -> Flag:
         box.answered(self.stage.leases.exchange(box.request({}), self.stage.now))
         return box.flags
 
@@ -482,25 +482,25 @@ class Trainers:
         self.leases = Leases(plan, None, InTrainer, lease_secs=LEASE)
         self.crew = Crew(self.leases, 1)
 
-    def start(self) -> tuple[Instance, Mailbox]:
+    def start(self) -> tuple[Instance, Outbox]:
         """Have the crew start its worker, which registers."""
         self.now += 60.0
         (order,) = self.crew.orders(self.now)
         self.crew.changed(Change(order.instance, "running"), self.now)
-        box = Mailbox(order.instance.name, order.instance.incarnation)
+        box = Outbox(order.instance.name, order.instance.incarnation)
         joined = self.leases.join(box.instance, box.incarnation, self.now)
         assert joined is not None
         box.joined(joined)
         return order.instance, box
 
-    def do_a_task(self, box: Mailbox) -> None:
+    def do_a_task(self, box: Outbox) -> None:
         box.answered(self.leases.exchange(box.request({"train": 1, "predict": 1}), self.now))
         task = box.take("train", "predict")
         assert task is not None
         box.tell("done", finished(task))
         box.answered(self.leases.exchange(box.request({}), self.now))
 
-    def cut(self, box: Mailbox) -> None:
+    def cut(self, box: Outbox) -> None:
         for kind in ("cut", "cut written"):
             box.tell(kind, Report(Task(0, "train")), folder="a cut")  # type: ignore[arg-type]
         box.answered(self.leases.exchange(box.request({}), self.now))

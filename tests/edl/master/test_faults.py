@@ -16,7 +16,7 @@ from edl.tasks.failed import Failed
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import ASIDE, Report, Task, TaskType
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -46,20 +46,20 @@ class Job:
             is_there=lambda name: name not in self.lost_cuts,
         )
 
-    def worker(self, name: str = "worker-0", incarnation: int = 0) -> Mailbox:
+    def worker(self, name: str = "worker-0", incarnation: int = 0) -> Outbox:
         """A worker that has registered."""
-        box = Mailbox(name, incarnation)
+        box = Outbox(name, incarnation)
         joined = self.master.join(name, incarnation, self.now)
         assert joined is not None
         box.joined(joined)
         return box
 
-    def call(self, box: Mailbox, want: dict[TaskType, int] | None = None) -> Task | None:
+    def call(self, box: Outbox, want: dict[TaskType, int] | None = None) -> Task | None:
         """An exchange; a task that the worker has then."""
         box.answered(self.master.exchange(box.request(ALL if want is None else want), self.now))
         return box.take(*ASIDE, "train", "predict")
 
-    def work(self, box: Mailbox, tasks: int = 10_000) -> list[Task]:
+    def work(self, box: Outbox, tasks: int = 10_000) -> list[Task]:
         """Do so many tasks, or all there are; those that were done."""
         done: list[Task] = []
         task = self.call(box)
@@ -274,7 +274,7 @@ def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> No
     ]
 
 
-def cut_after(job: Job, box: Mailbox, tasks: int) -> None:
+def cut_after(job: Job, box: Outbox, tasks: int) -> None:
     """The trainer does so many tasks, and cuts."""
     job.work(box, tasks)
     for kind in ("cut", "cut written"):

@@ -21,7 +21,7 @@ from edl.tasks.job import Plan
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import ASIDE, Conclusion, Report, Task, TaskType
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 from tests.edl.master.blocks import blocks
 
 LEASE = 10.0
@@ -32,7 +32,7 @@ class Worker:
     """Does what a worker does, a step at a time."""
 
     def __init__(self, name: str, incarnation: int) -> None:
-        self.mailbox = Mailbox(name, incarnation)
+        self.mailbox = Outbox(name, incarnation)
         self.task: Task | None = None
         self.cutting: list[str] = []
         self.steps: list[tuple[int, int, int, int]] = []  # of a trainer: what its weights have taken

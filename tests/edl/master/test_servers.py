@@ -16,7 +16,7 @@ from edl.tasks.exchange import Flag
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Conclusion, Report, Task, TaskType
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 from tests.edl.master.stage import LEASE, Stage
 
 ASYNC, SYNC = Mode("async"), Mode("sync")
@@ -436,7 +436,7 @@ def test_nothing_is_exported_while_what_is_trained_beyond_the_end_may_be_pushed(
     assert stage.leases.job.state.rows == first.rows
 
 
-def ask(stage: Stage, box: Mailbox, kind: TaskType) -> Task:
+def ask(stage: Stage, box: Outbox, kind: TaskType) -> Task:
     box.answered(stage.leases.exchange(box.request({kind: 1}), stage.now))
     task = box.take(kind)
     assert task is not None

@@ -12,7 +12,7 @@ import pytest
 from edl import nn
 from edl.errors import JobError
 from edl.nn import Minibatches
-from edl.nn.adapter import Share
+from edl.nn.adapter import GradientPart
 from edl.nn.rows.tables import Fetched
 from edl.program import Program, UserCodeError
 from edl.spec import ClassLabel, Rows
@@ -39,7 +39,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def added(adapter: nn.Adapter, rows: Minibatches, cuts: tuple[int, ...]) -> Share:
+def added(adapter: nn.Adapter, rows: Minibatches, cuts: tuple[int, ...]) -> GradientPart:
     """The shares of the slices between the cuts, added up as a ring does."""
     given = []
     for first, last in itertools.pairwise(cuts):

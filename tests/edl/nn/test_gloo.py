@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from edl.nn import shared_sums
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.nn.gloo import Group, Host
 
 _NUMBERS = count(1)
@@ -96,7 +96,7 @@ def test_who_leaves_ends_the_calls_of_the_others_and_what_they_wait_for(threads:
         waiting = threads.begin(lambda _: groups[2].store.get("log/0"), 1)
         groups[2].close()
         for future in [*calls, *waiting]:
-            with pytest.raises(RingError):
+            with pytest.raises(GroupError):
                 future.result(30)
 
 
@@ -121,5 +121,5 @@ def test_a_later_ring_has_nothing_of_the_store_of_an_earlier_one(threads: Thread
 
 
 def test_members_that_do_not_come_are_waited_for_until_the_timeout(threads: Threads) -> None:
-    with pytest.raises(RingError):
+    with pytest.raises(GroupError):
         threads.hosts[0].meet(threads.hosts[0].address, next(_NUMBERS), 0, 2, 0.05)

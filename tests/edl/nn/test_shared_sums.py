@@ -14,7 +14,7 @@ import pytest
 
 from edl.errors import JobError
 from edl.nn import shared_sums
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.nn.shared_sums import SharedSums
 from edl.nn.structure import Array
 
@@ -105,24 +105,24 @@ def test_who_leaves_ends_the_sums_of_the_others(ring: Ring) -> None:
             ring.members[rank].close()
 
     for waiting in ring.begin(call)[:2]:
-        with pytest.raises(RingError, match=r"it is gone|Broken pipe|reset"):
+        with pytest.raises(GroupError, match=r"it is gone|Broken pipe|reset"):
             waiting.result(PATIENT)
 
 
 def test_who_does_not_come_is_waited_for_as_long_as_is_said(ring: Ring) -> None:
-    with pytest.raises(RingError, match="timed out"):
+    with pytest.raises(GroupError, match="timed out"):
         ring.members[0].sum(np.ones(1), SHORT)
 
 
 def test_a_ring_in_which_a_member_was_late_is_left(ring: Ring) -> None:
-    with pytest.raises(RingError):
+    with pytest.raises(GroupError):
         ring.members[0].sum(np.ones(1), SHORT)
-    with pytest.raises(RingError):
+    with pytest.raises(GroupError):
         ring.members[1].sum(np.ones(1), PATIENT)
 
 
 def test_a_member_that_does_not_come_to_the_meeting_is_not_waited_for_longer() -> None:
-    with pytest.raises(RingError, match="timed out"):
+    with pytest.raises(GroupError, match="timed out"):
         SharedSums(lambda own: np.stack([own, own]), 0, 2, SHORT)
 
 
@@ -147,7 +147,7 @@ def test_nothing_is_left_open() -> None:
 
 def test_processes_of_other_users_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_sums.os, "getuid", lambda: 12345)
-    with pytest.raises(RingError, match="another user's process"):
+    with pytest.raises(GroupError, match="another user's process"):
         Ring(2)
 
 

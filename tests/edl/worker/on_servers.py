@@ -19,7 +19,7 @@ from edl.spec import Cluster
 from edl.tasks.exchange import Servers as Known
 from edl.tasks.task import Report, Task, TaskType
 from edl.worker.modes import on_servers
-from edl.worker.parameter_server import OnServers
+from edl.worker.parameter_server import ServerStrategy
 from tests.edl.nn.adapter_cases import program
 from tests.edl.ps.serving import TOKEN, Servers
 
@@ -148,7 +148,7 @@ class OneWorker:
         self._folder = folder
         folder.mkdir(exist_ok=True)
         place.store.folder = folder
-        self.strategy: OnServers = on_servers(
+        self.strategy: ServerStrategy = on_servers(
             cluster, self.adapter, place, TOKEN, (name, incarnation),
             start=start, store=place.store, leaving=self.leaving,
         )  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 
 from edl import nn
 from edl.nn import Minibatches
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.program import load
 from edl.tasks.exchange import Ring
 from edl.tasks.task import Report, Task
@@ -190,7 +190,7 @@ class Member:
 
 
 def _fail() -> None:
-    raise RingError
+    raise GroupError
 
 
 def _serve(framework: str, control: socket.socket) -> None:

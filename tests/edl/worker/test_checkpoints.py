@@ -15,13 +15,20 @@ from edl.checkpoints.folder import SharedFolder
 from edl.errors import SpecError
 from edl.spec import Checkpoints
 from edl.worker import checkpoints
-from edl.worker.checkpoints import Checkpointer, Cut, Position, complete, keep_only, read_cut
+from edl.worker.checkpoints import (
+    Checkpointer,
+    Position,
+    TrainerCheckpoint,
+    complete,
+    keep_only,
+    read_checkpoint,
+)
 
 
-def cut(step: int, *, best: bool = False) -> Cut:
+def cut(step: int, *, best: bool = False) -> TrainerCheckpoint:
     arrays = {"w": np.full((2, 3), step, np.float32)}
     position = Position(step, ((1, {"loss": 0.5}),))
-    return Cut(position, arrays, {"slot.0.step": np.array(step)}, arrays if best else None)
+    return TrainerCheckpoint(position, arrays, {"slot.0.step": np.array(step)}, arrays if best else None)
 
 
 class Writer:
@@ -50,7 +57,7 @@ class Writer:
 def test_a_cut_is_read_as_it_was_written(tmp_path: Path) -> None:
     Writer(tmp_path, Checkpoints()).take(7, best=True)
     [name] = complete(SharedFolder(tmp_path))
-    found, expected = read_cut(tmp_path / name), cut(7, best=True)
+    found, expected = read_checkpoint(tmp_path / name), cut(7, best=True)
     assert found.position == expected.position
     assert found.best is not None
     for one, other in (
@@ -74,7 +81,9 @@ def test_a13_the_last_cuts_are_kept(tmp_path: Path, keep: int, left: list[int]) 
     writer = Writer(tmp_path, Checkpoints(keep=keep))
     for step in range(1, 6):
         writer.take(step)
-    assert [read_cut(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))] == left
+    assert [
+        read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))
+    ] == left
 
 
 def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_writes(tmp_path: Path) -> None:
@@ -84,7 +93,7 @@ def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_wr
     for step in (100, 101, 102):
         late.take(step)
     writer.take(3)
-    steps = [read_cut(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))]
+    steps = [read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))]
     assert steps == [2, 3, 101, 102]
 
 
@@ -145,7 +154,9 @@ def test_a15_a_cut_that_is_half_written_is_ignored(tmp_path: Path) -> None:
     half.mkdir()
     (half / POSITION).write_bytes(b"")
     (tmp_path / "000000000011-1").mkdir()
-    assert [read_cut(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))] == [7]
+    assert [read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))] == [
+        7
+    ]
 
 
 @pytest.mark.parametrize("file", [POSITION, "weights.safetensors", "state.safetensors"])
@@ -154,7 +165,7 @@ def test_a26_a_damaged_cut_is_named(tmp_path: Path, file: str) -> None:
     [name] = complete(SharedFolder(tmp_path))
     (tmp_path / name / file).write_bytes(b"\xc1 what is this")
     with pytest.raises(SpecError):
-        read_cut(tmp_path / name)
+        read_checkpoint(tmp_path / name)
 
 
 def test_a26_a_cut_of_another_version_is_named(tmp_path: Path) -> None:
@@ -163,4 +174,4 @@ def test_a26_a_cut_of_another_version_is_named(tmp_path: Path) -> None:
     other = msgspec.structs.replace(cut(7).position, version=9)
     (tmp_path / name / POSITION).write_bytes(msgspec.msgpack.encode(other))
     with pytest.raises(SpecError, match="is of version 9, not 2"):
-        read_cut(tmp_path / name)
+        read_checkpoint(tmp_path / name)

@@ -9,7 +9,7 @@ import pytest
 
 from edl.nn.collective import Group
 from edl.worker import handover
-from edl.worker.handover import PIECE_SECS, handed_over
+from edl.worker.handover import PIECE_SECS, broadcast_arrays
 
 PIECE = 64
 STATE = {
@@ -60,13 +60,13 @@ def giving(monkeypatch: pytest.MonkeyPatch) -> Giving:
     """Has given the state, in small pieces."""
     monkeypatch.setattr(handover, "PIECE", PIECE)
     group = Giving()
-    handed_over(cast(Group, group), STATE, 0)
+    broadcast_arrays(cast(Group, group), STATE, 0)
     return group
 
 
 def test_others_have_the_arrays_of_one(giving: Giving) -> None:
     taking = Taking(giving.said)
-    arrays = handed_over(cast(Group, taking), None, 0)
+    arrays = broadcast_arrays(cast(Group, taking), None, 0)
     assert not taking.said
     assert list(arrays) == list(STATE)
     for name, array in STATE.items():

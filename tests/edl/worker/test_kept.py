@@ -17,7 +17,7 @@ from edl.ragged import Ragged
 from edl.spec import Rows
 from edl.tasks.task import Task
 from edl.worker.blocks import Arrays, Block, Blocks
-from edl.worker.kept import Kept
+from edl.worker.kept import ArrayCache
 from tests.edl.programs import loaded, rows_of, simple, trained
 from tests.edl.worker.test_training import table
 
@@ -109,7 +109,7 @@ def test_the_model_is_the_same_bit_for_bit_whether_rows_are_kept_or_not(
 
 
 def test_what_comes_first_stays_and_smaller_arrays_fill_the_room() -> None:
-    kept = Kept(8 * 100)
+    kept = ArrayCache(8 * 100)
     for start, rows in ((0, 60), (60, 50), (110, 40)):
         kept.put(start, start + rows, arrays(rows))
     assert [kept.get(*bounds) is not None for bounds in ((0, 60), (60, 110), (110, 150))] == [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edl.worker.laggards import LEAST_SECS, WINDOW, Laggards
+from edl.worker.laggards import LEAST_SECS, WINDOW, StragglerDetector
 
 
 def compared(seconds: list[float], rows: list[int], times: int = 1) -> list[list[int]]:
     """What `times` comparisons of such members give."""
-    laggards = Laggards()
+    laggards = StragglerDetector()
     laggards.begin(len(seconds))
     return [laggards.compare(np.array([seconds, rows], float).T) for _ in range(times)]
 
@@ -32,14 +32,14 @@ def test_nobody_is_judged_by_little_work() -> None:
 
 
 def test_the_time_of_a_step_is_the_slowest_ones() -> None:
-    laggards = Laggards()
+    laggards = StragglerDetector()
     laggards.begin(2)
     laggards.compare(np.array([[0.5, 10], [0.2, 10]]) * WINDOW)
     assert laggards.slowest == pytest.approx(0.5)
 
 
 def test_what_others_hear_is_what_was_computed_since_they_heard_last() -> None:
-    laggards = Laggards()
+    laggards = StragglerDetector()
     assert laggards.seconds == 0
     for seconds in (0.1, 0.2, 0.9):
         laggards.computed(8, seconds)

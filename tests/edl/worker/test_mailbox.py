@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edl.tasks.exchange import Answer, Held, Joined
 from edl.tasks.task import Report, Task
-from edl.worker.mailbox import Mailbox
+from edl.worker.mailbox import Outbox
 
 
 def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
@@ -12,7 +12,7 @@ def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
         Task(3, "train", 0, 100, attempt=7),
         Held(Task(3, "train", 0, 100, attempt=7), 40, 2, 8.0, 20.0),
     )
-    alone, member = Mailbox("worker-0", 0), Mailbox("worker-1", 0)
+    alone, member = Outbox("worker-0", 0), Outbox("worker-1", 0)
     alone.answered(Answer(1, (task,)))
     alone.progress(Report(task, 40, 2, 8.0, 20.0))
     member.enters(1, [Report(task, 40, 2, 8.0, 20.0)], ())
@@ -20,7 +20,7 @@ def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
 
 
 def test_which_master_it_is_that_answers_is_known() -> None:
-    box = Mailbox("worker-0", 0)
+    box = Outbox("worker-0", 0)
     box.joined(Joined(3, 1, 10.0, 3.0))
     assert box.master_epoch == 3
     box.answered(Answer(4))

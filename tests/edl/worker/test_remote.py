@@ -251,7 +251,7 @@ def test_what_raises_is_done_again_and_what_is_fatal_ends_the_job(master: Master
     assert again.id == task.id
     error = DivergedError("the loss became nan")
     assert not tasks.failed(again, error)
-    assert tasks.told_of(error)
+    assert tasks.is_reported(error)
     failed = master.with_leases(lambda leases: leases.kept.failed)
     assert failed is not None
     assert failed.message == "the loss became nan"

@@ -12,7 +12,7 @@ import pytest
 
 from edl.master.leases import Leases
 from edl.master.ring_leases import InRing
-from edl.nn.collective import RingError
+from edl.nn.collective import GroupError
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
 from edl.tasks.exchange import Ring
@@ -20,8 +20,8 @@ from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import ASIDE, Conclusion, Report, Task
 from edl.worker.remote import RefusedError
-from edl.worker.ring_member import RingMember
-from edl.worker.ring_tasks import RingTasks
+from edl.worker.ring_member import GroupMember
+from edl.worker.ring_tasks import GroupTasks
 from edl.worker.strategy import VoidError
 from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
 
@@ -47,7 +47,7 @@ class Store:
         with self._changed:
             self._changed.wait_for(lambda: self._gone or key in self._values, SECONDS)
             if self._gone:
-                raise RingError
+                raise GroupError
             return self._values[key]
 
     def break_down(self) -> None:
@@ -65,9 +65,9 @@ class Member:
         self.did: list[str] = []
         self.unconcluded = 0
         self.draining = threading.Event()
-        self.source = RingMember(channel, name, 0, trainer=True)
+        self.source = GroupMember(channel, name, 0, trainer=True)
         self.source.join()
-        self.tasks = RingTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
+        self.tasks = GroupTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
         self.tasks.parameters = self
 
     def begin(self) -> int:
@@ -327,7 +327,7 @@ def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes
             member.tasks.next_ring(Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE))
     assert (first.tasks.leads, second.tasks.leads) == (True, False)
     first.tasks.cut("now", Report(Task(0, "train")))
-    first.source.cut_written("now")
+    first.source.checkpoint_written("now")
     first.source.leave()
     for member in (first, second):
         stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
@@ -346,7 +346,7 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
         one.tasks.next_ring()
     assert (one.tasks.leads, one.tasks.unconcluded) == (True, 1)
     one.tasks.cut("now", Report(Task(0, "train")))
-    one.source.cut_written("now")
+    one.source.checkpoint_written("now")
     one.source.leave()
     stage.lose(one)
     assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)

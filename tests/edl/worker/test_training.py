@@ -23,7 +23,7 @@ from edl.tasks.events import EpochEnd, Progress
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import JobCancelledError
 from edl.tasks.task import Report, Round, Summary
-from edl.worker.checkpoints import Cut, Position, complete, read_cut
+from edl.worker.checkpoints import Position, TrainerCheckpoint, complete, read_checkpoint
 from edl.worker.rates import Rates
 from edl.worker.strategy import Local, Strategy
 from edl.worker.training import Trainer, plan, split, train
@@ -415,7 +415,7 @@ class GoesBack(Local):
     """Takes the parameters of a cut, as a ring's first member does: when it is about to train."""
 
     trainer: Trainer
-    cut: Cut
+    cut: TrainerCheckpoint
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         if not self.step:
@@ -431,7 +431,7 @@ def test_callbacks_hear_of_the_epochs_before_a_cut_once_also_when_training_has_b
     figures = {"loss": 0.5, "validation_loss": 0.2}
     position = Position(7, tuple((epoch, figures) for epoch in (1, 2)))
     strategy.trainer = trainer
-    strategy.cut = Cut(position, trainer.adapter.get_weights(), trainer.adapter.get_state())
+    strategy.cut = TrainerCheckpoint(position, trainer.adapter.get_weights(), trainer.adapter.get_state())
     trainer.run()
     *before, _ = told  # and the epoch that is trained here
     assert before == [(1, 0.5, 0.2), (2, 0.5, 0.2)]
@@ -448,7 +448,7 @@ def test_a_cut_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_best_of_
     earlier = {name: value + 1 for name, value in now.items()}
     strategy.step, strategy.kept = 7, {1: earlier, 2: now}
     store = SharedFolder(tmp_path / "cuts")
-    trainer.keep_cuts(
+    trainer.write_checkpoints(
         store,
         writer="worker-0-0",
         disk=lambda: 0,
@@ -459,7 +459,7 @@ def test_a_cut_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_best_of_
     trainer.worker.draining.set()
     trainer.run()
     [name] = complete(store)
-    cut = read_cut(store.fetch(name))
+    cut = read_checkpoint(store.fetch(name))
     assert (cut.position.step, cut.position.best, cut.position.unconcluded) == (7, 1, 2)
     assert cut.best is not None
     assert same(dict(cut.best), earlier)

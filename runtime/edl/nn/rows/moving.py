@@ -11,7 +11,7 @@ from edl.nn.rows.rules import Optimizer, rule
 Array = Any
 
 
-class Mover:
+class RowUpdater:
     """Update of rows by the optimizer's rule. `whole` means that rows are whole parameters. `slots` has the initial
     value of each slot.
 

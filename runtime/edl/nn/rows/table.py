@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from edl.errors import JobError
 from edl.nn.initial import EMBEDDING_SCALE, Initial
-from edl.nn.rows.moving import Mover
+from edl.nn.rows.moving import RowUpdater
 from edl.nn.rows.rules import Optimizer
 
 Ids = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ class RowTable:
         self._kernels = _compiled()
         self.spec = spec
         self.seed = seed
-        self._mover = Mover(optimizer) if optimizer is not None else None
+        self._mover = RowUpdater(optimizer) if optimizer is not None else None
         self._slots = np.array(self._mover.slots if self._mover else (), np.float32)
         self._lock = threading.Lock()
         self.steps = 0
