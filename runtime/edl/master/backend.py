@@ -22,7 +22,7 @@ class Events(Protocol):
     def write(self, event: Event) -> None: ...
 
 
-class Storing(Protocol):
+class ResultStore(Protocol):
     """What is done with what the job made."""
 
     def end(self, end: End) -> End:
@@ -30,7 +30,7 @@ class Storing(Protocol):
         ...
 
 
-class ByClient:
+class ClientResultStore:
     """The client stores it: it lies in the job folder."""
 
     def end(self, end: End) -> End:
@@ -50,7 +50,7 @@ class Backend:
     cluster: Cluster
     ledger: Ledger
     events: Events
-    storing: Storing
+    result_store: ResultStore
     show: Callable[[Snapshot], None]
     address: str
     metrics_port: int = 0

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from edl.cluster.snapshot import Counts
 from edl.master.kept import Lease
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.tasks.task import Summary, TaskType
 
 
-def counts(leases: Leases) -> dict[str, Counts]:
+def counts(leases: TaskManager) -> dict[str, Counts]:
     """Tasks by type."""
     found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in leases.kept.done.items()}
     for pool in leases.job.pools:
@@ -20,7 +20,7 @@ def counts(leases: Leases) -> dict[str, Counts]:
     return {kind: Counts(*of_type) for kind, of_type in found.items()}
 
 
-def rows(leases: Leases) -> int:
+def rows(leases: TaskManager) -> int:
     """That were trained, over all epochs, or evaluated, or predicted."""
     kind = leases.plan.kind
     if kind == "train":
@@ -31,14 +31,14 @@ def rows(leases: Leases) -> int:
     return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
 
 
-def trained(leases: Leases) -> Summary:
+def trained(leases: TaskManager) -> Summary:
     """Over all epochs."""
     state = leases.job.state
     open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
     return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
 
 
-def loss(leases: Leases) -> float | None:
+def loss(leases: TaskManager) -> float | None:
     """The mean over what was trained of the earliest epoch that has rows to do."""
     pools = [pool.state for pool in leases.job.pools if pool.state.type == "train"]
     if not pools:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from edl.ps.messages import Manifest, Progress
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.failed import Failed
 from edl.tasks.job import JobState
 from edl.tasks.task import TaskType
@@ -50,7 +50,7 @@ class Failure(msgspec.Struct, array_like=True):
     error: Failed
 
 
-class Cut(msgspec.Struct):
+class Checkpoint(msgspec.Struct):
     """A point that training can go on from: its folder, and the course of the job then.
 
     manifest: of one that parameter servers hold in memory; `folder` is its name then. lives: of those who hold it, by
@@ -60,10 +60,10 @@ class Cut(msgspec.Struct):
     folder: str
     job: JobState
     manifest: Manifest | None = None
-    lives: list[int] = []
+    epochs: list[int] = msgspec.field(default_factory=list, name="lives")
 
 
-class Place(msgspec.Struct, array_like=True):
+class ServerRecord(msgspec.Struct, array_like=True):
     """Who is the parameter server of an index: `ps-INDEX`, or a worker that stands in for it. address: host:port;
     empty: it is gone, or has not registered yet.
 
@@ -73,7 +73,7 @@ class Place(msgspec.Struct, array_like=True):
     instance: str = ""
     incarnation: int = -1
     address: str = ""
-    life: int = -1
+    epoch: int = -1
 
 
 class Holder(msgspec.Struct, array_like=True):
@@ -96,20 +96,20 @@ class Pause(msgspec.Struct, array_like=True):
     why: str
 
 
-class Rings(msgspec.Struct):
+class RendezvousState(msgspec.Struct):
     """number: of the last ring. present: who trains, or is about to; incarnations: of its members. holders: those who
     have held what was trained for longest come first. pauses: by instance. vain: rings in a row that all their members
     came back from, with nothing trained."""
 
     number: int = 0
-    present: Ring | None = None
+    present: WorkerGroup | None = None
     incarnations: tuple[int, ...] = ()
     holders: list[Holder] = []
     pauses: dict[str, Pause] = {}
     vain: int = 0
 
 
-class Kept(msgspec.Struct):
+class MasterState(msgspec.Struct):
     """What is written down. seconds: since the job began. revoking: leases of training tasks whose workers are gone;
     how far they are, the parameter servers are to say. servers: by index."""
 
@@ -122,11 +122,11 @@ class Kept(msgspec.Struct):
     members: dict[str, Member] = {}
     failures: dict[str, Failure] = {}
     done: dict[TaskType, int] = {}
-    cut: Cut | None = None
-    cutting: list[Cut] = []  # that are not written yet
+    checkpoint: Checkpoint | None = msgspec.field(default=None, name="cut")
+    pending_checkpoints: list[Checkpoint] = msgspec.field(default_factory=list, name="cutting")
     failed: Failed | None = None
     cancelled: str = ""
     metric_kinds: dict[str, str] = {}
     revoking: dict[int, Lease] = {}
-    servers: list[Place] = []
-    rings: Rings = msgspec.field(default_factory=Rings)
+    servers: list[ServerRecord] = []
+    rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from edl.master.kept import Kept, Lease
+from edl.master.kept import Lease, MasterState
 from edl.metrics import merge_states
 from edl.ps.messages import Progress
 from edl.tasks import encoding
@@ -29,7 +29,7 @@ class LeaseTable:
     def __init__(
         self,
         plan: Plan,
-        kept: Kept,
+        kept: MasterState,
         note: Callable[[str], None],
         is_there: Callable[[str], bool] = lambda name: True,
     ) -> None:
@@ -105,27 +105,29 @@ class LeaseTable:
         return copy
 
     @property
-    def cut_is_lost(self) -> bool:
+    def checkpoint_is_lost(self) -> bool:
         """Whether the checkpoint that the job would go back to is not there any more."""
-        cut = self.kept.cut
-        return cut is not None and cut.manifest is None and not self._is_there(cut.folder)
+        checkpoint = self.kept.checkpoint
+        return (
+            checkpoint is not None and checkpoint.manifest is None and not self._is_there(checkpoint.folder)
+        )
 
     def go_back(self) -> None:
         """The weights since the last cut are lost, and so is what was done since."""
-        if self.cut_is_lost:
+        if self.checkpoint_is_lost:
             self.note("the last checkpoint is lost, with the disk of the master that kept it")
-            self.kept.cut = None
-        cut = self.kept.cut
+            self.kept.checkpoint = None
+        checkpoint = self.kept.checkpoint
         self.kept.generation += 1
-        self.kept.cutting = []
+        self.kept.pending_checkpoints = []
         self.kept.leases.clear()
         self.kept.revoking.clear()
         self._of.clear()
-        self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
+        self.job = Job(self.plan, _copied(checkpoint.job) if checkpoint else None, merge=self._merge)
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
-        self.note(f"training goes on from step {state.step:,}" if cut else "training begins anew")
+        self.note(f"training goes on from step {state.step:,}" if checkpoint else "training begins anew")
 
     def _add(self, task: Task, owner: str) -> None:
         self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)

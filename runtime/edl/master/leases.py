@@ -19,15 +19,15 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from edl.cluster import Role
-from edl.master.kept import Failure, Kept, Member
+from edl.master.kept import Failure, MasterState, Member
 from edl.master.lease_table import LeaseTable, report_of, task_of
-from edl.master.parameters import Gain, NoParameters
+from edl.master.parameters import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
 from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, Told
+from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, TaskUpdate
 from edl.tasks.failed import Failed
 from edl.tasks.job import Job, Plan
-from edl.tasks.task import ASIDE, Report, Summary, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # of a task that raises
 
@@ -40,7 +40,7 @@ class Marks(msgspec.Struct, frozen=True):
     ring: int
 
 
-class Leases:
+class TaskManager:
     """The state of a job with workers. kept: what was written down before a restart; its epoch is the one before.
 
     parameters: where they are, in a job that trains. note: told in words what goes wrong. is_there: whether the
@@ -50,8 +50,8 @@ class Leases:
     def __init__(
         self,
         plan: Plan,
-        kept: Kept | None = None,
-        parameters: type[NoParameters] = NoParameters,
+        kept: MasterState | None = None,
+        parameters: type[RecoveryPolicy] = RecoveryPolicy,
         *,
         lease_secs: float = 10.0,
         note: Callable[[str], None] = lambda text: None,
@@ -59,10 +59,10 @@ class Leases:
     ) -> None:
         self.plan = plan
         self.lease_secs = lease_secs
-        self.kept = kept or Kept()
+        self.kept = kept or MasterState()
         self.note = note
         self._table = LeaseTable(plan, self.kept, note, is_there)
-        self.parameters = (parameters if plan.kind == "train" else NoParameters)(self._table)
+        self.parameters = (parameters if plan.kind == "train" else RecoveryPolicy)(self._table)
         for member in self.kept.members.values():
             member.seen = self.kept.seconds
         self.parameters.begin()
@@ -97,12 +97,12 @@ class Leases:
     @property
     def awaited(self) -> bool:
         """Whether somebody waits for what is told when it is written down."""
-        return self.kept.rings.number > self._durable.ring
+        return self.kept.rendezvous.number > self._durable.ring
 
     @property
-    def cut_is_lost(self) -> bool:
+    def checkpoint_is_lost(self) -> bool:
         """Whether the checkpoint that the job would go back to is not there any more."""
-        return self._table.cut_is_lost
+        return self._table.checkpoint_is_lost
 
     # Instances ------------------------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class Leases:
     @property
     def signal(self) -> tuple[object, ...]:
         """Differs when there may be something new to say to somebody who waits."""
-        kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
+        kinds: tuple[TaskType, ...] = ("train", "predict", *CONTROL)
         waits = map(self.job.waits, kinds)
         return self._flags(), self.kept.generation, self.servers, *self.parameters.signal, *waits
 
@@ -290,7 +290,7 @@ class Leases:
         flags = self.parameters.flags
         if self.finished:
             flags |= Flag.FINISHED
-        if any(map(job.waits, ASIDE)):
+        if any(map(job.waits, CONTROL)):
             flags |= Flag.PENDING
         if job.measuring:
             flags |= Flag.MEASURING
@@ -304,13 +304,13 @@ class Leases:
 
     # What is told -------------------------------------------------------------------------------------------
 
-    def _take(self, told: Told, request: Request, now: float) -> None:
+    def _take(self, told: TaskUpdate, request: Request, now: float) -> None:
         task, owner = told.report.task, self.parameters.owner_told(told, request)
-        if told.kind == "cut":
-            self.parameters.begin_cut(told, request)
+        if told.kind == "checkpoint":
+            self.parameters.begin_checkpoint(told, request)
             return
-        if told.kind == "cut written":
-            self.parameters.end_cut(told.folder)
+        if told.kind == "checkpoint written":
+            self.parameters.end_checkpoint(told.folder)
             return
         if told.fatal and told.error:
             self.fail(told.error)
@@ -391,7 +391,7 @@ class Leases:
 
     # What is written down -----------------------------------------------------------------------------------
 
-    def to_keep(self) -> tuple[Kept, Marks]:
+    def to_keep(self) -> tuple[MasterState, Marks]:
         """What to write down now; and what to hand to `written` when that has been done."""
         self.told = 0
         return msgspec.structs.replace(self.kept, job=self.job.kept(doing=True)), self._marks()
@@ -404,7 +404,7 @@ class Leases:
     def _marks(self) -> Marks:
         members = self.kept.members.items()
         reports = {name: (member.incarnation, member.upto) for name, member in members}
-        return Marks(reports, self.kept.rings.number)
+        return Marks(reports, self.kept.rendezvous.number)
 
 
 def _key(task: Task) -> str:

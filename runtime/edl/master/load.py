@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from edl.cluster.snapshot import Load
 from edl.master import figures
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.master.servers import Servers
 
 WINDOW = 10.0  # seconds
@@ -41,8 +41,8 @@ class Window:
 class Loads:
     """Of the instances of one job."""
 
-    def __init__(self, leases: Leases, servers: Servers | None) -> None:
-        self._leases = leases
+    def __init__(self, tasks: TaskManager, servers: Servers | None) -> None:
+        self._tasks = tasks
         self._servers = servers
         self._workers: defaultdict[tuple[str, int], Window] = defaultdict(Window)
         self._calls: defaultdict[tuple[str, int], Window] = defaultdict(Window)
@@ -51,17 +51,17 @@ class Loads:
 
     def look(self, now: float) -> None:
         """See how far everybody is; once in a while."""
-        self._all.add(now, figures.rows(self._leases))
-        members = self._leases.kept.members
+        self._all.add(now, figures.rows(self._tasks))
+        members = self._tasks.kept.members
         workers = {(name, member.incarnation) for name, member in members.items() if not member.gone}
         servers = {
-            (place.instance, place.incarnation) for place in self._leases.kept.servers if place.address
+            (record.instance, record.incarnation) for record in self._tasks.kept.servers if record.address
         }
         for windows, there in ((self._workers, workers), (self._calls, servers)):
             for gone in windows.keys() - there:
                 del windows[gone]
         for key in workers:
-            self._workers[key].add(now, self._leases.rows_of(key[0]))
+            self._workers[key].add(now, self._tasks.rows_of(key[0]))
         for name, incarnation in servers:
             found = self._servers.figures(name) if self._servers else None
             if found is not None:
@@ -96,7 +96,7 @@ class Loads:
         busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
         speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")
-        slow = [*_slow(workers)] if self._leases.parameters.independent else []
+        slow = [*_slow(workers)] if self._tasks.parameters.independent else []
         return notes | dict.fromkeys([*slow, *_slow(speeds)], "straggling")
 
 

@@ -18,7 +18,7 @@ from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.processes import ProcessCluster
 from edl.errors import ClusterError, SQLFlowError
-from edl.master.backend import Backend, ByClient
+from edl.master.backend import Backend, ClientResultStore
 from edl.master.ledger import FileLedger
 from edl.master.master import run
 from edl.spec import from_json
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     cluster=cluster,
                     ledger=ledger,
                     events=events,
-                    storing=ByClient(),
+                    result_store=ClientResultStore(),
                     show=lambda snapshot: snapshot.write(folder.snapshot),
                     address=own_address(options.port),
                 )

@@ -16,7 +16,7 @@ import msgspec
 
 from edl.errors import ClusterError, SQLFlowError
 from edl.master.counters import Timed
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.master.ledger import Ledger
 from edl.master.servers import Servers
 from edl.tasks import encoding
@@ -28,22 +28,22 @@ GROUP_REPORTS = 256  # or until so many reports wait
 TICK_SECS = 0.1
 
 
-class Office:
+class StateLoop:
     """Answers workers, and writes down what they tell. on_tick: called with the second, ten times a second."""
 
     def __init__(
         self,
-        leases: Leases,
+        tasks: TaskManager,
         ledger: Ledger,
         servers: Servers | None = None,
         *,
         on_tick: Callable[[float], None] = lambda now: None,
     ) -> None:
-        self.leases = leases
+        self.leases = tasks
         self._ledger = ledger
         self._servers = servers
         self._on_tick = on_tick
-        self._offset = leases.kept.seconds - time.monotonic()
+        self._offset = tasks.kept.seconds - time.monotonic()
         self._bell = asyncio.Event()
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -66,7 +66,7 @@ class Office:
         self.ring()
         return joined
 
-    async def seat(self, instance: str, incarnation: int, address: str) -> Joined | None:
+    async def register_server(self, instance: str, incarnation: int, address: str) -> Joined | None:
         """A parameter server registers. None: nobody waits for it."""
         if self._servers is None:
             return None
@@ -100,14 +100,14 @@ class Office:
 
     def ring(self) -> None:
         """Wake who waits, if there may be something new to say; have written down what must be."""
-        leases = self.leases
-        signal = (leases.signal, self.ended.is_set())
+        tasks = self.leases
+        signal = (tasks.signal, self.ended.is_set())
         if signal != self._signal:
             self._signal = signal
             self._bell.set()
             self._bell = asyncio.Event()
-        over = leases.finished and not self.ended.is_set()
-        if leases.told >= GROUP_REPORTS or leases.awaited or over:
+        over = tasks.finished and not self.ended.is_set()
+        if tasks.told >= GROUP_REPORTS or tasks.awaited or over:
             self._group.set()
 
     async def write(self) -> None:

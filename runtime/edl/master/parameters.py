@@ -9,15 +9,15 @@ InRing         the workers of a ring all hold them (`edl.master.ring_leases`)
 from __future__ import annotations
 
 from edl.cluster import Role
-from edl.master.kept import Cut
+from edl.master.kept import Checkpoint
 from edl.master.lease_table import LeaseTable
-from edl.tasks.exchange import Flag, Request, Ring, Told
+from edl.tasks.exchange import Flag, Request, TaskUpdate, WorkerGroup
 from edl.tasks.task import Report, Task, TaskType
 
 Gain = tuple[int, ...]
 
 
-class NoParameters:
+class RecoveryPolicy:
     """Whoever is lost, only the tasks in hands are to do again.
 
     readmits: an instance that was given up may go on with what it holds. adopts: a lease that an earlier master gave
@@ -70,7 +70,7 @@ class NoParameters:
     def hear(self, request: Request, now: float) -> None:
         """What a request says besides its tasks; before these."""
 
-    def defers(self, told: Told, request: Request) -> bool:
+    def defers(self, told: TaskUpdate, request: Request) -> bool:
         """Whether a report is to be told again later."""
         return False
 
@@ -78,7 +78,7 @@ class NoParameters:
         """Whose are the tasks of that type that the request names and wants; empty: nobody's."""
         return request.instance
 
-    def owner_told(self, told: Told, request: Request) -> str:
+    def owner_told(self, told: TaskUpdate, request: Request) -> str:
         """Whose the task is that a report is of; empty: the report counts for nothing."""
         return request.instance
 
@@ -124,17 +124,17 @@ class NoParameters:
     def lost(self, instance: str, now: float) -> None:
         """An instance is gone, and what it held is given back."""
 
-    def ring_for(self, request: Request) -> Ring | None:
+    def ring_for(self, request: Request) -> WorkerGroup | None:
         """The ring that the request seeks, once it may be told."""
         return None
 
     def written(self, ring: int) -> None:
         """Rings up to that number survive this master."""
 
-    def begin_cut(self, told: Told, request: Request) -> None:
+    def begin_checkpoint(self, told: TaskUpdate, request: Request) -> None:
         """A worker copies its weights."""
 
-    def end_cut(self, folder: str) -> None:
+    def end_checkpoint(self, folder: str) -> None:
         """A worker's copy is written."""
 
     def go_back(self) -> None:
@@ -142,7 +142,7 @@ class NoParameters:
         self.table.go_back()
 
 
-class InTrainer(NoParameters):
+class TrainerRecovery(RecoveryPolicy):
     """When the trainer is lost, what it has done since its last cut is lost with it: the job goes back to that cut and
     begins a new generation."""
 
@@ -151,7 +151,7 @@ class InTrainer(NoParameters):
 
     def begin(self) -> None:
         """Without its last cut, the job is where it was only as long as somebody has the weights."""
-        if self.table.cut_is_lost and not (self._held or self.table.finished):
+        if self.table.checkpoint_is_lost and not (self._held or self.table.finished):
             self.go_back()
 
     @property
@@ -161,10 +161,10 @@ class InTrainer(NoParameters):
 
     @property
     def resume(self) -> str:
-        return self.kept.cut.folder if self.kept.cut else ""
+        return self.kept.checkpoint.folder if self.kept.checkpoint else ""
 
     def gained(self, role: Role) -> Gain:
-        return (self.kept.cut.job.step if self.kept.cut else 0,)
+        return (self.kept.checkpoint.job.step if self.kept.checkpoint else 0,)
 
     def matters(self, instance: str) -> bool:
         return True
@@ -173,23 +173,28 @@ class InTrainer(NoParameters):
         if not self.table.job.finished:
             self.go_back()
 
-    def begin_cut(self, told: Told, request: Request) -> None:
+    def begin_checkpoint(self, told: TaskUpdate, request: Request) -> None:
         """Remember the course of the job at the cut: what was told before it, and the part of its open task."""
         copy = self.table.copy()
         part = told.report
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
-        self.kept.cutting = [*self.kept.cutting[-1:], Cut(told.folder, copy.kept())]
+        self.kept.pending_checkpoints = [
+            *self.kept.pending_checkpoints[-1:],
+            Checkpoint(told.folder, copy.kept()),
+        ]
 
-    def end_cut(self, folder: str) -> None:
+    def end_checkpoint(self, folder: str) -> None:
         """From now on the job goes back to this cut."""
-        for cut in self.kept.cutting:
-            if cut.folder == folder:
-                self.kept.cut = cut
-        self.kept.cutting = [cut for cut in self.kept.cutting if cut.folder != folder]
+        for checkpoint in self.kept.pending_checkpoints:
+            if checkpoint.folder == folder:
+                self.kept.checkpoint = checkpoint
+        self.kept.pending_checkpoints = [
+            checkpoint for checkpoint in self.kept.pending_checkpoints if checkpoint.folder != folder
+        ]
 
 
-class OnServers(NoParameters):
+class ServerRecovery(RecoveryPolicy):
     """What a worker did of a task before it was lost is in the parameters. So the servers revoke the lease, and say how
     much of it that is; only then the rest is given back. A lease is written down before it is told, and never adopted:
     nobody's gradients come unknown."""
@@ -204,16 +209,16 @@ class OnServers(NoParameters):
     def flags_for(self, request: Request) -> Flag:
         """Whether the worker is to be a parameter server from now on; see `edl.master.servers`."""
         who = (request.instance, request.incarnation)
-        waited_for = any((place.instance, place.incarnation) == who for place in self.kept.servers)
+        waited_for = any((record.instance, record.incarnation) == who for record in self.kept.servers)
         return Flag.TAKE_OVER if waited_for and not self.table.finished else Flag.NONE
 
     @property
     def signal(self) -> tuple[object, ...]:
-        return bool(self.kept.revoking), *(place.instance for place in self.kept.servers)
+        return bool(self.kept.revoking), *(record.instance for record in self.kept.servers)
 
     def gained(self, role: Role) -> Gain:
         if role == "ps":
-            return (self.kept.cut.job.step if self.kept.cut else 0,)
+            return (self.kept.checkpoint.job.step if self.kept.checkpoint else 0,)
         return super().gained(role)
 
     def may_take(self, kind: TaskType, request: Request) -> bool:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from edl.master.kept import Holder, Kept, Pause
-from edl.tasks.exchange import Request, Ring, Seek
+from edl.master.kept import Holder, MasterState, Pause
+from edl.tasks.exchange import JoinRequest, Request, WorkerGroup
 
 MEMBER_SECS = 0.3  # that the others of a ring have, when the first one seeks the next
 BOUNDARY_SECS = 2.0  # that they have when the ring was to end: they may be in the middle of a step
@@ -35,16 +35,16 @@ class _Seeker:
     """since: the second at which it began."""
 
     key: Key
-    seek: Seek
+    seek: JoinRequest
     since: float
 
 
-class Rings:
+class RendezvousManager:
     """The rings of one job. wanted: workers. step_secs: that a step takes, as far as is known."""
 
-    def __init__(self, kept: Kept, note: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, kept: MasterState, note: Callable[[str], None] = lambda text: None) -> None:
         self._kept = kept
-        self._state = kept.rings
+        self._state = kept.rendezvous
         self._note = note
         self._seekers: dict[str, _Seeker] = {}
         self._written = self._state.number
@@ -60,7 +60,7 @@ class Rings:
         return self._state.number
 
     @property
-    def present(self) -> Ring | None:
+    def present(self) -> WorkerGroup | None:
         return self._state.present
 
     @property
@@ -74,7 +74,7 @@ class Rings:
         return bool(self._state.holders)
 
     @property
-    def lives(self) -> bool:
+    def has_live_holder(self) -> bool:
         """Whether a holder is alive."""
         return any(self._is_alive(_key(holder)) for holder in self._state.holders)
 
@@ -132,7 +132,7 @@ class Rings:
         """Whether it is in the present ring, or seeks one."""
         return instance in self.members or instance in self._seekers
 
-    def told(self, request: Request) -> Ring | None:
+    def told(self, request: Request) -> WorkerGroup | None:
         """The ring that is sought, once it is written down."""
         present = self._state.present
         if request.seek is None or present is None or self._written < present.number:
@@ -202,7 +202,7 @@ class Rings:
         """Whether a member was lost before the ring had formed."""
         return not self._has_formed and not all(map(self._is_alive, self._members))
 
-    def _is_for(self, key: Key, seek: Seek) -> bool:
+    def _is_for(self, key: Key, seek: JoinRequest) -> bool:
         """Whether the present ring is what it seeks."""
         return seek.after < self.number and self._is_member(key) and not self._is_broken
 
@@ -233,7 +233,7 @@ class Rings:
         return {key for key in found if self._is_alive(key) and not self.paused(key[0], now)}
 
     def _is_due(self, seekers: list[_Seeker], now: float) -> bool:
-        if not seekers or (self.lives and not any(self._holder(seeker.key) for seeker in seekers)):
+        if not seekers or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in seekers)):
             return False
         concerned = self._concerned(now)
         here = [seeker for seeker in seekers if seeker.key in concerned]
@@ -248,7 +248,7 @@ class Rings:
         state = self._state
         self._count_vain(seekers, now)
         free = [seeker for seeker in seekers if not self.paused(seeker.key[0], now)]
-        if not free or (self.lives and not any(self._holder(seeker.key) for seeker in free)):
+        if not free or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in free)):
             free = seekers
         by_key = {seeker.key: seeker for seeker in free}
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
@@ -256,7 +256,7 @@ class Rings:
         for name, _ in sorted(self._concerned(now).difference(members)):
             self._note(f"{name} did not come: the next ring begins without it")
         state.number += 1
-        state.present = Ring(
+        state.present = WorkerGroup(
             state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
         )
         state.incarnations = tuple(incarnation for _, incarnation in members)

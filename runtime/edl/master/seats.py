@@ -10,24 +10,24 @@ import msgspec
 from edl.ps.messages import (
     Arrange,
     Arranged,
-    Cut,
-    CutTaken,
+    CheckpointTaken,
     Figures,
     Progress,
     Revoke,
     Revoked,
     Status,
+    TakeCheckpoint,
 )
 
-Header = Arrange | Status | Revoke | Cut
-Answer = Arranged | Figures | Revoked | CutTaken
+Header = Arrange | Status | Revoke | TakeCheckpoint
+Answer = Arranged | Figures | Revoked | CheckpointTaken
 
 
 class Call(msgspec.Struct, frozen=True):
     """What to ask of the server at an address, and the seconds that it has. life: which of those of its place it is."""
 
     index: int
-    life: int
+    epoch: int
     address: str
     header: Header
     secs: float
@@ -38,7 +38,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Seat:
+class ServerSlot:
     """What is not written down of the server that has a place.
 
     holds: it may hold parameters of this generation. arranged: as what, as far as it has answered. heard: the second of

@@ -14,7 +14,7 @@ from grpc import aio
 from edl.checkpoints import GoneError
 from edl.checkpoints.keeper import Keeper, Sent
 from edl.errors import ClusterError, JobError, SpecError
-from edl.master.office import Office
+from edl.master.office import StateLoop
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN
@@ -34,12 +34,12 @@ class Service(MasterServicer):
 
     def __init__(
         self,
-        office: Office,
+        state_loop: StateLoop,
         snapshot: Callable[[], bytes],
         scale: Callable[[int], None],
         keeper: Keeper | None = None,
     ) -> None:
-        self._office = office
+        self._state_loop = state_loop
         self._snapshot = snapshot
         self._scale = scale
         self._keeper = keeper
@@ -48,8 +48,12 @@ class Service(MasterServicer):
         instance, incarnation = request.instance, request.incarnation
         async with _going_on(context):
             if request.role == "ps":
-                return codec.joined_to(await self._office.seat(instance, incarnation, request.address))
-            return codec.joined_to(await self._office.join(instance, incarnation, dict(request.metric_kinds)))
+                return codec.joined_to(
+                    await self._state_loop.register_server(instance, incarnation, request.address)
+                )
+            return codec.joined_to(
+                await self._state_loop.join(instance, incarnation, dict(request.metric_kinds))
+            )
 
     async def Exchange(self, request: pb.ExchangeRequest, context: Any) -> pb.ExchangeResponse:  # noqa: N802
         try:
@@ -59,14 +63,14 @@ class Service(MasterServicer):
             raise
         wait = min(request.wait_secs, LONGEST_WAIT)
         async with _going_on(context):
-            return codec.answer_to(await self._office.exchange(asked, wait, Flag(request.known)))
+            return codec.answer_to(await self._state_loop.exchange(asked, wait, Flag(request.known)))
 
     async def JobStatus(self, request: pb.JobStatusRequest, context: Any) -> pb.JobStatusResponse:  # noqa: N802
         return pb.JobStatusResponse(snapshot=self._snapshot())
 
     async def Cancel(self, request: pb.CancelRequest, context: Any) -> pb.CancelResponse:  # noqa: N802
-        self._office.leases.cancel(request.reason or "the job was cancelled")
-        self._office.ring()
+        self._state_loop.leases.cancel(request.reason or "the job was cancelled")
+        self._state_loop.ring()
         return pb.CancelResponse()
 
     async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802
@@ -82,7 +86,7 @@ class Service(MasterServicer):
         try:
             upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
         except (JobError, OSError) as error:
-            self._office.leases.note(f"a checkpoint cannot be kept: {error}")
+            self._state_loop.leases.note(f"a checkpoint cannot be kept: {error}")
             return pb.KeepResponse(refused=str(error))
         return pb.KeepResponse(upto=upto)
 

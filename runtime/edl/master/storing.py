@@ -23,7 +23,7 @@ from edl.tasks.failed import Failed, to_failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 
 
-class InSource:
+class SourceResultStore:
     """`Storing` of a job that no client waits for. What workers made lies in the source already: models are saved, and
     results staged."""
 

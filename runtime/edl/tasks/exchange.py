@@ -10,7 +10,7 @@ import msgspec
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
-TellKind = Literal["done", "given back", "failed", "cut", "cut written"]
+UpdateKind = Literal["done", "given back", "failed", "checkpoint", "checkpoint written"]
 
 
 class Flag(enum.IntFlag):
@@ -29,7 +29,7 @@ class Flag(enum.IntFlag):
     MEASURING = 512  # a round is not concluded yet, though all its tasks may be handed out
 
 
-class Told(msgspec.Struct, frozen=True):
+class TaskUpdate(msgspec.Struct, frozen=True):
     """One thing that a worker tells, numbered without gaps from 1.
 
     done: the task is. given back: `report.rows` of it are done for good. failed: doing it raised `error`; fatal: doing
@@ -39,7 +39,7 @@ class Told(msgspec.Struct, frozen=True):
     """
 
     sequence: int
-    kind: TellKind
+    kind: UpdateKind
     report: Report
     error: Failed | None = None
     fatal: bool = False
@@ -56,7 +56,7 @@ class Held(msgspec.Struct, frozen=True):
     weight: float = 0.0
 
 
-class Ring(msgspec.Struct, frozen=True):
+class WorkerGroup(msgspec.Struct, frozen=True):
     """Those who take the same steps together. number: grows with every ring of the job.
 
     members: names; those who hold what was trained come first, the one that has held it for longest before all others.
@@ -70,7 +70,7 @@ class Ring(msgspec.Struct, frozen=True):
     address: str
 
 
-class Seek(msgspec.Struct, frozen=True):
+class JoinRequest(msgspec.Struct, frozen=True):
     """A worker has left its ring, if it had one, and waits for the next. after: the number of the last that it was told
     of. address: host:port where its own store listens. without: members that are to be left out for a while, because
     they are far slower than the others."""
@@ -89,14 +89,14 @@ class Request(msgspec.Struct, frozen=True):
     instance: str
     incarnation: int
     generation: int = 0
-    told: tuple[Told, ...] = ()
+    told: tuple[TaskUpdate, ...] = ()
     held: tuple[Held, ...] = ()
     want: dict[TaskType, int] = {}
     seen_upto: int = 0
     servers: int = 0
     number: int = 0
     ring: int = 0
-    seek: Seek | None = None
+    seek: JoinRequest | None = None
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ class Answer(msgspec.Struct, frozen=True):
     seen_upto: int = 0
     durable_upto: int = 0
     servers: Servers | None = None
-    ring: Ring | None = None
+    ring: WorkerGroup | None = None
 
 
 class Joined(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from edl.tasks.events import EpochEnd, Figures
 from edl.tasks.outcome import MeasuredOn, Outcome
 from edl.tasks.pool import Merge, Pool, PoolState
 from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, streamed_rows
-from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task, TaskType
+from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task, TaskType
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -308,7 +308,7 @@ class Job:
 
     def _export(self, found: Round, now: float) -> None:
         state = self.state
-        course = Course(
+        course = JobProgress(
             state.rows,
             state.step,
             now - self._began,

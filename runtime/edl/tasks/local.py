@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from edl.tasks.events import EpochEnd
 from edl.tasks.job import Job, Plan
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 
 
 class LocalTasks:
@@ -24,7 +24,7 @@ class LocalTasks:
 
     @property
     def pending(self) -> bool:
-        return any(map(self.job.waits, ASIDE))
+        return any(map(self.job.waits, CONTROL))
 
     @property
     def stopped(self) -> bool:

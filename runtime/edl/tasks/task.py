@@ -17,7 +17,7 @@ from edl.tasks.events import EpochEnd, Figures, finite
 from edl.tasks.outcome import MeasuredOn, Outcome
 
 TaskType = Literal["train", "evaluate", "predict", "conclude", "export"]
-ASIDE: tuple[TaskType, ...] = ("evaluate", "conclude", "export")  # what goes between two training tasks
+CONTROL: tuple[TaskType, ...] = ("evaluate", "conclude", "export")  # what goes between two training tasks
 
 
 class Summary(msgspec.Struct):
@@ -39,7 +39,7 @@ class Summary(msgspec.Struct):
         return finite(self.loss / self.weight) if self.weight else None
 
 
-class Course(msgspec.Struct, frozen=True):
+class JobProgress(msgspec.Struct, frozen=True):
     """What a job came to, as far as its tasks tell. rows: each counted once per epoch. curve: thinned. epochs: that
     were concluded. standing: after the last of them.
     """
@@ -71,7 +71,7 @@ class Round(msgspec.Struct, frozen=True):
     trained: Summary = msgspec.field(default_factory=Summary)
     measured: Summary = msgspec.field(default_factory=Summary)
     measured_on: MeasuredOn = ""
-    course: Course | None = None
+    course: JobProgress | None = None
     curve: tuple[EpochEnd, ...] = ()
     rate: float | None = None
     standing: Standing = Standing()

@@ -21,7 +21,7 @@ from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel, translated
 from edl.tasks.exchange import Flag, Joined, Servers
 from edl.tasks.failed import Failed, to_failed
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.loop import DivergedError
 from edl.worker.mailbox import Mailbox
 
@@ -96,7 +96,7 @@ class RemoteTasks:
 
     @property
     def pending(self) -> bool:
-        return bool(self._mailbox.flags & Flag.PENDING) or self._mailbox.received(*ASIDE)
+        return bool(self._mailbox.flags & Flag.PENDING) or self._mailbox.received(*CONTROL)
 
     @property
     def stopped(self) -> bool:
@@ -222,11 +222,11 @@ class RemoteTasks:
     def cut(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`; they contain `part` of the open task."""
         with self._changed:
-            self._mailbox.tell("cut", part, folder=folder)
+            self._mailbox.tell("checkpoint", part, folder=folder)
 
     def cut_written(self, folder: str) -> None:
         with self._changed:
-            self._mailbox.tell("cut written", Report(Task(0, "train")), folder=folder)
+            self._mailbox.tell("checkpoint written", Report(Task(0, "train")), folder=folder)
             self._poke()
 
     def leave(self, seconds: float = 5.0) -> None:
@@ -271,7 +271,7 @@ class RemoteTasks:
         if types == ("train",):
             flush = bool(flags & Flag.DRY) and self._mailbox.holds("train")
             return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
-        if types == ASIDE:
+        if types == CONTROL:
             return self._mailbox.informed and not flags & (self._keeps_aside | Flag.TRAIN_OVER | Flag.STOPPED)
         return bool(flags & Flag.PREDICT_OVER)
 

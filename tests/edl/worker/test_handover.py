@@ -40,7 +40,7 @@ class Giving:
         self.broadcast(array.tobytes(), source)
 
 
-class Taking:
+class PendingCheckpoint:
     """The group of another member, which hears what was sent."""
 
     rank, timeout = 1, 60.0
@@ -65,7 +65,7 @@ def giving(monkeypatch: pytest.MonkeyPatch) -> Giving:
 
 
 def test_others_have_the_arrays_of_one(giving: Giving) -> None:
-    taking = Taking(giving.said)
+    taking = PendingCheckpoint(giving.said)
     arrays = handed_over(cast(Group, taking), None, 0)
     assert not taking.said
     assert list(arrays) == list(STATE)
