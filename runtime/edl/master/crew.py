@@ -1,4 +1,4 @@
-"""The crew: as many workers and parameter servers as are wanted, each replaced when it ends before the job does."""
+"""Instance manager: keeps the wanted workers and parameter servers running, and replaces those that end early."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
 
 
 class ScaleAction(msgspec.Struct, frozen=True):
-    """What to ask of the cluster. grace: seconds to leave that an instance has that is stopped."""
+    """Request to the cluster to start or stop an instance. `grace` is the seconds that a stopped instance has to
+    exit.
+    """
 
     instance: Instance
     stop: bool = False
@@ -33,7 +35,7 @@ class ScaleAction(msgspec.Struct, frozen=True):
 
 @dataclass
 class _Backoff:
-    """How many instances ended in a row with nothing gained in between; what was gained by then."""
+    """Restart backoff: consecutive ends without progress in between, and the progress (`gained`) at the last end."""
 
     fruitless: int = 0
     gained: Gain = ()
@@ -45,17 +47,17 @@ class _Backoff:
 
     @property
     def wait(self) -> float:
-        """Seconds: the first is replaced at once, the next ones after longer and longer."""
+        """Seconds until the next start: none after the first end, then growing exponentially up to LONGEST_WAIT."""
         return 0.0 if self.fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (self.fruitless - 2))
 
 
 @dataclass
 class _Slot:
-    """A name, and who has it, which may be a worker that stands in for a server.
+    """Named slot of an instance, and its present occupant, which may be a worker that stands in for a server.
 
-    started: the second at which it was last. not_before: the second at which it may be started again. dismissed: told
-    to end. waits: there is no room for it; refusals: the cluster said so so many times in a row. luck: of those who had
-    the name. ending: how the last of them ended, in words; empty where that was nobody's wish but ours.
+    `started` is the second of the last start, `not_before` the earliest second of the next one. `dismissed`: the
+    occupant was asked to stop. `waits`: the cluster has no room for the slot; `refusals` counts its consecutive
+    refusals. `ending` describes why the last occupant ended; it is empty after a deliberate stop.
     """
 
     role: Role
@@ -75,17 +77,17 @@ class _Slot:
         return self.state is None or self.state.state == "ended" or self.waits
 
     def saw_incarnation(self, incarnation: int) -> None:
-        """A start of the name is known; if it is not ours, a master before us gave it, and those before."""
+        """Record a known incarnation. An incarnation that this master did not start was started by an earlier one."""
         if incarnation > self.incarnation:
             self.incarnation, self.relaunches = incarnation, max(self.relaunches, incarnation)
 
 
 class InstanceManager:
-    """Decides which instances are started and stopped. It asks nothing of a cluster itself: `orders` are carried out by
-    who calls.
+    """State machine that decides which instances to start and stop.
 
-    patience: so many ends of a role's instances in a row, with nothing done for good in between, and the job has
-    failed; 0: as many as are reasonable. room: how many instances there may be at once; None: all that are wanted.
+    It does not call the cluster; the caller carries out `actions`. `patience` is the number of consecutive ends of a
+    role's instances without durable progress after which the job fails (0: a default by the number of instances).
+    `room` is the number of instances that the cluster allows at once, or None if it is unlimited.
     """
 
     room: Room | None = None
@@ -113,7 +115,7 @@ class InstanceManager:
         self._starved: dict[Role, tuple[int, str]] = {}  # how often they ran out of memory, and the last hint
 
     def found(self, changes: list[Change], now: float) -> None:
-        """What the cluster lists: after a start of the master, or when a watch was broken."""
+        """Reconcile with the cluster's list, after a start of the master or a broken watch."""
         for change in changes:
             self.changed(change, now)
         listed = {change.instance.name for change in changes}
@@ -132,7 +134,7 @@ class InstanceManager:
         self._miss({change.instance.key for change in changes}, now)
 
     def _miss(self, listed: set[tuple[str, int]], now: float) -> None:
-        """Instances that were there, or must be by now, and are not listed ended while nobody looked."""
+        """Mark instances as lost that must exist by now and are not listed."""
         for slot in list(self._slots.values()):
             if slot.vacant or slot.state is None or slot.state.instance.key in listed:
                 continue
@@ -140,7 +142,7 @@ class InstanceManager:
                 self.changed(Change(slot.state.instance, "ended", reason="lost"), now)
 
     def changed(self, change: Change, now: float) -> None:
-        """Something became of an instance."""
+        """Apply a state change of an instance."""
         name, incarnation = change.instance.key
         slot = self._slot_of(change.instance)
         if slot is None:
@@ -164,7 +166,7 @@ class InstanceManager:
         slot.not_before = now + max(self._backoff[slot.role].wait, slot.backoff.wait)
 
     def actions(self, now: float) -> list[ScaleAction]:
-        """What to ask of the cluster now; what is ordered counts as done."""
+        """Return the actions to request from the cluster now; they count as requested."""
         if self._tasks.finished:
             return []
         self._promote_stand_ins()
@@ -189,7 +191,7 @@ class InstanceManager:
         return found
 
     def resized(self, room: Room) -> None:
-        """The cluster has room for so many instances from now on; who waits need not wait longer."""
+        """Set the number of instances that the cluster allows, and retry waiting slots at once."""
         self.room = room
         self._tasks.parameters.want(self._possible)
         for slot in self._slots.values():
@@ -197,7 +199,7 @@ class InstanceManager:
                 slot.not_before, slot.refusals = 0.0, 0
 
     def scale(self, workers: int) -> list[ScaleAction]:
-        """Have so many workers from now on; who is to leave."""
+        """Set the wanted number of workers, and return the stops of surplus ones."""
         self.wanted = workers
         self._tasks.parameters.want(self._possible)
         there = self._there
@@ -208,7 +210,7 @@ class InstanceManager:
         ]
 
     def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
-        """The cluster did not start it. For a server that it has no room for, a worker stands in."""
+        """Handle a start that the cluster refused. A worker stands in for a server that has no room."""
         slot = self._slots[instance.name]
         if isinstance(error, NoRoomError):
             slot.refusals += 1
@@ -222,16 +224,18 @@ class InstanceManager:
 
     @property
     def slots(self) -> dict[str, tuple[Change, int]]:
-        """The last change of each name, and how often it was started again."""
+        """Last change of each name, and its number of restarts."""
         return {name: (slot.state, slot.relaunches) for name, slot in self._slots.items() if slot.state}
 
     def ending(self, name: str) -> str:
-        """How the start of a name before this one ended, in words; empty: there was none, or we stopped it."""
+        """Return the reason why the previous incarnation of `name` ended; empty if there was none or it was stopped
+        deliberately.
+        """
         return self._slots[name].ending
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to do better next time."""
+        """Recommendations for later runs of the job."""
         return tuple(
             f"{_WORDS[role]} ran out of memory {'once' if times == 1 else f'{times} times'}{hint and f'; {hint}'}"
             for role, (times, hint) in self._starved.items()
@@ -239,12 +243,12 @@ class InstanceManager:
 
     @property
     def waiting(self) -> list[str]:
-        """Those that there is no room for."""
+        """Names of the instances that wait for room."""
         return [name for name, slot in self._slots.items() if slot.waits]
 
     @property
     def workers(self) -> list[str]:
-        """Those that run."""
+        """Names of the running workers."""
         return [
             name
             for name, slot in self._slots.items()
@@ -253,15 +257,16 @@ class InstanceManager:
 
     @property
     def running(self) -> int:
+        """Number of running instances."""
         return sum(change.state == "running" for change, _ in self.slots.values())
 
     @property
     def starting(self) -> int:
-        """How many were ordered and do not run yet."""
+        """Number of instances that were requested and do not run yet."""
         return len(self._there) - self.running
 
     def _dismiss_silent(self, now: float) -> list[ScaleAction]:
-        """Processes that are there and say nothing: frozen, or hung. What they held went to others long ago."""
+        """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
         found = []
         longest = SILENT_LEASES * self._tasks.lease_secs
         for slot in self._slots.values():
@@ -281,7 +286,7 @@ class InstanceManager:
 
     @property
     def _there(self) -> dict[str, tuple[_Slot, Instance]]:
-        """The posts that an instance has, which has not ended as far as is known."""
+        """Slots with an occupant that has not ended, as far as is known."""
         return {
             name: (slot, slot.state.instance)
             for name, slot in self._slots.items()
@@ -290,13 +295,13 @@ class InstanceManager:
 
     @property
     def _possible(self) -> int:
-        """Workers that are wanted, as far as there is room for them."""
+        """Number of wanted workers that there is room for."""
         if self.room is None:
             return self.wanted
         return min(self.wanted, max(0, self.room.slots - len(self._servers or ())))
 
     def _make_room(self) -> list[ScaleAction]:
-        """Have the youngest workers leave that there is no room for any more; never one with the place of a server."""
+        """Stop the youngest workers beyond the available room, but never one that occupies a server's slot."""
         if self.room is None:
             return []
         staying = [(slot, instance) for slot, instance in self._there.values() if not slot.dismissed]
@@ -306,13 +311,15 @@ class InstanceManager:
         return [_dismiss(*each) for each in workers[: max(0, len(staying) - self.room.slots)]]
 
     def _wait_for_room(self, slot: _Slot) -> None:
-        """For a server that there is no room for, a worker stands in."""
+        """Mark the slot as waiting; a worker stands in for a server that has no room."""
         slot.waits = True
         if slot.role == "ps" and slot.state is not None:
             self._find_stand_in(slot.state.instance)
 
     def _slot_of(self, instance: Instance) -> _Slot | None:
-        """Which post an instance has; None of an earlier start, and of one that is known to have ended."""
+        """Return the slot of an instance, or None if a later incarnation has it or the instance is known to have
+        ended.
+        """
         for slot in self._slots.values():
             if slot.state is not None and slot.state.instance.key == instance.key:
                 return slot if slot.state.state != "ended" else None
@@ -325,11 +332,11 @@ class InstanceManager:
     # Stand-ins ------------------------------------------------------------------------------------------------
 
     def _is_stood_in(self, name: str) -> bool:
-        """Whether a worker has the place of a server, or is to have it."""
+        """Return True if a worker occupies the server's slot, or is chosen to."""
         return self._servers is not None and self._servers.stand_in(_number(name)) is not None
 
     def _find_stand_in(self, server: Instance) -> None:
-        """Have the last of the workers take the place, if another one goes on training."""
+        """Choose the last worker to replace the server, if another one continues to train."""
         if self._servers is None or self._is_stood_in(server.name):
             return
         taken = {record.instance for record in self._tasks.kept.servers}
@@ -340,7 +347,7 @@ class InstanceManager:
             self._tasks.note(f"there is no room for {server.name}: {chosen} takes its place")
 
     def _promote_stand_ins(self) -> None:
-        """A worker that has registered as a server has its post no more, which is vacant until there is room."""
+        """Move each worker that has registered as a server to the server's slot, so that its own slot is vacant."""
         for index, record in enumerate(self._tasks.kept.servers):
             slot = self._slots.get(record.instance)
             who = (record.instance, record.incarnation)
@@ -351,7 +358,10 @@ class InstanceManager:
                 ours.state, ours.waits, slot.state = slot.state, False, None
 
     def _count(self, slot: _Slot, change: Change, why: str) -> None:
-        """An instance of the post has ended. A name that keeps ending waits, however well the others get on."""
+        """Count the end of an instance, and fail the job after too many ends without progress.
+
+        A name that keeps ending backs off even if the others of its role make progress.
+        """
         role, name = slot.role, change.instance.name
         gained = self._tasks.gained(role)
         backoff = self._backoff[role]
@@ -364,7 +374,9 @@ class InstanceManager:
 
 
 def _next(slot: _Slot, name: str) -> Instance:
-    """The next start of the name; of a name that waits, the start that it waits for, unless that was given up."""
+    """Return the next incarnation of the name. A waiting slot keeps the incarnation that it waits for, unless that has
+    ended.
+    """
     if not slot.waits:
         slot.relaunches += slot.incarnation >= 0
     if not slot.waits or (slot.state is not None and slot.state.state == "ended"):

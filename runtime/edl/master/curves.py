@@ -30,7 +30,7 @@ from edl.tasks.task import Summary
 
 
 class Curves:
-    """folder: of the event files."""
+    """TensorBoard curves of a job, written to `folder`."""
 
     def __init__(self, spec: JobSpec, folder: Path, tasks: TaskManager) -> None:
         self._spec = spec
@@ -45,7 +45,7 @@ class Curves:
         self._tell_again()
 
     def point(self, snapshot: Snapshot) -> None:
-        """Write down where the job is, if it got on."""
+        """Write the job's position, if it has made progress."""
         if (before := self._tasks.take_went_back()) is not None:
             self._go_back(before)
         step = snapshot.step or snapshot.rows
@@ -64,7 +64,7 @@ class Curves:
         self._write(step, values)
 
     def epoch_end(self, row: EpochEnd) -> None:
-        """An epoch has ended, or a round in it."""
+        """Write a row of the learning curve: the end of an epoch, or an evaluation within one."""
         values = {f"validation/{name}": value for name, value in row.metrics.items()}
         self._write(row.step, {"epoch/loss": row.loss, **values} if row.final else values)
 
@@ -74,7 +74,7 @@ class Curves:
             self._file = None
 
     def _go_back(self, before: Summary) -> None:
-        """The job went back to a checkpoint, and may have written others since."""
+        """Restart the curves at a checkpoint that the job has gone back to, which voids later points."""
         if before.steps < self._step:
             self._trained, self._step = before, before.steps
         self._told = {name: min(step, before.steps) for name, step in self._told.items()}
@@ -84,7 +84,7 @@ class Curves:
         self._tell_again()
 
     def _tell_again(self) -> None:
-        """What became void, or may never have been told, and is true."""
+        """Write again the points that were voided, or perhaps never written, and are still valid."""
         for row in self._tasks.job.state.curve.rows:
             if row.step >= self._step:
                 self.epoch_end(row)
@@ -99,7 +99,7 @@ class Curves:
 
     @contextlib.contextmanager
     def _given_up(self) -> Iterator[None]:
-        """On a disk that does not take it."""
+        """Stop writing curves when the disk does not accept them."""
         try:
             yield
         except OSError as error:
@@ -109,7 +109,7 @@ class Curves:
 
 
 def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None:
-    """Of the next step; None where a program of the user's own sets it, or nothing is trained."""
+    """Return the learning rate of the next step, or None if user code sets it or the job does not train."""
     if tasks.job.state.rate is not None:  # that a callback set
         return tasks.job.state.rate[1]
     own = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)

@@ -1,13 +1,14 @@
-"""When the parameter servers write down where they are, and what the job's course is at such a cut.
+"""Schedule of the parameter servers' checkpoints, and the job state that belongs to each.
 
-A pure state machine. A cut is
+A pure state machine. A checkpoint is
 
-    due        by steps or seconds; the first as soon as the servers are open, and where the last one is lost
-    taken      each server has copied what it has; server 0 has said how far which task was then
-    written    every shard is on disk, or with its server's neighbour
-    complete   its manifest is there, and the ledger says so: from now on the job goes back to it
+    due        by steps or seconds; the first as soon as the servers are open, and after the last one is lost
+    taken      each server has copied its state, and server 0 has reported the progress of the leases
+    written    every shard is on disk, or on its server's replica peer
+    complete   its manifest exists and the state store refers to it: the job goes back to it from now on
 
-What comes to nothing on the way is forgotten, and its folder is removed one day: that of an earlier master, too.
+A checkpoint that fails on the way is forgotten, and its folder is removed later. That includes those of earlier
+masters.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ AGAIN_SECS = 5.0  # after which a cut that came to nothing is tried again
 
 
 class PendingCheckpoint(msgspec.Struct):
-    """A cut under way. course: of the job when it was begun; job: at the cut. steps: of each server, about then."""
+    """Checkpoint in progress. `course` is the job when it was begun, `job` the job state at the checkpoint, `steps` the
+    approximate step of each server.
+    """
 
     name: str
     course: Job
@@ -39,7 +42,9 @@ class PendingCheckpoint(msgspec.Struct):
 
 
 class CheckpointCoordinator:
-    """Of one job. servers: how many write a shard. steps_per_version: optimizer steps that a version of theirs is."""
+    """Checkpoints of one job. `servers` is the number of shards, `steps_per_version` the number of optimizer steps per
+    server version.
+    """
 
     def __init__(
         self, tasks: TaskManager, when: Checkpoints, servers: int, *, steps_per_version: int = 1
@@ -58,11 +63,11 @@ class CheckpointCoordinator:
 
     @property
     def under_way(self) -> str:
-        """The name of the one that is being taken; empty: none is."""
+        """Name of the checkpoint in progress, or empty."""
         return self._taking.name if self._taking is not None else ""
 
     def due(self, step: int, now: float) -> bool:
-        """step: of the parameters."""
+        """Return True if a checkpoint is due at the parameters' step `step`."""
         alone = self.in_memory and self._servers == 1
         if alone or self._taking is not None or now < self._not_before:
             return False
@@ -79,7 +84,7 @@ class CheckpointCoordinator:
         )
 
     def begin(self, steps: tuple[int, ...], now: float) -> str:
-        """Its name; names sort by time. steps: of each server."""
+        """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server."""
         self._counter += 1
         name = f"{self._tasks.kept.epoch:06d}-{self._counter:06d}"
         self._taking = PendingCheckpoint(name, self._tasks.copy(), steps)
@@ -87,7 +92,7 @@ class CheckpointCoordinator:
         return name
 
     def taken(self, name: str, answer: CheckpointTaken) -> None:
-        """Server 0 has taken it."""
+        """Record that server 0 has taken the checkpoint."""
         taking = self._taking
         if taking is None or taking.name != name:
             return
@@ -95,7 +100,7 @@ class CheckpointCoordinator:
         taking.version = answer.version
 
     def written(self, index: int, name: str, shard: Shard) -> str:
-        """A shard is written, or could not be: then why the cut comes to nothing."""
+        """Record a written shard. Return the reason if it could not be written, which fails the checkpoint."""
         taking = self._taking
         if taking is None or taking.name != name or index in taking.shards:
             return ""
@@ -103,7 +108,7 @@ class CheckpointCoordinator:
         return shard.error
 
     def to_complete(self) -> PendingCheckpoint | None:
-        """A cut whose shards are all written, once: its manifest is to be."""
+        """Return the checkpoint if all its shards are written and its manifest is to be made; once."""
         taking = self._taking
         if taking is None or taking.job is None or taking.completing or len(taking.shards) < self._servers:
             return None
@@ -111,7 +116,7 @@ class CheckpointCoordinator:
         return taking
 
     def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
-        """Its manifest is there: the job goes back to it from now on. False: it was dropped meanwhile."""
+        """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile."""
         if self._taking is not taking or taking.job is None:
             return False
         kept = self._tasks.kept
@@ -126,7 +131,7 @@ class CheckpointCoordinator:
         return True
 
     def readable(self) -> bool:
-        """Whether there is no complete cut, or every shard of it is still somewhere."""
+        """True if there is no complete checkpoint, or every shard of it still exists somewhere."""
         checkpoint, places = self._tasks.kept.checkpoint, self._tasks.kept.servers
         if checkpoint is None or checkpoint.manifest is None:
             return True
@@ -137,7 +142,7 @@ class CheckpointCoordinator:
         return all(one or after for one, after in zip(here, here[1:] + here[:1], strict=True))
 
     def held(self, arranged: Arrange) -> None:
-        """A server was arranged, with what it restored in memory."""
+        """Record that a server was arranged and has restored its shards in memory."""
         checkpoint = self._tasks.kept.checkpoint
         if (
             checkpoint is not None
@@ -147,13 +152,13 @@ class CheckpointCoordinator:
             checkpoint.epochs[arranged.index] = arranged.epoch
 
     def drop(self, now: float) -> None:
-        """The cut under way comes to nothing."""
+        """Drop the checkpoint in progress."""
         if self._taking is not None:
             self._taking = None
             self._not_before = now + AGAIN_SECS
 
     def kept(self, complete: Iterable[str]) -> set[str]:
-        """Which folders are to stay. complete: those of cuts that have a manifest."""
+        """Return the names of the folders to keep. `complete` are those of checkpoints with a manifest."""
         last = self._tasks.kept.checkpoint
         known = sorted(name for name in complete if last is not None and name <= last.folder)
         keep = known[-self._when.keep :] if self._when.keep else known

@@ -1,4 +1,4 @@
-"""Figures of a job as its leases stand, those of open tasks as far as their workers have told."""
+"""Figures of a job from its tasks' state, including the reported parts of open tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edl.tasks.task import Summary, TaskType
 
 
 def counts(leases: TaskManager) -> dict[str, Counts]:
-    """Tasks by type."""
+    """Return the task counts by type."""
     found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in leases.kept.done.items()}
     for pool in leases.job.pools:
         of_type = found.setdefault(pool.state.type, [0, 0, 0])
@@ -21,7 +21,7 @@ def counts(leases: TaskManager) -> dict[str, Counts]:
 
 
 def rows(leases: TaskManager) -> int:
-    """That were trained, over all epochs, or evaluated, or predicted."""
+    """Return the number of rows trained over all epochs, evaluated, or predicted."""
     kind = leases.plan.kind
     if kind == "train":
         return trained(leases).rows
@@ -32,14 +32,14 @@ def rows(leases: TaskManager) -> int:
 
 
 def trained(leases: TaskManager) -> Summary:
-    """Over all epochs."""
+    """Return the sums over all epochs."""
     state = leases.job.state
     open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
     return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
 
 
 def loss(leases: TaskManager) -> float | None:
-    """The mean over what was trained of the earliest epoch that has rows to do."""
+    """Return the mean training loss of the earliest epoch with remaining rows."""
     pools = [pool.state for pool in leases.job.pools if pool.state.type == "train"]
     if not pools:
         return None
@@ -49,7 +49,7 @@ def loss(leases: TaskManager) -> float | None:
 
 
 def _with(done: Summary, leases: Iterable[Lease]) -> Summary:
-    """What is done, and what their workers have told of these leases."""
+    """Add the reported progress of open leases to `done`."""
     found = Summary(done.rows, done.steps, done.loss, done.weight)
     for lease in leases:
         found.rows += lease.rows

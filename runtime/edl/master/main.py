@@ -1,7 +1,6 @@
-"""The master process under a supervisor: `python -m edl.master.main JOB_FOLDER --port PORT --cluster-fd N`.
+"""Master process under a supervisor: `python -m edl.master.main JOB_FOLDER --port PORT --cluster-fd N`.
 
-What it writes is in `cluster/` of the job folder: the ledger, the events that clients follow, and the figures of the
-moment.
+It writes to `cluster/` of the job folder: the durable state, the events that clients follow, and the current snapshot.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser(name: str) -> argparse.ArgumentParser:
-    """Of what every master is told, wherever it runs."""
+    """Return a parser with the arguments that every master has."""
     found = argparse.ArgumentParser(prog=name, description="Runs one job with many workers")
     found.add_argument("job", type=Path, help="the job folder")
     found.add_argument(

@@ -1,7 +1,7 @@
-"""Runs one job: workers in, reports heard, the end told.
+"""Master of one job: accepts workers, counts their reports, and publishes the outcome.
 
-What it reads of the job is its JobSpec: how many rows, how many epochs, how many workers. Where it writes the ledger,
-the events that clients follow and the figures of the moment is the backend's.
+It reads only the JobSpec: numbers of rows, epochs and workers. The backend decides where the durable state, the events
+and the snapshots are written.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ GO_SECS = 10.0  # that those have to go who have heard
 
 
 def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
-    """Run the job to its end, from where the ledger says it is; the exit code.
+    """Run the job to its end from the stored state, and return the exit code.
 
-    ClusterError: this master cannot go on, and another one may.
+    Raises ClusterError if this master cannot continue, and another one may.
     """
     try:
         store = opening.for_master(folder.job)
@@ -69,7 +69,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
 
 
 def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
-    """As the ledger says. SpecError: it is damaged."""
+    """Restore the task manager from the state store. Raises SpecError if the stored state is damaged."""
     data = backend.ledger.read()
     kept = encoding.decode(data, MasterState) if data is not None else None
     parameters = _parameters(spec)
@@ -85,14 +85,14 @@ def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: 
 
 
 def _parameters(spec: JobSpec) -> type[RecoveryPolicy]:
-    """Where they are, in a job that trains."""
+    """Return the recovery policy of a training job."""
     if spec.cluster.parameter_servers:
         return ServerRecovery
     return AllReduceRecovery if spec.cluster.strategy == "allreduce" else TrainerRecovery
 
 
 class Master:
-    """One job, from the state that its leases have. store: of its checkpoints."""
+    """Master of one job, starting from the state of its task manager. `store` holds the job's checkpoints."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Master:
         self._leaving = asyncio.Event()
 
     async def run(self) -> int:
-        """Serve until the job is over and everybody knows, or this master is to leave; the exit code."""
+        """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
@@ -174,7 +174,7 @@ class Master:
         return await self._end()
 
     async def _end(self) -> int:
-        """Let everybody go, remove the checkpoints, store what was made, and tell of it."""
+        """Release the workers, remove the checkpoints, store the result, and publish the outcome."""
         self._reporter.tell(self._state_loop.now())
         if self._ps_client is not None:
             await self._ps_client.close()
@@ -209,7 +209,7 @@ class Master:
         self._instances.refused(instance, error, self._state_loop.now())
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: hand changes to the loop."""
+        """Pass cluster changes to the event loop. Runs in a thread of its own."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             follow(
                 self._cluster,
@@ -240,12 +240,12 @@ class Master:
         self._state_loop.ring()
 
     async def _let_go(self) -> None:
-        """Wait until the workers that run have heard that the job is over; what stays longer is ended."""
+        """Wait until the running workers know that the job is over; the remaining ones are stopped later."""
         seconds = LEAVE_SECS if not self._tasks.kept.cancelled else 2.0
         await _until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
 
     async def _end_instances(self) -> None:
-        """Workers that know go by themselves, and leave their logs behind; the others are ended."""
+        """Wait for workers that exit by themselves and complete their logs; stop the others."""
         await _until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
         with contextlib.suppress(TimeoutError):  # or one might begin when the others have been ended
             await asyncio.wait_for(self._scaler.finish(), GO_SECS)
@@ -260,7 +260,7 @@ def _end_instances(backend: Backend) -> None:
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:
-    """Wait for it, at most so long."""
+    """Wait for the condition, for `seconds` at most."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not done():
@@ -268,7 +268,7 @@ async def _until(done: Callable[[], bool], seconds: float) -> None:
 
 
 def mode_of(cluster: ClusterSpec) -> Mode:
-    """How pushes become steps."""
+    """Return the update mode of the parameter servers."""
     return Mode("sync", cluster.grads_to_wait) if cluster.strategy == "sync" else Mode("async")
 
 

@@ -1,4 +1,4 @@
-"""Asks the cluster for what the crew orders: many names at the same time, and of each name one order after another."""
+"""Scaler: sends start and stop requests to the cluster, in parallel for different names and in order for each name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ RETRY_SECS = 5.0  # until a stop that did not reach the cluster is asked for aga
 
 
 class Scaler:
-    """Call it in the event loop. refused: told of instances that the cluster did not start.
+    """Executor of scale actions; call it in the event loop. `refused` is called for instances that the cluster did not
+    start.
 
-    The crew orders a stop once, so one that fails is repeated, after `retry_secs`.
+    A stop is requested once, so one that fails is repeated after `retry_secs`.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Scaler:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, action: ScaleAction) -> None:
-        """Have it carried out after those of its name; returns at once."""
+        """Queue the action behind earlier ones of its name; returns at once."""
         name = action.instance.name
         if name in self._waiting:
             self._waiting[name].append(action)
@@ -47,12 +48,12 @@ class Scaler:
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Wait until all that was ordered is carried out."""
+        """Wait until all submitted actions are carried out."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     def close(self) -> None:
-        """Carry out no more; what is under way goes on."""
+        """Cancel the queued actions; requests in progress continue."""
         for task in self._tasks:
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)

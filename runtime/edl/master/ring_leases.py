@@ -1,10 +1,10 @@
-"""Parameters that all workers hold who train together, and what that makes of their tasks.
+"""Recovery policy of elastic all-reduce: all workers of a group hold the parameters.
 
-Training tasks are leased to the ring: its first member, the *leader*, gets, names and reports them. They stay with the
-ring whoever is lost of it. Reports are told of steps that all members have taken, so what a leader tells is in the
-state of every later ring, and counts, though it may tell it when the next one is there already. A new leader names with
-its first word what the ring has of tasks; the rest is given back. When no holder is left, the job goes back to its last
-cut.
+Training tasks are leased to the group: its first member, the *leader*, requests, lists and reports them. They stay with
+the group when members are lost. Reports cover steps that all members have taken, so the state of every later group
+includes them, and they count even if they arrive after the next group exists. A new leader lists all tasks of the group
+in its first request; the rest returns to the queue. When no holder of the state is left, the job goes back to its last
+checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_STEP = 10.0  # seconds; a longer time between two steps was spent on so
 
 
 class AllReduceRecovery(TrainerRecovery):
-    """The master's side of elastic all-reduce."""
+    """Recovery policy of elastic all-reduce."""
 
     readmits = True  # it takes the state from the others
     independent = False  # its members take the same steps, and leave out themselves who is too slow for that
@@ -39,7 +39,7 @@ class AllReduceRecovery(TrainerRecovery):
         self.rendezvous.wanted = workers
 
     def flags_for(self, request: Request) -> Flag:
-        """Whether the ring that it is in is to end, or is over."""
+        """Return REGROUP if the group of the instance is to end or has ended."""
         ends = self.rendezvous.ending if self.rendezvous.is_holder(request) else request.ring > 0
         return Flag.REGROUP if ends else Flag.NONE
 
@@ -48,7 +48,7 @@ class AllReduceRecovery(TrainerRecovery):
         return self.rendezvous.signal
 
     def gained(self, role: Role) -> Gain:
-        """Steps, unless all went back; then what was measured."""
+        """Return the numbers of steps, unless all went back, rounds, and measured tasks."""
         job = self.table.job
         measured = sum(pool.state.done for pool in job.pools if pool.state.type in CONTROL)
         return job.state.step, job.state.rounds, measured
@@ -62,7 +62,7 @@ class AllReduceRecovery(TrainerRecovery):
             self._time_steps(request, now)
 
     def defers(self, told: TaskUpdate, request: Request) -> bool:
-        """What was settled in a ring that nobody knows of may be lost, until the next one has it."""
+        """Defer results of a group that is not confirmed: they may be lost until the next group includes them."""
         return (
             told.kind == "done" and told.report.task.type == "train" and self.rendezvous.is_elsewhere(request)
         )
@@ -85,7 +85,7 @@ class AllReduceRecovery(TrainerRecovery):
         return self.rendezvous.is_holder(request) if kind == "evaluate" else self.rendezvous.leads(request)
 
     def failed(self, task: Task) -> None:
-        """A part of a training task may be in the weights of the ring, which keeps it."""
+        """Keep a training task with the group: a part of it may be in the weights."""
         if task.type != "train":
             super().failed(task)
 
@@ -124,7 +124,7 @@ class AllReduceRecovery(TrainerRecovery):
         self.rendezvous.reset()
 
     def _time_steps(self, request: Request, now: float) -> None:
-        """How long a step takes: who is in the middle of one cannot come to the next ring sooner."""
+        """Measure the step time: a member in the middle of a step cannot join the next group sooner."""
         step = self.table.job.state.step + sum(held.steps for held in request.held)
         second, before = self._at
         if step > before:

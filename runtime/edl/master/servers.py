@@ -1,16 +1,16 @@
-"""The parameter servers of a job: who has which place, what is to be said to them, and what follows from a loss.
+"""Parameter servers of a job: slots, pending calls, and recovery from losses.
 
-A pure state machine: `calls` are made by who asks for them (`edl.master.serving`), and their answers handed in.
+A pure state machine: the caller (`edl.master.serving`) makes the `calls` and passes their answers back.
 
-    started by the crew ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
+    started by the instance manager ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
 
-A place is found by its index; its `life` counts the processes that had it. Where the cluster has no room for a server,
-a worker stands in: it gives back what it has and becomes one, in the same process and under its own name. Workers are
-told where the servers are once every one of them is arranged with the addresses of all.
+A slot is identified by its index; its `epoch` counts the processes that served it. If the cluster has no room for a
+server, a worker stands in: it gives back its tasks and becomes a server in the same process and under its own name.
+Workers receive the addresses once every server is arranged with the addresses of all.
 
-One that is lost in `async` is replaced alone, from the last complete cut. In `sync`, when all are lost at once, or when
-there is no cut yet, parameters and tasks go back together (`Leases.go_back`), and every server is arranged anew, of the
-next generation. A cut in memory is no cut any more when two neighbours are lost.
+In `async`, a lost server is replaced alone, from the last complete checkpoint. In `sync`, when all servers are lost at
+once, or before the first checkpoint, parameters and tasks go back together (`TaskManager.go_back`), and every server is
+arranged anew in the next generation. A checkpoint in memory is lost when a server and its replica peer are lost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NUMBER = 20  # lower bits of the number of a list of servers; above them is the
 
 
 class Servers:
-    """Of one job."""
+    """State of the parameter servers of one job."""
 
     def __init__(
         self, leases: TaskManager, mode: Mode, count: int, checkpoints: CheckpointCoordinator
@@ -72,27 +72,27 @@ class Servers:
 
     @property
     def ready(self) -> bool:
-        """Whether all are arranged."""
+        """True if all servers are arranged."""
         return all(map(self._is_arranged, range(len(self))))
 
     def figures(self, instance: str) -> Figures | None:
-        """What a server said last; None of one that has said nothing yet, or is none."""
+        """Return the last reported figures of a server, or None if there are none."""
         return self.told.get(instance)
 
     @property
     def told(self) -> dict[str, Figures]:
-        """What each server said last, by name."""
+        """Last reported figures of each server, by name."""
         pairs = zip(self._records, self._slots, strict=True)
         return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
 
     def address(self, instance: str) -> str:
-        """Where a server listens; empty: it is not there, or is none."""
+        """Return the address of a server, or an empty string if the instance is not a running server."""
         return next((record.address for record in self._records if record.instance == instance), "")
 
     # Instances ------------------------------------------------------------------------------------------------
 
     def register(self, instance: str, incarnation: int, address: str, now: float) -> Joined | None:
-        """A server is there. None: it is to leave, because a later start of its name has registered."""
+        """Register a server. Return None if it must exit, because a later incarnation has registered."""
         index = self._index(instance)
         if index is None:
             return None
@@ -109,7 +109,7 @@ class Servers:
         return Joined(leases.kept.epoch, leases.kept.generation, leases.lease_secs, leases.lease_secs / 3)
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
-        """The instance is gone. Nothing when it has no place, or not any more."""
+        """Handle the loss of an instance. No effect if it does not serve a slot any more."""
         index = self._index(instance)
         if index is None or self._tasks.finished:
             return
@@ -131,24 +131,24 @@ class Servers:
         self._publish()
 
     def stand_in(self, index: int) -> tuple[str, int] | None:
-        """The worker that has the place, or is to have it: name and incarnation."""
+        """Return name and incarnation of the worker that occupies the slot, or is chosen to."""
         record = self._records[index]
         return (record.instance, record.incarnation) if record.instance not in ("", f"ps-{index}") else None
 
     def replace_by(self, index: int, worker: str, incarnation: int) -> None:
-        """Have a worker take the place, which nobody has; it is told so when it asks next."""
+        """Choose a worker for a free slot; its next request is answered with that."""
         record = self._records[index]
         record.instance, record.incarnation = worker, incarnation
 
     def silence(self, instance: str, incarnation: int, now: float) -> float | None:
-        """Seconds since the last word of a server; None of an instance that is none."""
+        """Return the seconds since the last answer of a server, or None if the instance is not a server."""
         for record, slot in zip(self._records, self._slots, strict=True):
             if (record.instance, record.incarnation) == (instance, incarnation) and record.address:
                 return now - slot.heard
         return None
 
     def tick(self, now: float) -> None:
-        """Time has passed."""
+        """Advance the time, and give up silent servers."""
         if (
             now - self._ticked > self._tasks.lease_secs / 2
         ):  # we slept ourselves: nobody could have been heard
@@ -159,7 +159,7 @@ class Servers:
     # Calls ----------------------------------------------------------------------------------------------------
 
     def calls(self, now: float) -> list[Call]:
-        """What to ask now; what is given out is under way until it is `answered` or `unanswered`."""
+        """Return the calls to make now. A returned call is pending until it is `answered` or `unanswered`."""
         if self._tasks.finished:
             return []
         found = [
@@ -173,6 +173,7 @@ class Servers:
         return found
 
     def answered(self, call: Call, answer: Answer, now: float) -> None:
+        """Apply the answer of a call."""
         slot = self._done(call)
         if slot is None:
             return
@@ -190,9 +191,9 @@ class Servers:
             self.checkpoints.taken(call.header.folder, answer)
 
     def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
-        """The call has failed. What a server cannot restore, another could not either: the job has failed.
+        """Handle a failed call. If a server cannot restore a checkpoint, no other could, so the job fails.
 
-        But what nobody has any more is lost as servers are.
+        A checkpoint that no longer exists anywhere is handled like a loss of servers instead.
         """
         slot = self._done(call)
         if slot is None:
@@ -215,7 +216,7 @@ class Servers:
             self._tasks.fail(to_failed(error, ""))
 
     def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
-        """What to ask of one server."""
+        """Return the headers to send to one server, with their timeouts in seconds."""
         slot, kept = self._slots[index], self._tasks.kept
         found: list[tuple[Header, float]] = []
         if (
@@ -249,7 +250,7 @@ class Servers:
 
     @property
     def open(self) -> bool:
-        """Whether pulls and pushes are answered by all, as far as they have said."""
+        """True if all servers answer pulls and pushes, according to their last status."""
         generation = self._tasks.kept.generation
         figures = [slot.figures for slot in self._slots]
         return all(each is not None and each.open and each.generation == generation for each in figures)
@@ -259,7 +260,7 @@ class Servers:
         return bool(self.checkpoints.under_way) or not (self.ready and self.open)
 
     def _done(self, call: Call) -> ServerSlot | None:
-        """Whom a call was made to; None when that is not there any more."""
+        """Return the slot that the call was made to, or None if another process has it now."""
         record, slot = self._records[call.index], self._slots[call.index]
         if (record.epoch, record.address) != (call.epoch, call.address):
             return None
@@ -267,7 +268,9 @@ class Servers:
         return slot
 
     def _revoked(self, slot: ServerSlot, leases: Sequence[int], progress: Sequence[Progress]) -> None:
-        """One server takes nothing of these leases any more. When none does, what is on any of them is done."""
+        """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
+        progress of any server.
+        """
         told = {part.task.attempt: part for part in progress}
         slot.revoked |= {lease: told.get(lease) for lease in leases}
         everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._slots)]
@@ -315,12 +318,12 @@ class Servers:
         )
 
     def _is_arranged(self, index: int) -> bool:
-        """What it would restore does not matter any more."""
+        """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
         arranged = self._slots[index].arranged
         return arranged is not None and _same(arranged, self._wanted(index))
 
     def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
-        """A server is lost with the parameters that it held: it goes back alone, or all do."""
+        """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""
         checkpoint = self._tasks.kept.checkpoint
         others = any(slot.holds for slot in self._slots)
         if self._mode.kind == "async" and checkpoint is not None and others:
@@ -333,7 +336,9 @@ class Servers:
         self._go_back(what)
 
     def _begin_with(self, count: int) -> None:
-        """At first, or with another number of servers than an earlier master, where the job is resumed."""
+        """Set up the records for `count` servers: at the start, or when the job resumes with another number of
+        servers.
+        """
         kept = self._tasks.kept
         resumed = bool(kept.servers)
         kept.servers = [ServerRecord() for _ in range(count)]
@@ -346,7 +351,7 @@ class Servers:
             self._tasks.go_back()
 
     def _begin_anew(self, what: str) -> None:
-        """The cut is lost."""
+        """Forget the lost checkpoint and start training anew."""
         self._tasks.kept.checkpoint = None
         self._go_back(what)
 
@@ -358,7 +363,7 @@ class Servers:
             other.revoked.clear()
 
     def _publish(self) -> None:
-        """Have workers told where the servers are, if that has changed."""
+        """Publish the servers' addresses to the workers if they have changed."""
         kept = self._tasks.kept
         addresses = tuple(record.address for record in self._records)
         before = self._tasks.servers

@@ -1,4 +1,4 @@
-"""The RPC surface of the master, over asyncio: a thousand workers may wait in it at once."""
+"""RPC servicer of the master on asyncio: a thousand workers may wait in it at once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class Service(MasterServicer):
-    """Speaks for an office. snapshot: the figures of the job, encoded; scale: have so many workers.
+    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers.
 
-    keeper: of the checkpoints of instances that share no disk; None in a job whose instances do.
+    `keeper` stores the checkpoints of instances that share no disk; it is None if they do.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Service(MasterServicer):
         return pb.DiscardResponse()
 
     async def _kept(self, context: Any, do: Callable[..., T], *arguments: object) -> T:
-        """What the keeper does, in a thread: disks may be slow."""
+        """Call the checkpoint store in a thread: disks may be slow."""
         if self._keeper is None:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master keeps no checkpoints")
         try:
@@ -119,7 +119,7 @@ class Service(MasterServicer):
 
 @contextlib.asynccontextmanager
 async def _going_on(context: Any) -> AsyncIterator[None]:
-    """A master that lost its ledger is as good as away: who calls is to try again, and finds the next one."""
+    """Answer UNAVAILABLE if this master has lost its state store: the caller retries and finds the next master."""
     try:
         yield
     except ClusterError as error:
@@ -128,7 +128,7 @@ async def _going_on(context: Any) -> AsyncIterator[None]:
 
 
 class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses calls without the job's token."""
+    """Interceptor that refuses calls without the job's token."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
@@ -150,7 +150,7 @@ _refusal = grpc.unary_unary_rpc_method_handler(_refuse)
 
 
 async def serve(service: Service, address: str, token: str) -> tuple[aio.Server, int]:
-    """Start to serve; the server, and its port."""
+    """Start the server, and return it with its port."""
     server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
     add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated
     port = server.add_insecure_port(address)

@@ -1,4 +1,4 @@
-"""The master's calls to the parameter servers, and its part of their cuts: the manifest, and what is removed."""
+"""Client of the parameter servers: the master's calls to them, manifests, and removal of old checkpoints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ANSWERS: dict[type, type[Answer]] = {
 
 
 class PsClient:
-    """Does what `servers` wants done. Everything happens in the event loop of the office, but for disks."""
+    """Makes the calls that `servers` requests. Everything except disk access runs in the event loop."""
 
     def __init__(
         self, servers: Servers, state_loop: StateLoop, mode: Mode, store: CheckpointStore, token: str
@@ -51,11 +51,11 @@ class PsClient:
         self._removing = asyncio.Lock()
 
     async def start(self) -> None:
-        """Remove what earlier masters left that no ledger knows."""
+        """Remove checkpoints of earlier masters that the durable state does not refer to."""
         await self._remove_others()
 
     def tick(self, now: float) -> None:
-        """Begin what is to be done now."""
+        """Begin the calls that are due."""
         self._servers.tick(now)
         for call in self._servers.calls(now):
             if isinstance(call.header, TakeCheckpoint):  # those before it that came to nothing take no room
@@ -72,7 +72,7 @@ class PsClient:
             channel.close()
 
     async def tidy(self) -> None:
-        """Once it is closed and no server writes any more: leave the cuts that are to stay, and no half of another."""
+        """Remove incomplete checkpoints, once this client is closed and no server writes any more."""
         self._servers.checkpoints.drop(self._state_loop.now())
         await self._remove_others()
 
@@ -109,7 +109,7 @@ class PsClient:
         return pending.result(_ANSWERS[type(call.header)])[0]
 
     def _channel(self, call: Call) -> ServerChannel:
-        """To the server of an index; that of one that had its place before is closed."""
+        """Return the channel to the server of an index, and close that to its predecessor."""
         found = self._channels.get(call.index)
         if found is None or found.address != call.address:
             if found is not None:
@@ -120,9 +120,9 @@ class PsClient:
     # Cuts -----------------------------------------------------------------------------------------------------
 
     async def _complete(self, taking: PendingCheckpoint) -> None:
-        """Make the shards a cut, have the job go back to it from now on, and remove those that are too many.
+        """Write the manifest, make this the checkpoint to go back to, and remove old ones.
 
-        The manifest of one in memory is in the ledger alone.
+        The manifest of a checkpoint in memory is kept in the state store alone.
         """
         shards = [*taking.shards.values()]
         try:
@@ -138,7 +138,11 @@ class PsClient:
             await self._remove_others()
 
     async def _remove_others(self) -> None:
-        """Listed before it is asked what stays: a cut that is begun meanwhile is on no list."""
+        """Remove obsolete checkpoints.
+
+        The folders are listed before the coordinator is asked what to keep, so that a checkpoint that begins meanwhile
+        is not listed.
+        """
         async with self._removing:
             try:
                 found, complete = await asyncio.to_thread(_listed, self._store)
@@ -154,7 +158,7 @@ class PsClient:
 
 
 def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
-    """The names of cuts to go on from, complete or not; the complete ones."""
+    """Return the names of all checkpoints to resume from, and those of the complete ones."""
     names = store.names()
     best = {name for name in names if name.startswith(cuts.BEST)}
     return {*names} - best, {*store.names(cuts.MANIFEST)} - best

@@ -1,4 +1,4 @@
-"""What a master tells of its job: events for who follows, figures of the moment for who asks."""
+"""Status of a job: events for followers, and snapshots for readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SNAPSHOT_SECS = 1.0
 
 
 class StatusReporter:
-    """Tells of one job, as its state and its crew stand."""
+    """Publishes the state of one job and its instances."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class StatusReporter:
         self._rows = 0  # of the last event
 
     def tell(self, now: float) -> None:
-        """Tell what is new, as often as the backend wants."""
+        """Publish news, at the backend's interval."""
         for news in self._take_news():
             self._backend.events.write(news)
             self._curves.epoch_end(news)
@@ -70,7 +70,7 @@ class StatusReporter:
 
     @property
     def ended(self) -> End:
-        """How the job that is over did."""
+        """Outcome of a finished job."""
         kept = self._tasks.kept
         if kept.failed:
             return kept.failed
@@ -79,7 +79,7 @@ class StatusReporter:
         return msgspec.structs.replace(self._outcome(), notes=self._instances.notes)
 
     def end(self, end: End) -> int:
-        """Tell how the job ended; the master's exit code."""
+        """Publish the outcome, and return the master's exit code."""
         self._write()
         self._curves.close()
         self._backend.events.write(end)

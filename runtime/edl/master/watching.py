@@ -1,7 +1,7 @@
-"""Who watches a job from outside: `/metrics` for Prometheus, on a free port of this machine or a fixed one of a pod.
+"""Metrics server: `/metrics` for Prometheus, on a free port of the machine or a fixed one of a pod.
 
-It is served by threads of its own; what they tell is read in the event loop. A port that cannot be had costs the
-metrics, never the job.
+It serves in threads of its own; their readings are made in the event loop. A port that is in use costs the metrics,
+never the job.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ READ_SECS = 5.0  # that the event loop has to say how the job is
 
 
 class MetricsServer:
-    """snapshot: the figures of the job. checkpoints: the folder that they are in. port: 0: one that is free."""
+    """Metrics endpoint of a job. `snapshot` returns the figures, `checkpoints` is their folder, and `port` 0 takes a
+    free port.
+    """
 
     def __init__(
         self,
@@ -46,7 +48,9 @@ class MetricsServer:
         self._times = CheckpointTimes(self._last_checkpoint)
 
     async def serve(self) -> None:
-        """Begin to serve, on a fixed port or that of the master before, where it is free, and write down where."""
+        """Start serving, on the fixed port or on that of the previous master if it is free, and write the address to
+        the job folder.
+        """
         loop = asyncio.get_running_loop()
 
         def read() -> Reading | None:
@@ -65,7 +69,7 @@ class MetricsServer:
             self._state_loop.leases.note(f"no metrics are served: {error.strerror or error}")
 
     def tick(self, now: float) -> None:
-        """See which checkpoints there are."""
+        """Sample the checkpoints."""
         kept = self._state_loop.leases.kept
         begun = [checkpoint.folder for checkpoint in kept.pending_checkpoints]
         if self._servers is not None and self._servers.checkpoints.under_way:
@@ -93,7 +97,7 @@ class MetricsServer:
         )
 
     def _bytes(self) -> int | None:
-        """Of the last checkpoint, in files or in memory."""
+        """Return the size of the last checkpoint in bytes, in files or in memory, or None without one."""
         checkpoint = self._state_loop.leases.kept.checkpoint
         if checkpoint is None:
             return None
@@ -106,7 +110,7 @@ class MetricsServer:
 
 
 def _serve(read: Callable[[], Reading | None], port: int) -> str:
-    """Serve until the process ends; host:port. The libraries for it are read now, while the job goes on."""
+    """Serve until the process ends, and return host:port. The libraries are imported here, while the job runs."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     from edl.master.metrics import JobCollector

@@ -19,7 +19,7 @@ from edl.master.servers import Servers
 from edl.master.serving import PsClient
 from edl.ps import cuts, shards
 from edl.ps.messages import Mode, Shard
-from edl.ps.term import TermCopy
+from edl.ps.term import ReplicaSnapshot
 from edl.spec import Checkpoints, Training
 from edl.tasks.exchange import Flag, Request
 from edl.tasks.job import Plan
@@ -147,7 +147,7 @@ def test_a13_a_job_that_is_over_leaves_the_last_cuts_and_no_half_of_another(
 def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
     machines: serving.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(folder: Path, copied: TermCopy) -> Shard:
+    def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
         if copied.arranged.index == 1:
             raise OSError("no space is left")
         return write_shard(folder, copied)
