@@ -58,7 +58,7 @@ def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_fo
     """They say nothing any more; the fourth goes on alone meanwhile."""
     stage = RingStage(NAMES, PLAN)
     instances = InstanceManager(stage.master, len(NAMES))
-    instances.orders(0.0)
+    instances.actions(0.0)
     stage.train_together(NAMES)
     task = stage.take("worker-0")
     cluster = Cluster(stage, (stage.now + 1.0, stage.now + 301.0), set(NAMES[1:]))
@@ -78,5 +78,5 @@ def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_fo
     assert isinstance(task, Task)
     assert list(stage.master.kept.leases) == [task.attempt]
     assert stage.master.kept.generation == 1
-    started = [order.instance for order in instances.orders(stage.now + 60.0) if not order.stop]
+    started = [order.instance for order in instances.actions(stage.now + 60.0) if not order.stop]
     assert started == [Instance(name, "worker", 1) for name in NAMES[1:]]

@@ -58,7 +58,7 @@ class Master:
         while not done():
             await asyncio.sleep(0.02)
 
-    async def seat(self, machines: serving.Servers) -> None:
+    async def register_server(self, machines: serving.Servers) -> None:
         machines.store.folder = self.store.folder
         for index, address in enumerate(machines.addresses):
             incarnation = self.leases.kept.servers[index].incarnation
