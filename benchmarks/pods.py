@@ -116,8 +116,8 @@ class Site:
         )
         following.start()
         began, own = time.perf_counter(), time.process_time()
-        for order in crew.orders(loop.time()):
-            orders.give(order)
+        for order in crew.actions(loop.time()):
+            orders.submit(order)
         await asyncio.wait_for(all_run.wait(), PATIENCE)
         course = Course(time.perf_counter() - began, time.process_time() - own, len(self.double.requests()))
         orders.close()

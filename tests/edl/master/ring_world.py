@@ -313,7 +313,7 @@ class World:
         """The leader copies its weights, when all that it did of earlier tasks is told."""
         if not worker.leads or worker.settling or worker.mailbox.rejoin:
             return
-        folder = f"cut-{len(self.cuts)}"
+        folder = f"cut-{len(self.checkpoints)}"
         part = Report(Task(0, "train"))
         if worker.state.open:
             task, rows = worker.state.open[0]

@@ -193,7 +193,7 @@ class World:
         """A trainer writes down its weights, in the middle of a task or between two."""
         if self.parameters is not TrainerRecovery or worker.mailbox.rejoin:
             return
-        folder = f"cut-{len(self.cuts)}"
+        folder = f"cut-{len(self.checkpoints)}"
         self.checkpoints[folder] = list(worker.steps)
         worker.mailbox.tell("checkpoint", Report(Task(0, "train")), folder=folder)
         worker.pending_checkpoints.append(folder)
