@@ -6,7 +6,18 @@ from edl.metrics import dump, load
 from edl.metrics.states import State
 from edl.rpc import control_pb2 as pb
 from edl.tasks.encoding import decode, encode
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, WorkerGroup, JoinRequest, Servers, UpdateKind, TaskUpdate
+from edl.tasks.exchange import (
+    Answer,
+    Flag,
+    Held,
+    Joined,
+    JoinRequest,
+    Request,
+    Servers,
+    TaskUpdate,
+    UpdateKind,
+    WorkerGroup,
+)
 from edl.tasks.failed import Failed
 from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
 

@@ -10,7 +10,17 @@ from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, WorkerGroup, JoinRequest, Servers, TaskUpdate
+from edl.tasks.exchange import (
+    Answer,
+    Flag,
+    Held,
+    Joined,
+    JoinRequest,
+    Request,
+    Servers,
+    TaskUpdate,
+    WorkerGroup,
+)
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task
