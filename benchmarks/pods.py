@@ -23,10 +23,10 @@ from edl.errors import ClusterError
 from edl.kubernetes import names
 from edl.kubernetes.cluster import KubernetesCluster
 from edl.kubernetes.deployment import Deployment
-from edl.master.crew import Crew
+from edl.master.crew import InstanceManager
 from edl.master.following import follow
-from edl.master.leases import Leases
-from edl.master.orders import Orders
+from edl.master.leases import TaskManager
+from edl.master.orders import Scaler
 from edl.tasks.job import Plan
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster, api_server
@@ -97,7 +97,7 @@ class Site:
         uid = self.job["metadata"]["uid"]
         deployment = Deployment("job", self.namespace, "id", self.manifest, self.manifest, uid=uid)
         cluster = KubernetesCluster(self.double.client(), deployment, self.count)
-        crew = Crew(Leases(Plan("predict", 1_000_000)), self.count)
+        crew = InstanceManager(TaskManager(Plan("predict", 1_000_000)), self.count)
         all_run, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def changed(change: Change | Room) -> None:
@@ -109,15 +109,15 @@ class Site:
         def refused(instance: Instance, error: ClusterError) -> None:
             raise error
 
-        orders = Orders(cluster, refused)
+        orders = Scaler(cluster, refused)
         cluster.list()
         following = threading.Thread(
             target=follow, args=(cluster, lambda change: loop.call_soon_threadsafe(changed, change), print)
         )
         following.start()
         began, own = time.perf_counter(), time.process_time()
-        for order in crew.orders(loop.time()):
-            orders.give(order)
+        for order in crew.actions(loop.time()):
+            orders.submit(order)
         await asyncio.wait_for(all_run.wait(), PATIENCE)
         course = Course(time.perf_counter() - began, time.process_time() - own, len(self.double.requests()))
         orders.close()

@@ -20,7 +20,7 @@ from edl.data.jobs import JobFolder
 from edl.instance import work
 from edl.nn import Minibatches
 from edl.program import Program, read_spec
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.task import Report, Task
 from edl.worker.blocks import Blocks
 from edl.worker.strategy import Local, Strategy
@@ -33,16 +33,16 @@ class OneRing:
 
     regroup = False
 
-    def __init__(self, ring: Ring) -> None:
+    def __init__(self, ring: WorkerGroup) -> None:
         self._ring = ring
 
-    def next_ring(self, done: Report | None = None) -> Ring:
+    def next_ring(self, done: Report | None = None) -> WorkerGroup:
         return self._ring
 
     def course(self) -> bytes:
         return b""
 
-    def follow(self, course: bytes, ring: Ring, store: Any, rank: int) -> None:
+    def follow(self, course: bytes, ring: WorkerGroup, store: Any, rank: int) -> None:
         """There is nothing to follow."""
 
     def leave_out(self, members: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ def _member(program: Program, rows: Minibatches, pipes: list[tuple[int, int]], r
         for _, to in pipes[1:]:
             os.write(to, host.address.encode())
     address = host.address if rank == 0 else os.read(pipes[rank][0], 100).decode()
-    ring = Ring(1, tuple(map(NAMES.format, range(len(pipes)))), 0, address)
+    ring = WorkerGroup(1, tuple(map(NAMES.format, range(len(pipes)))), 0, address)
     strategy = AllReduce(adapter, OneRing(ring), host, NAMES.format(rank))
     strategy.join()
     return strategy

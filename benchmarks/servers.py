@@ -22,7 +22,7 @@ import numpy.typing as npt
 from benchmarks.table import Row
 from edl.checkpoints.folder import SharedFolder
 from edl.nn.rows import Optimizer, TableSpec
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import place
 from edl.ps.channel import ServerChannel
 from edl.ps.server import Server
@@ -33,9 +33,9 @@ TABLE, DIM, SECONDS = 1_000_000, 16, 60.0
 TOKEN = "benchmark"  # noqa: S105 - of servers that live for seconds
 SIZES = (1_000, 10_000, 40_000)
 AIMS = {"pull": 5e6, "push": 3e6}  # rows/s of 40,000 a call
-MODEL = say.Definition(
+MODEL = msg.Definition(
     Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": 1e-7}),
-    dense=(say.Dense("kernel", (1000, 100)),),
+    dense=(msg.Dense("kernel", (1000, 100)),),
     tables=(TableSpec("t", DIM),),
 )
 Ids = npt.NDArray[np.int64]
@@ -74,8 +74,8 @@ def _checkpoint(folder: Path, rounds: int) -> list[Row]:
             waits, cut = [], threading.Event()
 
             def take(number: int = number, cut: threading.Event = cut) -> None:
-                order = say.Cut(0, str(folder / f"cut-{number}"))
-                channel.call(order, (), say.CutTaken, SECONDS)
+                order = msg.TakeCheckpoint(0, str(folder / f"cut-{number}"))
+                channel.call(order, (), msg.CheckpointTaken, SECONDS)
                 cut.set()
 
             usual.append(_seconds(channel, ids))
@@ -85,8 +85,13 @@ def _checkpoint(folder: Path, rounds: int) -> list[Row]:
                 waits.append(_seconds(channel, ids))
             thread.join()
             blocked.append(max(waits))
-            channel.call(say.Cut(0, str(folder / f"cut-{number}"), wait=True), (), say.CutTaken, SECONDS)
-        size = channel.call(say.Status(), (), say.Figures, SECONDS)[0].bytes
+            channel.call(
+                msg.TakeCheckpoint(0, str(folder / f"cut-{number}"), wait=True),
+                (),
+                msg.CheckpointTaken,
+                SECONDS,
+            )
+        size = channel.call(msg.Status(), (), msg.Figures, SECONDS)[0].bytes
     worst = float(np.median(blocked))
     name = f"servers: a checkpoint of {size >> 20} MB blocks"
     return [
@@ -116,7 +121,7 @@ def _back(folder: Path, rounds: int) -> list[Row]:
 
 def _seconds(channel: ServerChannel, ids: Ids) -> float:
     began = time.perf_counter()
-    channel.call(say.Pull(0, ("t",)), [ids], say.Pulled, SECONDS)
+    channel.call(msg.Pull(0, ("t",)), [ids], msg.Pulled, SECONDS)
     return time.perf_counter() - began
 
 
@@ -137,11 +142,11 @@ def running(count: int, restore: str = "") -> Iterator[list[str]]:
     with started(count) as addresses:
         with connected(addresses) as channels:
             for index, channel in enumerate(channels):
-                order = say.Arrange(index, 0, 0, tuple(addresses), say.Mode(), restore)
-                channel.call(order, (), say.Arranged, SECONDS)
+                order = msg.Arrange(index, 0, 0, tuple(addresses), msg.Mode(), restore)
+                channel.call(order, (), msg.Arranged, SECONDS)
                 flat = np.zeros(place.Placement(MODEL.dense, count).sizes[index], np.float32)
-                channel.call(say.Define(0, MODEL), [flat], say.Defined, SECONDS)
-                channel.call(say.Open(0), (), say.Done, SECONDS)
+                channel.call(msg.Define(0, MODEL), [flat], msg.Defined, SECONDS)
+                channel.call(msg.Open(0), (), msg.Done, SECONDS)
         yield addresses
 
 
@@ -224,23 +229,23 @@ def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
 def _pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32]:
     parts = place.split(ids, len(channels))
     pending = [
-        channel.begin(say.Pull(0, ("t",)), [part.ids], SECONDS)
+        channel.begin(msg.Pull(0, ("t",)), [part.ids], SECONDS)
         for channel, part in zip(channels, parts, strict=True)
     ]
-    return place.joined(parts, [one.result(say.Pulled)[1][0] for one in pending])
+    return place.joined(parts, [one.result(msg.Pulled)[1][0] for one in pending])
 
 
 def _push(
     channels: Sequence[ServerChannel], ids: Ids, gradients: npt.NDArray[np.float32], name: str, sequence: int
 ) -> None:
-    push = say.Push(0, name, 0, sequence, 0.01, len(ids), ("t",))
+    push = msg.Push(0, name, 0, sequence, 0.01, len(ids), ("t",))
     none = np.empty(0, np.float32)
     pending = [
         channel.begin(push, [none, part.ids, part.of(gradients)], SECONDS)
         for channel, part in zip(channels, place.split(ids, len(channels)), strict=True)
     ]
     for one in pending:
-        one.result(say.Pushed)
+        one.result(msg.Pushed)
 
 
 def _zipf(rng: np.random.Generator, size: int) -> Ids:

@@ -104,13 +104,15 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
 
 
 async def _serve(folder: Path, tasks: int) -> None:
-    from edl.master.leases import Leases
+    from edl.master.leases import TaskManager
     from edl.master.ledger import FileLedger
-    from edl.master.office import Office
+    from edl.master.office import StateLoop
     from edl.master.service import Service, serve
     from edl.tasks.job import Plan
 
-    office = Office(Leases(Plan("predict", tasks * ROWS), lease_secs=60.0), FileLedger(folder / "ledger"))
+    office = StateLoop(
+        TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileLedger(folder / "ledger")
+    )
     server, port = await serve(Service(office, lambda: b"", lambda workers: None), "127.0.0.1:0", TOKEN)
     print(port, flush=True)
     await office.run()
@@ -119,14 +121,14 @@ async def _serve(folder: Path, tasks: int) -> None:
 
 def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
     """Seconds a call, MB, and bytes of the ledger, with every worker holding a task."""
-    from edl.master.leases import Leases
+    from edl.master.leases import TaskManager
     from edl.tasks import encoding
     from edl.tasks.job import Plan
     from edl.tasks.task import Report
     from edl.worker.mailbox import Outbox
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    leases = Leases(Plan("predict", tasks * ROWS))
+    leases = TaskManager(Plan("predict", tasks * ROWS))
     boxes = [Outbox(f"worker-{number}", 0) for number in range(workers)]
     for box in boxes:
         joined = leases.join(box.instance, 0, 0.0)

@@ -29,7 +29,7 @@ from edl.data.jobs import JobFolder
 from edl.instance import work
 from edl.nn import Minibatches
 from edl.program import Program, read_spec
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.spec import Cluster
 from edl.tasks.exchange import Servers
 from edl.tasks.task import Report, Task, TaskType
@@ -112,10 +112,10 @@ def served(
     program: Program, rows: Minibatches, addresses: list[str], cluster: Cluster, folder: Path
 ) -> Callable[[], None]:
     """All steps, as one task, and as another one each time."""
-    mode = say.Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait or 1)
+    mode = msg.Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait or 1)
     with connected(addresses) as channels:
         for index, channel in enumerate(channels):
-            channel.call(say.Arrange(index, 0, 0, tuple(addresses), mode, ""), (), say.Arranged, SECONDS)
+            channel.call(msg.Arrange(index, 0, 0, tuple(addresses), mode, ""), (), msg.Arranged, SECONDS)
     strategy = on_servers(
         cluster, created(program, rows), _Place(addresses), TOKEN, ("worker-0", 0),
         start=lambda: None, store=SharedFolder(folder), leaving=threading.Event(),

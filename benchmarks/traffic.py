@@ -26,7 +26,7 @@ from edl.data.jobs import JobFolder
 from edl.instance import work
 from edl.nn import Minibatches
 from edl.program import read_spec
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import wire
 from edl.spec import Cluster
 from edl.worker.blocks import Blocks
@@ -67,8 +67,8 @@ class _Counter:
         self.dense = self.rows = 0
 
     def count(self, header: Any, arrays: Sequence[wire.Array]) -> None:
-        pulled = header.pulled if isinstance(header, say.Pushed) else header
-        whole = isinstance(header, say.Push) or (isinstance(pulled, say.Pulled) and pulled.dense)
+        pulled = header.pulled if isinstance(header, msg.Pushed) else header
+        whole = isinstance(header, msg.Push) or (isinstance(pulled, msg.Pulled) and pulled.dense)
         of_rows = arrays[1:] if whole else arrays
         self.dense += sum(array.nbytes for array in arrays) - sum(array.nbytes for array in of_rows)
         self.rows += sum(array.nbytes for array in of_rows)
@@ -80,13 +80,13 @@ def _counted() -> Iterator[_Counter]:
     encode, decode = wire.encode, wire.decode
 
     def sent(header: Any, arrays: Sequence[wire.Array] = ()) -> bytes:
-        if isinstance(header, say.Push | say.Pull):
+        if isinstance(header, msg.Push | msg.Pull):
             counter.count(header, arrays)
         return encode(header, arrays)
 
     def received(payload: bytes, kind: Any) -> Any:
         header, arrays = decode(payload, kind)
-        if isinstance(header, say.Pushed | say.Pulled):
+        if isinstance(header, msg.Pushed | msg.Pulled):
             counter.count(header, arrays)
         return header, arrays
 

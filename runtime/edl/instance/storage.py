@@ -55,7 +55,7 @@ class InFolder:
         return outcome
 
 
-class InSource:
+class SourceResultStore:
     """All of it in the job's data source, over one connection that is opened when it is needed."""
 
     def __init__(self, job: JobFolder, spec: JobSpec, intent: Intent) -> None:
@@ -100,4 +100,4 @@ def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
     intent = read_intent(job.path)
     if intent is None:
         raise SpecError(f"nothing says what is to become of job {job.id}")
-    return InSource(job, spec, intent)
+    return SourceResultStore(job, spec, intent)

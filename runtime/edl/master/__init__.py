@@ -1,4 +1,4 @@
-"""The master of a job: hands out tasks under leases, writes down what is done, and keeps the workers there.
+"""Master of a job: assigns tasks under leases, persists progress, and keeps the wanted instances running.
 
-It imports no framework and no module of the user's, so that it is back within a second.
+It imports no framework and no user module, so a restarted master serves again within a second.
 """

@@ -1,4 +1,4 @@
-"""What a master works with that differs between the places where it runs: under a supervisor, and in a pod."""
+"""Parts of a master that differ between its environments: under a local supervisor, and in a pod."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ End = Outcome | Failed
 
 
 class Events(Protocol):
-    """Where clients read what they are told."""
+    """Sink of the events that clients follow."""
 
     def write(self, event: Event) -> None: ...
 
 
-class Storing(Protocol):
-    """What is done with what the job made."""
+class ResultStore(Protocol):
+    """Storage of the job's result."""
 
     def end(self, end: End) -> End:
-        """Store it, and clean up behind the job; how it has ended then. Blocks."""
+        """Store the result, clean up after the job, and return its final outcome. Blocks."""
         ...
 
 
-class ByClient:
-    """The client stores it: it lies in the job folder."""
+class ClientResultStore:
+    """Result store of a job whose client fetches the result from the job folder."""
 
     def end(self, end: End) -> End:
         return end
@@ -39,18 +39,20 @@ class ByClient:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """supervised: a supervisor ends instances when the job is over, and a master that is told to leave ends the job as
-    cancelled. Without one, the master ends them by `end_instances`, and who tells it to leave wants another master.
+    """Environment of one master.
 
-    show, show_end: keep snapshots and the end where those find them who do not follow; they hold nobody up. address:
-    that the master listens on. metrics_port: of /metrics, 0: one that is free. interval: seconds between two events of
-    progress.
+    `supervised`: a supervisor ends the instances when the job is over, and SIGTERM cancels the job. Without a
+    supervisor the master ends the instances with `end_instances`, and SIGTERM asks for a replacement of the master.
+
+    `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events; they must not
+    block. `address` is the address to listen on, `metrics_port` the port of /metrics (0: any free port), `interval` the
+    seconds between two progress events.
     """
 
     cluster: Cluster
     ledger: Ledger
     events: Events
-    storing: Storing
+    result_store: ResultStore
     show: Callable[[Snapshot], None]
     address: str
     metrics_port: int = 0

@@ -1,4 +1,4 @@
-"""What a master counts of its own work, since it began, for those who watch it."""
+"""Counters of a master's own work since its start, for its metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class Timed:
-    """How often something was done, and the seconds that all of it took."""
+    """Number of operations and their total seconds."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -18,9 +18,9 @@ class Timed:
 
 
 class CheckpointTimes:
-    """Seconds from the beginning of a checkpoint to its completion, for one who looks often, to the time of a look.
+    """Seconds from the start of a checkpoint to its completion, sampled by calls of `look`.
 
-    last: the name of the last that is complete, empty without one.
+    The resolution is the interval between two calls. `last` is the name of the last complete checkpoint, or empty.
     """
 
     def __init__(self, last: str) -> None:
@@ -30,7 +30,7 @@ class CheckpointTimes:
         self._looked = 0.0
 
     def look(self, under_way: Iterable[str], last: str, now: float) -> None:
-        """under_way: names of those that are begun."""
+        """Record the checkpoints in progress (`under_way`) and the last complete one at the second `now`."""
         if last != self._last and last:
             self.complete.add(now - self._begun.get(last, self._looked))
         self._last, self._looked = last, now

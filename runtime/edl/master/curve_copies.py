@@ -1,7 +1,5 @@
-"""Keeps the curves of a job whose own folder goes with its pod beside its checkpoints: on a volume, or in a bucket.
-
-A file of events is sent as a whole each time that it has grown, for stores append to none. It happens in a thread of
-its own, so a store that is slow or away costs the curves, and never holds up the job.
+"""Copies of a job's TensorBoard files next to its checkpoints, on a volume or in a bucket, for a job whose folder ends
+with its pod.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ LAST_SECS = 10.0  # that the last of it may take
 
 
 class CurveCopies:
-    """folder: of the event files. place: a folder or a URL. note: told in words what goes wrong, once."""
+    """Background copier of the event files in `folder` to `place`, a folder or a URL. `note` logs the first failure."""
 
     def __init__(self, folder: Path, place: str, note: Callable[[str], None]) -> None:
         self._folder = folder
@@ -30,7 +28,7 @@ class CurveCopies:
         self._thread.start()
 
     def close(self) -> None:
-        """Send what is new, and no more then. Blocks for `LAST_SECS` at most."""
+        """Copy the remaining files and stop. Blocks for `LAST_SECS` at most."""
         self._closed.set()
         self._thread.join(LAST_SECS)
 

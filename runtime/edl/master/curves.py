@@ -23,48 +23,48 @@ from edl import schedules
 from edl.cluster.snapshot import Snapshot
 from edl.data.event_files import EventFile
 from edl.master import figures
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.spec import JobSpec
 from edl.tasks.events import EpochEnd
 from edl.tasks.task import Summary
 
 
 class Curves:
-    """folder: of the event files."""
+    """TensorBoard curves of a job, written to `folder`."""
 
-    def __init__(self, spec: JobSpec, folder: Path, leases: Leases) -> None:
+    def __init__(self, spec: JobSpec, folder: Path, tasks: TaskManager) -> None:
         self._spec = spec
-        self._leases = leases
+        self._tasks = tasks
         self._file: EventFile | None = None
-        self._trained = figures.trained(leases)  # at the last point
-        self._step = self._trained.steps or figures.rows(leases)
+        self._trained = figures.trained(tasks)  # at the last point
+        self._step = self._trained.steps or figures.rows(tasks)
         self._told: dict[str, int] = {}  # the last step of each curve
         with self._given_up():
-            name = f"{leases.kept.epoch:010d}.{os.getpid()}"
+            name = f"{tasks.kept.epoch:010d}.{os.getpid()}"
             self._file = EventFile(folder, name, self._step + 1)
         self._tell_again()
 
     def point(self, snapshot: Snapshot) -> None:
-        """Write down where the job is, if it got on."""
-        if (before := self._leases.take_went_back()) is not None:
+        """Write the job's position, if it has made progress."""
+        if (before := self._tasks.take_went_back()) is not None:
             self._go_back(before)
         step = snapshot.step or snapshot.rows
         if step <= self._step:
             return
-        now = figures.trained(self._leases)
+        now = figures.trained(self._tasks)
         loss, weight = now.loss - self._trained.loss, now.weight - self._trained.weight
         self._step, self._trained = step, now
         workers = sum(row.role == "worker" and row.state == "running" for row in snapshot.instances)
         values = {
             "train/loss": loss / weight if weight > 0 else None,
-            "train/learning_rate": learning_rate(self._spec, self._leases, now.steps),
+            "train/learning_rate": learning_rate(self._spec, self._tasks, now.steps),
             "job/rows_per_second": snapshot.rate,
             "job/workers": workers,
         }
         self._write(step, values)
 
     def epoch_end(self, row: EpochEnd) -> None:
-        """An epoch has ended, or a round in it."""
+        """Write a row of the learning curve: the end of an epoch, or an evaluation within one."""
         values = {f"validation/{name}": value for name, value in row.metrics.items()}
         self._write(row.step, {"epoch/loss": row.loss, **values} if row.final else values)
 
@@ -74,7 +74,7 @@ class Curves:
             self._file = None
 
     def _go_back(self, before: Summary) -> None:
-        """The job went back to a checkpoint, and may have written others since."""
+        """Restart the curves at a checkpoint that the job has gone back to, which voids later points."""
         if before.steps < self._step:
             self._trained, self._step = before, before.steps
         self._told = {name: min(step, before.steps) for name, step in self._told.items()}
@@ -84,8 +84,8 @@ class Curves:
         self._tell_again()
 
     def _tell_again(self) -> None:
-        """What became void, or may never have been told, and is true."""
-        for row in self._leases.job.state.curve.rows:
+        """Write again the points that were voided, or perhaps never written, and are still valid."""
+        for row in self._tasks.job.state.curve.rows:
             if row.step >= self._step:
                 self.epoch_end(row)
 
@@ -99,19 +99,19 @@ class Curves:
 
     @contextlib.contextmanager
     def _given_up(self) -> Iterator[None]:
-        """On a disk that does not take it."""
+        """Stop writing curves when the disk does not accept them."""
         try:
             yield
         except OSError as error:
             self.close()
             why = error.strerror or error
-            self._leases.note(f"the curves of the job are not written any more: {why}")
+            self._tasks.note(f"the curves of the job are not written any more: {why}")
 
 
-def learning_rate(spec: JobSpec, leases: Leases, steps: int) -> float | None:
-    """Of the next step; None where a program of the user's own sets it, or nothing is trained."""
-    if leases.job.state.rate is not None:  # that a callback set
-        return leases.job.state.rate[1]
+def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None:
+    """Return the learning rate of the next step, or None if user code sets it or the job does not train."""
+    if tasks.job.state.rate is not None:  # that a callback set
+        return tasks.job.state.rate[1]
     own = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)
     rate = spec.optimizer.params.get("learning_rate")
     if spec.kind != "train" or own or not isinstance(rate, float | int):

@@ -1,4 +1,4 @@
-"""Figures of a job as its leases stand, those of open tasks as far as their workers have told."""
+"""Figures of a job from its tasks' state, including the reported parts of open tasks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from edl.cluster.snapshot import Counts
 from edl.master.kept import Lease
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.tasks.task import Summary, TaskType
 
 
-def counts(leases: Leases) -> dict[str, Counts]:
-    """Tasks by type."""
+def counts(leases: TaskManager) -> dict[str, Counts]:
+    """Return the task counts by type."""
     found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in leases.kept.done.items()}
     for pool in leases.job.pools:
         of_type = found.setdefault(pool.state.type, [0, 0, 0])
@@ -20,8 +20,8 @@ def counts(leases: Leases) -> dict[str, Counts]:
     return {kind: Counts(*of_type) for kind, of_type in found.items()}
 
 
-def rows(leases: Leases) -> int:
-    """That were trained, over all epochs, or evaluated, or predicted."""
+def rows(leases: TaskManager) -> int:
+    """Return the number of rows trained over all epochs, evaluated, or predicted."""
     kind = leases.plan.kind
     if kind == "train":
         return trained(leases).rows
@@ -31,15 +31,15 @@ def rows(leases: Leases) -> int:
     return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
 
 
-def trained(leases: Leases) -> Summary:
-    """Over all epochs."""
+def trained(leases: TaskManager) -> Summary:
+    """Return the sums over all epochs."""
     state = leases.job.state
     open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
     return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
 
 
-def loss(leases: Leases) -> float | None:
-    """The mean over what was trained of the earliest epoch that has rows to do."""
+def loss(leases: TaskManager) -> float | None:
+    """Return the mean training loss of the earliest epoch with remaining rows."""
     pools = [pool.state for pool in leases.job.pools if pool.state.type == "train"]
     if not pools:
         return None
@@ -49,7 +49,7 @@ def loss(leases: Leases) -> float | None:
 
 
 def _with(done: Summary, leases: Iterable[Lease]) -> Summary:
-    """What is done, and what their workers have told of these leases."""
+    """Add the reported progress of open leases to `done`."""
     found = Summary(done.rows, done.steps, done.loss, done.weight)
     for lease in leases:
         found.rows += lease.rows

@@ -1,4 +1,4 @@
-"""How the master hears what becomes of instances, also when the cluster cannot be reached for a while."""
+"""Subscription to instance changes that survives failures of the cluster's API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def follow(
     found: Callable[[list[Change]], object],
     pause: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Hand on every change until the cluster is closed, and after a watch that broke, what the cluster lists then."""
+    """Pass on every change until the cluster is closed. After a broken watch, pass on the cluster's list first."""
     broken = False
     while True:
         try:

@@ -1,6 +1,6 @@
-"""What a master writes down of its job: the content of the ledger.
+"""Durable state of a master: the content of its state store.
 
-Fields are only added, behind the others and with a default, so that the ledger of a job that runs stays readable.
+New fields are added at the end with a default, so that the stored state of a running job stays readable.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import msgspec
 
 from edl.ps.messages import Manifest, Progress
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.failed import Failed
 from edl.tasks.job import JobState
 from edl.tasks.task import TaskType
 
 
 class Lease(msgspec.Struct, array_like=True):
-    """A task in a worker's hands. rows, steps, loss, weight: of it that are done, as the last heartbeat said.
+    """Lease of one task. `rows`, `steps`, `loss` and `weight` are the done part that the last heartbeat reported.
 
-    pushed: all of it was in the parameters at the last cut, though its worker has not reported it.
+    `pushed`: all of the task was in the parameters at the last checkpoint, though its worker has not reported it.
     """
 
     type: TaskType
@@ -33,8 +33,9 @@ class Lease(msgspec.Struct, array_like=True):
 
 
 class Member(msgspec.Struct, array_like=True):
-    """An instance that registered. seen: the second of its last word. upto: its reports that are counted. heard: the
-    number of its last request."""
+    """Registered instance. `seen` is the second of its last request, `upto` the number of its accepted reports, `heard`
+    the number of its last request.
+    """
 
     incarnation: int
     seen: float
@@ -44,41 +45,42 @@ class Member(msgspec.Struct, array_like=True):
 
 
 class Failure(msgspec.Struct, array_like=True):
-    """How often a task raised, and its last error."""
+    """Number of times that a task has raised, and its last error."""
 
     times: int
     error: Failed
 
 
-class Cut(msgspec.Struct):
-    """A point that training can go on from: its folder, and the course of the job then.
+class Checkpoint(msgspec.Struct):
+    """Checkpoint to resume training from: its folder, and the job state at that moment.
 
-    manifest: of one that parameter servers hold in memory; `folder` is its name then. lives: of those who hold it, by
-    index; one that took a lost one's place holds it as soon as it is arranged.
+    `manifest` is set for a checkpoint that the parameter servers hold in memory; `folder` is its name then. `epochs`
+    are the server epochs that hold it, by index. A replacement of a lost server holds it as soon as it is arranged.
     """
 
     folder: str
     job: JobState
     manifest: Manifest | None = None
-    lives: list[int] = []
+    epochs: list[int] = msgspec.field(default_factory=list, name="lives")
 
 
-class Place(msgspec.Struct, array_like=True):
-    """Who is the parameter server of an index: `ps-INDEX`, or a worker that stands in for it. address: host:port;
-    empty: it is gone, or has not registered yet.
+class ServerRecord(msgspec.Struct, array_like=True):
+    """Instance that serves as the parameter server of an index: `ps-INDEX`, or a worker that stands in for it.
 
-    life: counts those who had the place, from 0; -1: nobody had it.
+    `address` is host:port, or empty if the instance is lost or has not registered yet. `epoch` counts the processes
+    that served the index, from 0; it is -1 before the first.
     """
 
     instance: str = ""
     incarnation: int = -1
     address: str = ""
-    life: int = -1
+    epoch: int = -1
 
 
 class Holder(msgspec.Struct, array_like=True):
-    """A start of an instance that has what was trained. ring: the last that it said it is in; led: the last whose first
-    member it was."""
+    """Incarnation that holds the trained state. `ring` is the number of the last group that it reported, `led` the last
+    one that it was the first member of.
+    """
 
     instance: str
     incarnation: int
@@ -87,8 +89,9 @@ class Holder(msgspec.Struct, array_like=True):
 
 
 class Pause(msgspec.Struct, array_like=True):
-    """Of an instance that is left out of rings. until: the second of its end. times: how often it was. ring: the last
-    in which that was decided. why: in words."""
+    """Exclusion of an instance from groups until the second `until`. `times` counts its exclusions, `ring` is the group
+    in which the last one was decided, `why` the reason.
+    """
 
     until: float
     times: int
@@ -96,22 +99,28 @@ class Pause(msgspec.Struct, array_like=True):
     why: str
 
 
-class Rings(msgspec.Struct):
-    """number: of the last ring. present: who trains, or is about to; incarnations: of its members. holders: those who
-    have held what was trained for longest come first. pauses: by instance. vain: rings in a row that all their members
-    came back from, with nothing trained."""
+class RendezvousState(msgspec.Struct):
+    """Durable state of the rendezvous.
+
+    `number` is that of the last group, `present` the current group, `incarnations` those of its members. `holders` hold
+    the trained state, the longest holder first. `pauses` are by instance. `vain` counts consecutive groups that trained
+    nothing though all members came back.
+    """
 
     number: int = 0
-    present: Ring | None = None
+    present: WorkerGroup | None = None
     incarnations: tuple[int, ...] = ()
     holders: list[Holder] = []
     pauses: dict[str, Pause] = {}
     vain: int = 0
 
 
-class Kept(msgspec.Struct):
-    """What is written down. seconds: since the job began. revoking: leases of training tasks whose workers are gone;
-    how far they are, the parameter servers are to say. servers: by index."""
+class MasterState(msgspec.Struct):
+    """Durable state of a job. `seconds` count from the start of the job.
+
+    `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
+    progress. `servers` is ordered by index.
+    """
 
     epoch: int = 0  # of the master
     counter: int = 0
@@ -122,11 +131,11 @@ class Kept(msgspec.Struct):
     members: dict[str, Member] = {}
     failures: dict[str, Failure] = {}
     done: dict[TaskType, int] = {}
-    cut: Cut | None = None
-    cutting: list[Cut] = []  # that are not written yet
+    checkpoint: Checkpoint | None = msgspec.field(default=None, name="cut")
+    pending_checkpoints: list[Checkpoint] = msgspec.field(default_factory=list, name="cutting")
     failed: Failed | None = None
     cancelled: str = ""
     metric_kinds: dict[str, str] = {}
     revoking: dict[int, Lease] = {}
-    servers: list[Place] = []
-    rings: Rings = msgspec.field(default_factory=Rings)
+    servers: list[ServerRecord] = []
+    rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")

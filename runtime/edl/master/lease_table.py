@@ -1,7 +1,7 @@
-"""Which task is in whose hands, and the job's course with that: what leases do, whoever decides about them.
+"""Table of leases and the job's state machine behind it: what leases do, independent of the recovery policy.
 
-Every task that is handed out is a lease with a number that grows: the epoch of the master, then a counter. An *owner*
-is the name of an instance, or of several that have tasks together.
+Every assigned task is a lease with a growing number: the epoch of the master, then a counter. An *owner* is the name of
+an instance, or of a group that owns tasks together.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from edl.master.kept import Kept, Lease
+from edl.master.kept import Lease, MasterState
 from edl.metrics import merge_states
 from edl.ps.messages import Progress
 from edl.tasks import encoding
@@ -21,15 +21,14 @@ _COUNTER = 40  # lower bits of a lease's number
 
 
 class LeaseTable:
-    """kept: what was written down before a restart; its epoch is the one before. note: told what goes wrong.
-
-    is_there: whether the checkpoint of a name is.
+    """Leases of one job. `kept` is the stored state before a restart, with the epoch of the previous master. `note`
+    logs problems. `is_there` returns True if the checkpoint of a name exists.
     """
 
     def __init__(
         self,
         plan: Plan,
-        kept: Kept,
+        kept: MasterState,
         note: Callable[[str], None],
         is_there: Callable[[str], bool] = lambda name: True,
     ) -> None:
@@ -50,20 +49,20 @@ class LeaseTable:
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do, for whatever reason."""
+        """True if nothing is left to do, for whatever reason."""
         return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
 
     @property
     def last(self) -> int:
-        """No lease that was given out has a greater number; later ones have."""
+        """Greatest lease number assigned so far."""
         return (self.kept.epoch << _COUNTER) + self.kept.counter
 
     def of(self, owner: str) -> list[int]:
-        """The leases of an owner, the first one first."""
+        """Return the leases of an owner, oldest first."""
         return list(self._of[owner])
 
     def take(self, kind: TaskType, owner: str) -> Task | None:
-        """Hand out the next task of that type; None when none is to do now."""
+        """Assign the next task of that type, or return None if none is available now."""
         self.kept.counter += 1
         task = self.job.take(kind, self.last)
         if task is not None:
@@ -71,9 +70,9 @@ class LeaseTable:
         return task
 
     def adopt(self, task: Task, owner: str) -> bool:
-        """A lease of an earlier master that was not written down: it holds if nobody else has the task.
+        """Accept a lease of an earlier master that was not persisted, if its task is still unassigned.
 
-        What was written down may be an earlier lease of the same task to the same owner; the later one counts.
+        The stored lease of the owner may be an earlier one of the same task; the later one counts.
         """
         if task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
             return False
@@ -87,17 +86,17 @@ class LeaseTable:
         return True
 
     def end(self, number: int) -> Lease:
-        """The lease is over, whatever becomes of its task."""
+        """Remove the lease and return it."""
         lease = self.kept.leases.pop(number)
         del self._of[lease.instance][number]
         return lease
 
     def give_back(self, number: int, part: Report | None = None) -> None:
-        """The task is to do again. part: what of it is done for good."""
+        """Return the task to the queue. `part` is its durable part."""
         self.job.give_back(task_of(number, self.end(number)), part)
 
     def copy(self) -> Job:
-        """The course of the job at this moment; what is in hands is to do. See `edl.master.cuts`."""
+        """Return a copy of the job's state in which assigned tasks are unassigned. See `edl.master.cuts`."""
         copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
         for number, lease in {**self.kept.leases, **self.kept.revoking}.items():
             if lease.pushed and copy.claim(task_of(number, lease), number):
@@ -105,44 +104,46 @@ class LeaseTable:
         return copy
 
     @property
-    def cut_is_lost(self) -> bool:
-        """Whether the checkpoint that the job would go back to is not there any more."""
-        cut = self.kept.cut
-        return cut is not None and cut.manifest is None and not self._is_there(cut.folder)
+    def checkpoint_is_lost(self) -> bool:
+        """True if the checkpoint to go back to does not exist any more."""
+        checkpoint = self.kept.checkpoint
+        return (
+            checkpoint is not None and checkpoint.manifest is None and not self._is_there(checkpoint.folder)
+        )
 
     def go_back(self) -> None:
-        """The weights since the last cut are lost, and so is what was done since."""
-        if self.cut_is_lost:
+        """Go back to the last checkpoint: the weights and the progress since are lost."""
+        if self.checkpoint_is_lost:
             self.note("the last checkpoint is lost, with the disk of the master that kept it")
-            self.kept.cut = None
-        cut = self.kept.cut
+            self.kept.checkpoint = None
+        checkpoint = self.kept.checkpoint
         self.kept.generation += 1
-        self.kept.cutting = []
+        self.kept.pending_checkpoints = []
         self.kept.leases.clear()
         self.kept.revoking.clear()
         self._of.clear()
-        self.job = Job(self.plan, _copied(cut.job) if cut else None, merge=self._merge)
+        self.job = Job(self.plan, _copied(checkpoint.job) if checkpoint else None, merge=self._merge)
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
-        self.note(f"training goes on from step {state.step:,}" if cut else "training begins anew")
+        self.note(f"training goes on from step {state.step:,}" if checkpoint else "training begins anew")
 
     def _add(self, task: Task, owner: str) -> None:
         self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
         self._of[owner][task.attempt] = None
 
     def _merge(self, one: States, other: States) -> States | None:
-        """The states of one task's metrics and another's as one; None when a metric is none of ours."""
+        """Merge the metric states of two tasks, or return None if a metric is not a built-in one."""
         return merge_states(self.kept.metric_kinds, one, other)
 
 
 def task_of(number: int, lease: Lease) -> Task:
-    """As far as the job wants to know it."""
+    """Return the task of a lease, with the fields that the job needs."""
     return Task(lease.id, lease.type, number=lease.number, skip=lease.skip, attempt=number)
 
 
 def report_of(part: Progress) -> Report:
-    """What is in the parameters of a task, as its worker would tell it."""
+    """Return the part of a task that is in the parameters, as its worker would report it."""
     return Report(part.task, part.rows, part.steps, part.loss, part.weight)
 
 

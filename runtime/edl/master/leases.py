@@ -1,14 +1,15 @@
-"""Leases: which worker does which task, until when, and what becomes of it when the worker does not.
+"""Task manager: which worker does which task, until when, and what happens to the task when the worker is lost.
 
-A pure state machine around `edl.tasks.job.Job`, with the clock handed in as seconds since the job began. What it makes
-of a lost worker depends on where the parameters are: `edl.master.parameters`.
+A pure state machine around `edl.tasks.job.Job`; the caller passes the time in seconds since the start of the job.
+Recovery from a lost worker depends on where the parameters are: see `edl.master.parameters`.
 
-* A report counts when its lease is valid, once; whatever else comes changes nothing.
-* A worker that leaves, dies or is silent for `lease_secs` gives its tasks back. That never counts against a task. A
-  task that *raises* is tried three times, then the job fails and names it.
-* A worker names what it holds with every request. A lease that it does not name never reached it: it is given back.
-* After a restart leases that were written down stay valid. One that was not is void, but a report on it counts as
-  long as nobody else has the task: it was computed on the same rows.
+* A report counts once, while its lease is valid; anything else changes nothing.
+* A worker that leaves, dies or is silent for `lease_secs` loses its tasks. That never counts against a task. A task
+  that *raises* is tried three times; then the job fails and names it.
+* A worker names its leases with every request. A lease that it does not name never reached it and is returned to the
+  queue.
+* Stored leases stay valid after a restart. A lease that was not stored is void, but a report on it counts as long as
+  the task is not assigned to another worker: it was computed on the same rows.
 """
 
 from __future__ import annotations
@@ -19,39 +20,40 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from edl.cluster import Role
-from edl.master.kept import Failure, Kept, Member
+from edl.master.kept import Failure, MasterState, Member
 from edl.master.lease_table import LeaseTable, report_of, task_of
-from edl.master.parameters import Gain, NoParameters
+from edl.master.parameters import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
 from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, Told
+from edl.tasks.exchange import Answer, Flag, Joined, Request, Servers, TaskUpdate
 from edl.tasks.failed import Failed
 from edl.tasks.job import Job, Plan
-from edl.tasks.task import ASIDE, Report, Summary, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # of a task that raises
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """How far a ledger is. reports: the start of each instance, and its reports that are counted. ring: the number of
-    the last one."""
+    """Position of a write to the state store. `reports` maps each instance to its incarnation and number of accepted
+    reports; `ring` is the number of the last group.
+    """
 
     reports: dict[str, tuple[int, int]]
     ring: int
 
 
-class Leases:
-    """The state of a job with workers. kept: what was written down before a restart; its epoch is the one before.
+class TaskManager:
+    """State of a job with workers. `kept` is the stored state before a restart, with the epoch of the previous master.
 
-    parameters: where they are, in a job that trains. note: told in words what goes wrong. is_there: whether the
-    checkpoint of a name is, which an earlier master may have had on its own disk.
+    `parameters` is the recovery policy of a training job. `note` logs problems. `is_there` returns True if the
+    checkpoint of a name exists; an earlier master may have had it on a disk of its own.
     """
 
     def __init__(
         self,
         plan: Plan,
-        kept: Kept | None = None,
-        parameters: type[NoParameters] = NoParameters,
+        kept: MasterState | None = None,
+        parameters: type[RecoveryPolicy] = RecoveryPolicy,
         *,
         lease_secs: float = 10.0,
         note: Callable[[str], None] = lambda text: None,
@@ -59,10 +61,10 @@ class Leases:
     ) -> None:
         self.plan = plan
         self.lease_secs = lease_secs
-        self.kept = kept or Kept()
+        self.kept = kept or MasterState()
         self.note = note
         self._table = LeaseTable(plan, self.kept, note, is_there)
-        self.parameters = (parameters if plan.kind == "train" else NoParameters)(self._table)
+        self.parameters = (parameters if plan.kind == "train" else RecoveryPolicy)(self._table)
         for member in self.kept.members.values():
             member.seen = self.kept.seconds
         self.parameters.begin()
@@ -76,43 +78,43 @@ class Leases:
 
     @property
     def job(self) -> Job:
-        """The course of the job; another one when it goes back."""
+        """State machine of the job; replaced when the job goes back."""
         return self._table.job
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do, for whatever reason."""
+        """True if nothing is left to do, for whatever reason."""
         return self._table.finished
 
     @property
     def last(self) -> int:
-        """The number of the last lease."""
+        """Number of the last lease."""
         return self._table.last
 
     @property
     def written_first(self) -> bool:
-        """Whether tasks are written down before they are told."""
+        """True if leases must be persisted before they are announced."""
         return self.parameters.written_first
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for what is told when it is written down."""
-        return self.kept.rings.number > self._durable.ring
+        """True if a reply is blocked until the next write to the state store."""
+        return self.kept.rendezvous.number > self._durable.ring
 
     @property
-    def cut_is_lost(self) -> bool:
-        """Whether the checkpoint that the job would go back to is not there any more."""
-        return self._table.cut_is_lost
+    def checkpoint_is_lost(self) -> bool:
+        """True if the checkpoint to go back to does not exist any more."""
+        return self._table.checkpoint_is_lost
 
     # Instances ------------------------------------------------------------------------------------------------
 
     def join(
         self, instance: str, incarnation: int, now: float, metric_kinds: Mapping[str, str] | None = None
     ) -> Joined | None:
-        """An instance registers, again or for the first time.
+        """Register an instance, again or for the first time.
 
-        metric_kinds: how states of the program's metrics merge, see `edl.metrics.merge_kind`. None: it is to leave,
-        because a later start of its name has registered, or what it holds is void.
+        `metric_kinds` says how states of the program's metrics merge, see `edl.metrics.merge_kind`. Return None if the
+        instance must exit, because a later incarnation has registered or its state is void.
         """
         self.kept.seconds = now
         self.kept.metric_kinds.update(metric_kinds or {})
@@ -139,7 +141,7 @@ class Leases:
         )
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
-        """The instance is gone: its tasks go to others. Nothing when it was known to be, or a later one runs."""
+        """Reassign the tasks of a lost instance. No effect if its loss is known or a later incarnation runs."""
         member = self.kept.members.get(instance)
         if member is None or member.incarnation != incarnation or member.gone:
             return
@@ -153,31 +155,31 @@ class Leases:
         self.parameters.lost(instance, now)
 
     def silence(self, instance: str, incarnation: int, now: float) -> float:
-        """Seconds since the last word of an instance that was given up; 0 of one that was not, or is not known."""
+        """Return the seconds since the last request of an instance that was given up, or 0 for any other."""
         member = self.kept.members.get(instance)
         if member is None or member.incarnation != incarnation or not member.gone:
             return 0.0
         return now - member.seen
 
     def listens(self, instance: str, now: float) -> bool:
-        """Whether an instance that takes part was heard of late, so that it will hear what is told."""
+        """Return True if an instance that takes part was seen recently, so that it will receive the next answer."""
         member = self.kept.members.get(instance)
         if member is None or member.gone or not self.parameters.takes_part(instance):
             return False
         return now - member.seen < self.lease_secs / 2  # heartbeats are a third of it apart
 
     def rows_of(self, instance: str) -> int:
-        """That an instance did since this master began, those of its open tasks included."""
+        """Return the rows that an instance has done since this master started, including those of its open tasks."""
         return self._rows[instance] + sum(
             self.kept.leases[number].rows for number in self._table.of(instance)
         )
 
     def gained(self, role: Role) -> Gain:
-        """Grows with what stays when an instance of that role is lost."""
+        """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
         return self.parameters.gained(role)
 
     def tick(self, now: float) -> None:
-        """Time has passed: give up who was silent for too long, begin a round if one is due."""
+        """Advance the time: give up silent instances, and begin an evaluation round that is due."""
         if (slept := now - self._ticked) > self.lease_secs / 2:  # nobody could have been heard
             if self._awake:
                 self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
@@ -194,7 +196,7 @@ class Leases:
     # The exchange -----------------------------------------------------------------------------------------
 
     def exchange(self, request: Request, now: float) -> Answer:
-        """Take what a worker tells, and hand out what it wants."""
+        """Apply a worker's reports, and assign the tasks that it wants."""
         member = self._known(request)
         if member is None:
             return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
@@ -207,7 +209,7 @@ class Leases:
         return self.answer(request)
 
     def answer(self, request: Request) -> Answer:
-        """Hand out what a worker wants, as far as it is there; the second part of `exchange`, which may be repeated."""
+        """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
         member = self._known(request)
         if member is None:
             return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
@@ -230,7 +232,7 @@ class Leases:
         )
 
     def _known(self, request: Request) -> Member | None:
-        """The member that asks; None when it is to register (again)."""
+        """Return the requesting member, or None if it has to register (again)."""
         member = self.kept.members.get(request.instance)
         if member is None or member.gone or member.incarnation != request.incarnation:
             return None
@@ -273,15 +275,15 @@ class Leases:
                 yield task
 
     def _revoked(self, request: Request) -> Iterable[int]:
-        """What the request names and is not its own any more."""
+        """Yield the named leases that the worker has lost."""
         for held in request.held:
             if held.task.attempt not in self.kept.leases and self.parameters.owner(held.task.type, request):
                 yield held.task.attempt
 
     @property
     def signal(self) -> tuple[object, ...]:
-        """Differs when there may be something new to say to somebody who waits."""
-        kinds: tuple[TaskType, ...] = ("train", "predict", *ASIDE)
+        """Value that changes when there may be news for a waiting worker."""
+        kinds: tuple[TaskType, ...] = ("train", "predict", *CONTROL)
         waits = map(self.job.waits, kinds)
         return self._flags(), self.kept.generation, self.servers, *self.parameters.signal, *waits
 
@@ -290,7 +292,7 @@ class Leases:
         flags = self.parameters.flags
         if self.finished:
             flags |= Flag.FINISHED
-        if any(map(job.waits, ASIDE)):
+        if any(map(job.waits, CONTROL)):
             flags |= Flag.PENDING
         if job.measuring:
             flags |= Flag.MEASURING
@@ -304,13 +306,13 @@ class Leases:
 
     # What is told -------------------------------------------------------------------------------------------
 
-    def _take(self, told: Told, request: Request, now: float) -> None:
+    def _take(self, told: TaskUpdate, request: Request, now: float) -> None:
         task, owner = told.report.task, self.parameters.owner_told(told, request)
-        if told.kind == "cut":
-            self.parameters.begin_cut(told, request)
+        if told.kind == "checkpoint":
+            self.parameters.begin_checkpoint(told, request)
             return
-        if told.kind == "cut written":
-            self.parameters.end_cut(told.folder)
+        if told.kind == "checkpoint written":
+            self.parameters.end_checkpoint(told.folder)
             return
         if told.fatal and told.error:
             self.fail(told.error)
@@ -352,7 +354,7 @@ class Leases:
             self.lost(instance, member.incarnation, now)
 
     def fail(self, why: Failed) -> None:
-        """The job has failed."""
+        """Fail the job."""
         if not self.finished:
             self.kept.failed = why
 
@@ -363,16 +365,16 @@ class Leases:
     # Where the parameters are -------------------------------------------------------------------------------
 
     def go_back(self) -> None:
-        """The weights since the last cut are lost, and so is what was done since."""
+        """Go back to the last checkpoint: the weights and the progress since are lost."""
         self.parameters.go_back()
 
     def take_went_back(self) -> Summary | None:
-        """The earliest point that the job went back to since this was asked for; None: it did not."""
+        """Return the earliest point that the job went back to since the last call, or None if it did not."""
         found, self._table.went_back = self._table.went_back, None
         return found
 
     def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
-        """No server takes gradients of these leases any more; what of them is in the parameters for good."""
+        """Finish leases that no server accepts gradients of any more; `progress` is their durable part."""
         found = {each.task.attempt: each for each in progress}
         for number in sorted(numbers, reverse=True):  # each goes to the head of the queue
             lease = self.kept.revoking.pop(number, None)
@@ -386,25 +388,25 @@ class Leases:
                 self.job.give_back(task_of(number, lease), done)
 
     def copy(self) -> Job:
-        """The course of the job at this moment; what is in hands is to do. See `edl.master.cuts`."""
+        """Return a copy of the job's state in which assigned tasks are unassigned. See `edl.master.cuts`."""
         return self._table.copy()
 
     # What is written down -----------------------------------------------------------------------------------
 
-    def to_keep(self) -> tuple[Kept, Marks]:
-        """What to write down now; and what to hand to `written` when that has been done."""
+    def to_keep(self) -> tuple[MasterState, Marks]:
+        """Return the state to write now, and the marks to pass to `written` afterwards."""
         self.told = 0
         return msgspec.structs.replace(self.kept, job=self.job.kept(doing=True)), self._marks()
 
     def written(self, marks: Marks) -> None:
-        """What `to_keep` gave survives this master."""
+        """Record that the state of these marks is durable."""
         self._durable = marks
         self.parameters.written(marks.ring)
 
     def _marks(self) -> Marks:
         members = self.kept.members.items()
         reports = {name: (member.incarnation, member.upto) for name, member in members}
-        return Marks(reports, self.kept.rings.number)
+        return Marks(reports, self.kept.rendezvous.number)
 
 
 def _key(task: Task) -> str:

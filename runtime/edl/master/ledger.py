@@ -1,7 +1,7 @@
-"""The ledger: what a job has done, on disk, so that a master that dies is followed by one that knows.
+"""Durable state store of a job, so that a restarted master continues where the last one stopped.
 
-One file, replaced as a whole; it is small because a pool of tasks is written in the size of its exceptions. Whoever
-writes holds a lock for as long as it lives, so there is one master at a time.
+One file that is replaced as a whole. It is small, because a pool of tasks is stored as its exceptions. The writer holds
+a file lock for its whole run, so there is one master at a time.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ MAGIC = b"edl-ledger 1\n"
 
 
 class Ledger(Protocol):
-    """Where a master writes down what is done. One master at a time holds it."""
+    """State store of a master. One master at a time holds it."""
 
     def read(self) -> bytes | None:
-        """What was written last; None before the first time. SpecError: damaged, or of another version."""
+        """Return the last written data, or None before the first write. Raises SpecError if it is damaged or of another
+        version.
+        """
         ...
 
     def write(self, data: bytes) -> None:
-        """Write in one step, and return when it would survive a crash. JobError: it cannot be written."""
+        """Write atomically, and return when the data survives a crash. Raises JobError if it cannot be written."""
         ...
 
     def close(self) -> None: ...
 
 
 class FileLedger:
-    """A ledger in a file. ClusterError: another master holds it."""
+    """State store in a file. Raises ClusterError if another master holds it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""How much each instance does, over the last seconds, and which do less than the others, or have more to do."""
+"""Throughput of each instance over the last seconds, to find hot servers and stragglers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from edl.cluster.snapshot import Load
 from edl.master import figures
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.master.servers import Servers
 
 WINDOW = 10.0  # seconds
@@ -18,7 +18,7 @@ _BUSY = 0.02  # share of the time below which no server is hot
 
 
 class Window:
-    """Counts that grow, over the last seconds."""
+    """Growing counters over the last WINDOW seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, tuple[float, ...]]] = deque()
@@ -30,7 +30,7 @@ class Window:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """Of each count, a second; empty: not known yet."""
+        """Rate of each counter per second, or empty if it is not known yet."""
         if not self._seen:
             return ()
         (began, first), (ended, last) = self._seen[0], self._seen[-1]
@@ -39,10 +39,10 @@ class Window:
 
 
 class Loads:
-    """Of the instances of one job."""
+    """Load of the instances of one job."""
 
-    def __init__(self, leases: Leases, servers: Servers | None) -> None:
-        self._leases = leases
+    def __init__(self, tasks: TaskManager, servers: Servers | None) -> None:
+        self._tasks = tasks
         self._servers = servers
         self._workers: defaultdict[tuple[str, int], Window] = defaultdict(Window)
         self._calls: defaultdict[tuple[str, int], Window] = defaultdict(Window)
@@ -50,18 +50,18 @@ class Loads:
         self._all = Window()
 
     def look(self, now: float) -> None:
-        """See how far everybody is; once in a while."""
-        self._all.add(now, figures.rows(self._leases))
-        members = self._leases.kept.members
+        """Sample the counters of all instances; call it about once a second."""
+        self._all.add(now, figures.rows(self._tasks))
+        members = self._tasks.kept.members
         workers = {(name, member.incarnation) for name, member in members.items() if not member.gone}
         servers = {
-            (place.instance, place.incarnation) for place in self._leases.kept.servers if place.address
+            (record.instance, record.incarnation) for record in self._tasks.kept.servers if record.address
         }
         for windows, there in ((self._workers, workers), (self._calls, servers)):
             for gone in windows.keys() - there:
                 del windows[gone]
         for key in workers:
-            self._workers[key].add(now, self._leases.rows_of(key[0]))
+            self._workers[key].add(now, self._tasks.rows_of(key[0]))
         for name, incarnation in servers:
             found = self._servers.figures(name) if self._servers else None
             if found is not None:
@@ -72,15 +72,15 @@ class Loads:
 
     @property
     def job_rate(self) -> float:
-        """Rows a second that all do."""
+        """Rows per second of the whole job."""
         return next(iter(self._all.rates), 0.0)
 
     def rate(self, name: str) -> float:
-        """Rows a second that a worker does."""
+        """Return the rows per second of a worker."""
         return next((rates[0] for (worker, _), rates in _known(self._workers) if worker == name), 0.0)
 
     def load(self, name: str) -> Load | None:
-        """What a server has and does; None of an instance that is none, or has not told yet."""
+        """Return the load of a server, or None if the instance is not a server or has not reported yet."""
         found = self._servers.figures(name) if self._servers else None
         if found is None:
             return None
@@ -88,7 +88,9 @@ class Loads:
         return Load(sum(found.rows.values()), found.bytes, *rates[:3])
 
     def note(self, name: str) -> str:
-        """`hot`: a server with more to do than the others. `straggling`: slower than the others at the same."""
+        """Return `hot` for a server with more work than the others, `straggling` for an instance that is slower than
+        the others.
+        """
         return self._notes.get(name, "")
 
     def _noted(self) -> dict[str, str]:
@@ -96,7 +98,7 @@ class Loads:
         busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
         speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")
-        slow = [*_slow(workers)] if self._leases.parameters.independent else []
+        slow = [*_slow(workers)] if self._tasks.parameters.independent else []
         return notes | dict.fromkeys([*slow, *_slow(speeds)], "straggling")
 
 

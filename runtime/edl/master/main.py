@@ -1,7 +1,6 @@
-"""The master process under a supervisor: `python -m edl.master.main JOB_FOLDER --port PORT --cluster-fd N`.
+"""Master process under a supervisor: `python -m edl.master.main JOB_FOLDER --port PORT --cluster-fd N`.
 
-What it writes is in `cluster/` of the job folder: the ledger, the events that clients follow, and the figures of the
-moment.
+It writes to `cluster/` of the job folder: the durable state, the events that clients follow, and the current snapshot.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from edl.cluster.events import EventLog
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.processes import ProcessCluster
 from edl.errors import ClusterError, SQLFlowError
-from edl.master.backend import Backend, ByClient
+from edl.master.backend import Backend, ClientResultStore
 from edl.master.ledger import FileLedger
 from edl.master.master import run
 from edl.spec import from_json
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     cluster=cluster,
                     ledger=ledger,
                     events=events,
-                    storing=ByClient(),
+                    result_store=ClientResultStore(),
                     show=lambda snapshot: snapshot.write(folder.snapshot),
                     address=own_address(options.port),
                 )
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser(name: str) -> argparse.ArgumentParser:
-    """Of what every master is told, wherever it runs."""
+    """Return a parser with the arguments that every master has."""
     found = argparse.ArgumentParser(prog=name, description="Runs one job with many workers")
     found.add_argument("job", type=Path, help="the job folder")
     found.add_argument(

@@ -1,7 +1,7 @@
-"""Runs one job: workers in, reports heard, the end told.
+"""Master of one job: accepts workers, counts their reports, and publishes the outcome.
 
-What it reads of the job is its JobSpec: how many rows, how many epochs, how many workers. Where it writes the ledger,
-the events that clients follow and the figures of the moment is the backend's.
+It reads only the JobSpec: numbers of rows, epochs and workers. The backend decides where the durable state, the events
+and the snapshots are written.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
 from edl.logs import log
 from edl.master.backend import Backend
-from edl.master.crew import Crew
+from edl.master.crew import InstanceManager
 from edl.master.curve_copies import CurveCopies
 from edl.master.curves import Curves
-from edl.master.cuts import Cuts
+from edl.master.cuts import CheckpointCoordinator
 from edl.master.following import follow
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.office import Office
-from edl.master.orders import Orders
-from edl.master.parameters import InTrainer, NoParameters, OnServers
-from edl.master.ring_leases import InRing
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.office import StateLoop
+from edl.master.orders import Scaler
+from edl.master.parameters import RecoveryPolicy, ServerRecovery, TrainerRecovery
+from edl.master.ring_leases import AllReduceRecovery
 from edl.master.servers import Servers
 from edl.master.service import Service, serve
-from edl.master.serving import Serving
-from edl.master.telling import Teller
-from edl.master.watching import Watching
+from edl.master.serving import PsClient
+from edl.master.telling import StatusReporter
+from edl.master.watching import MetricsServer
 from edl.ps import cuts
 from edl.ps.messages import Mode
 from edl.spec import Checkpoints, JobSpec
@@ -49,32 +49,32 @@ GO_SECS = 10.0  # that those have to go who have heard
 
 
 def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
-    """Run the job to its end, from where the ledger says it is; the exit code.
+    """Run the job to its end from the stored state, and return the exit code.
 
-    ClusterError: this master cannot go on, and another one may.
+    Raises ClusterError if this master cannot continue, and another one may.
     """
     try:
         store = opening.for_master(folder.job)
-        leases = _leases(spec, backend, store, lease_secs)
-        return asyncio.run(Master(spec, folder, leases, backend, store).run())
+        tasks = _tasks(spec, backend, store, lease_secs)
+        return asyncio.run(Master(spec, folder, tasks, backend, store).run())
     except ClusterError:
         raise
     except SQLFlowError as error:
         log(f"error: {error.message}")
         _end_instances(backend)
-        end = backend.storing.end(to_failed(error, folder.shown_log("master")))
+        end = backend.result_store.end(to_failed(error, folder.shown_log("master")))
         backend.events.write(end)
         backend.show_end(end)
         return exit_codes.JOB_FAILED
 
 
-def _leases(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> Leases:
-    """As the ledger says. SpecError: it is damaged."""
+def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
+    """Restore the task manager from the state store. Raises SpecError if the stored state is damaged."""
     data = backend.ledger.read()
-    kept = encoding.decode(data, Kept) if data is not None else None
+    kept = encoding.decode(data, MasterState) if data is not None else None
     parameters = _parameters(spec)
-    last_file = cuts.MANIFEST if parameters is OnServers else POSITION
-    return Leases(
+    last_file = cuts.MANIFEST if parameters is ServerRecovery else POSITION
+    return TaskManager(
         plan(spec, spec.rows),
         kept,
         parameters,
@@ -84,84 +84,89 @@ def _leases(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs:
     )
 
 
-def _parameters(spec: JobSpec) -> type[NoParameters]:
-    """Where they are, in a job that trains."""
+def _parameters(spec: JobSpec) -> type[RecoveryPolicy]:
+    """Return the recovery policy of a training job."""
     if spec.cluster.parameter_servers:
-        return OnServers
-    return InRing if spec.cluster.strategy == "allreduce" else InTrainer
+        return ServerRecovery
+    return AllReduceRecovery if spec.cluster.strategy == "allreduce" else TrainerRecovery
 
 
 class Master:
-    """One job, from the state that its leases have. store: of its checkpoints."""
+    """Master of one job, starting from the state of its task manager. `store` holds the job's checkpoints."""
 
     def __init__(
         self,
         spec: JobSpec,
         folder: ClusterFolder,
-        leases: Leases,
+        tasks: TaskManager,
         backend: Backend,
         store: CheckpointStore,
     ) -> None:
         self._folder = folder
-        self._leases = leases
+        self._tasks = tasks
         self._backend = backend
         self._cluster = backend.cluster
         mode = mode_of(spec.cluster)
         self._store = store
         self._keeper = opening.keeper(folder.job)
         when = opening.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
-        served = isinstance(leases.parameters, OnServers)
-        self._servers = _servers(spec, leases, mode, when) if served else None
-        self._crew = Crew(leases, spec.cluster.workers, self._servers, log=folder.shown_log)
+        served = isinstance(tasks.parameters, ServerRecovery)
+        self._servers = _servers(spec, tasks, mode, when) if served else None
+        self._instances = InstanceManager(tasks, spec.cluster.workers, self._servers, log=folder.shown_log)
         if self._cluster.room is not None:
-            self._crew.resized(self._cluster.room)
+            self._instances.resized(self._cluster.room)
         tensorboard = JobFolder(folder.job).tensorboard
-        curves = Curves(spec, tensorboard, leases)
+        curves = Curves(spec, tensorboard, tasks)
         kept = opening.curves(folder.job)
-        self._copies = CurveCopies(tensorboard, kept, leases.note) if kept else None
-        self._teller = Teller(spec, leases, self._crew, backend, curves, self._servers)
-        self._office = Office(leases, backend.ledger, self._servers, on_tick=self._on_tick)
-        self._watching = Watching(
-            self._office, self._servers, self._teller.snapshot, folder, store.folder, backend.metrics_port
+        self._copies = CurveCopies(tensorboard, kept, tasks.note) if kept else None
+        self._reporter = StatusReporter(spec, tasks, self._instances, backend, curves, self._servers)
+        self._state_loop = StateLoop(tasks, backend.ledger, self._servers, on_tick=self._on_tick)
+        self._metrics_server = MetricsServer(
+            self._state_loop,
+            self._servers,
+            self._reporter.snapshot,
+            folder,
+            store.folder,
+            backend.metrics_port,
         )
-        self._serving = (
-            Serving(self._servers, self._office, mode, store, folder.token())
+        self._ps_client = (
+            PsClient(self._servers, self._state_loop, mode, store, folder.token())
             if self._servers is not None
             else None
         )
-        self._orders = Orders(self._cluster, self._refused)
+        self._scaler = Scaler(self._cluster, self._refused)
         self._leaving = asyncio.Event()
 
     async def run(self) -> int:
-        """Serve until the job is over and everybody knows, or this master is to leave; the exit code."""
+        """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
-        await self._office.write()  # the epoch of this master, before anybody hears of it
-        service = Service(self._office, self._teller.snapshot_bytes, self._scale, self._keeper)
+        await self._state_loop.write()  # the epoch of this master, before anybody hears of it
+        service = Service(self._state_loop, self._reporter.snapshot_bytes, self._scale, self._keeper)
         server, _ = await serve(service, self._backend.address, self._folder.token())
-        self._crew.found(await asyncio.to_thread(self._cluster.list), self._office.now())
+        self._instances.found(await asyncio.to_thread(self._cluster.list), self._state_loop.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
-        watched = asyncio.create_task(self._watching.serve())
-        if self._serving is not None:
-            await self._serving.start()
-        self._on_tick(self._office.now())
+        watched = asyncio.create_task(self._metrics_server.serve())
+        if self._ps_client is not None:
+            await self._ps_client.start()
+        self._on_tick(self._state_loop.now())
         try:
             code = await self._serve()
         finally:
-            self._orders.close()
+            self._scaler.close()
             watched.cancel()
         await server.stop(0.2)
         return code
 
     async def _serve(self) -> int:
-        going_on = asyncio.create_task(self._office.run())
+        going_on = asyncio.create_task(self._state_loop.run())
         leaving = asyncio.create_task(self._leaving.wait())
         await asyncio.wait((going_on, leaving), return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
         if not going_on.done():
             going_on.cancel()
-            await self._office.write()
+            await self._state_loop.write()
             log("told to leave: the next master goes on from here")
             await self._keep_curves()
             return exit_codes.PREEMPTED
@@ -169,20 +174,22 @@ class Master:
         return await self._end()
 
     async def _end(self) -> int:
-        """Let everybody go, remove the checkpoints, store what was made, and tell of it."""
-        self._teller.tell(self._office.now())
-        if self._serving is not None:
-            await self._serving.close()
+        """Release the workers, remove the checkpoints, store the result, and publish the outcome."""
+        self._reporter.tell(self._state_loop.now())
+        if self._ps_client is not None:
+            await self._ps_client.close()
         await self._let_go()
         if not self._backend.supervised:
             await self._end_instances()
-        if self._serving is not None:
-            await self._serving.tidy()
+        if self._ps_client is not None:
+            await self._ps_client.tidy()
         try:
             await asyncio.to_thread(self._store.clear)
         except (OSError, SQLFlowError) as error:
             log(f"checkpoints of the job are left: {error}")
-        code = self._teller.end(await asyncio.to_thread(self._backend.storing.end, self._teller.ended))
+        code = self._reporter.end(
+            await asyncio.to_thread(self._backend.result_store.end, self._reporter.ended)
+        )
         await self._keep_curves()
         return code
 
@@ -191,18 +198,18 @@ class Master:
             await asyncio.to_thread(self._copies.close)
 
     def _on_tick(self, now: float) -> None:
-        for order in self._crew.orders(now):
-            self._orders.give(order)
-        if self._serving is not None:
-            self._serving.tick(now)
-        self._teller.tell(now)
-        self._watching.tick(now)
+        for action in self._instances.actions(now):
+            self._scaler.submit(action)
+        if self._ps_client is not None:
+            self._ps_client.tick(now)
+        self._reporter.tell(now)
+        self._metrics_server.tick(now)
 
     def _refused(self, instance: Instance, error: ClusterError) -> None:
-        self._crew.refused(instance, error, self._office.now())
+        self._instances.refused(instance, error, self._state_loop.now())
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: hand changes to the loop."""
+        """Pass cluster changes to the event loop. Runs in a thread of its own."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             follow(
                 self._cluster,
@@ -211,37 +218,37 @@ class Master:
             )
 
     def _found(self, changes: list[Change]) -> None:
-        self._crew.found(changes, self._office.now())
-        self._on_tick(self._office.now())
-        self._office.ring()
+        self._instances.found(changes, self._state_loop.now())
+        self._on_tick(self._state_loop.now())
+        self._state_loop.ring()
 
     def _changed(self, change: Change | Room) -> None:
         if isinstance(change, Room):
-            self._crew.resized(change)
+            self._instances.resized(change)
         else:
-            self._crew.changed(change, self._office.now())
-        self._on_tick(self._office.now())
-        self._office.ring()
+            self._instances.changed(change, self._state_loop.now())
+        self._on_tick(self._state_loop.now())
+        self._state_loop.ring()
 
     def _scale(self, workers: int) -> None:
-        for order in self._crew.scale(workers):
-            self._orders.give(order)
-        self._on_tick(self._office.now())
+        for action in self._instances.scale(workers):
+            self._scaler.submit(action)
+        self._on_tick(self._state_loop.now())
 
     def _cancel(self) -> None:
-        self._leases.cancel("the job was cancelled")
-        self._office.ring()
+        self._tasks.cancel("the job was cancelled")
+        self._state_loop.ring()
 
     async def _let_go(self) -> None:
-        """Wait until the workers that run have heard that the job is over; what stays longer is ended."""
-        seconds = LEAVE_SECS if not self._leases.kept.cancelled else 2.0
-        await _until(lambda: not self._office.waits_for(self._crew.workers), seconds)
+        """Wait until the running workers know that the job is over; the remaining ones are stopped later."""
+        seconds = LEAVE_SECS if not self._tasks.kept.cancelled else 2.0
+        await _until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
 
     async def _end_instances(self) -> None:
-        """Workers that know go by themselves, and leave their logs behind; the others are ended."""
-        await _until(lambda: self._office.left.isdisjoint(self._crew.workers), GO_SECS)
+        """Wait for workers that exit by themselves and complete their logs; stop the others."""
+        await _until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
         with contextlib.suppress(TimeoutError):  # or one might begin when the others have been ended
-            await asyncio.wait_for(self._orders.finish(), GO_SECS)
+            await asyncio.wait_for(self._scaler.finish(), GO_SECS)
         await asyncio.to_thread(_end_instances, self._backend)
 
 
@@ -253,7 +260,7 @@ def _end_instances(backend: Backend) -> None:
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:
-    """Wait for it, at most so long."""
+    """Wait for the condition, for `seconds` at most."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not done():
@@ -261,11 +268,13 @@ async def _until(done: Callable[[], bool], seconds: float) -> None:
 
 
 def mode_of(cluster: ClusterSpec) -> Mode:
-    """How pushes become steps."""
+    """Return the update mode of the parameter servers."""
     return Mode("sync", cluster.grads_to_wait) if cluster.strategy == "sync" else Mode("async")
 
 
-def _servers(spec: JobSpec, leases: Leases, mode: Mode, when: Checkpoints) -> Servers:
+def _servers(spec: JobSpec, tasks: TaskManager, mode: Mode, when: Checkpoints) -> Servers:
     local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
     count = spec.cluster.parameter_servers
-    return Servers(leases, mode, count, Cuts(leases, when, count, steps_per_version=local_steps))
+    return Servers(
+        tasks, mode, count, CheckpointCoordinator(tasks, when, count, steps_per_version=local_steps)
+    )

@@ -1,6 +1,6 @@
-"""The figures of a job in the format of Prometheus, read from its master whenever somebody asks.
+"""Job metrics in the Prometheus format, read from the master at each scrape.
 
-Whoever asks needs no token, so nothing here is secret: numbers, and the names of roles, states and instances.
+A scrape needs no token, so nothing here is secret: numbers, and the names of roles, states and instances.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from edl.ps.messages import Figures
 
 
 class Reading(NamedTuple):
-    """What a master knows at one moment. ring: its number, and how many are in it; None where nobody trains in rings.
-    servers: what each said last, by name. ledger, checkpoints: how many were
-    written, and in how many seconds. checkpoint_bytes: of the last one; None where there is none."""
+    """State of a master at one moment.
+
+    `ring` is the number and size of the worker group, or None without one. `servers` are the last reported figures by
+    name. `ledger` and `checkpoints` are counts of writes and their total seconds. `checkpoint_bytes` is the size of the
+    last checkpoint, or None without one.
+    """
 
     snapshot: Snapshot
     ring: tuple[int, int] | None
@@ -32,7 +35,9 @@ class Reading(NamedTuple):
 
 
 class JobCollector(Collector):
-    """read: called whenever somebody asks, in a thread of theirs; None: the master ends."""
+    """Prometheus collector. `read` is called at each scrape, in the thread of the scrape; it returns None when the
+    master is shutting down.
+    """
 
     def __init__(self, read: Callable[[], Reading | None]) -> None:
         self._read = read
@@ -49,7 +54,7 @@ class JobCollector(Collector):
         yield from _servers(reading.servers)
 
     def describe(self) -> list[Metric]:
-        """Registering asks nothing of the master."""
+        """Return nothing, so that registering does not call the master."""
         return []
 
 
@@ -101,7 +106,7 @@ def _upkeep(reading: Reading) -> Iterator[Metric]:
 
 
 def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
-    """What each has, and what it did since it started."""
+    """Yield the size and counters of each parameter server."""
     if not servers:
         return
     gauges: dict[str, tuple[str, Callable[[Figures], float]]] = {

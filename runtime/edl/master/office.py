@@ -1,8 +1,9 @@
-"""The master's single thread of thought: calls come in, the ledger is written in groups, time passes.
+"""Event loop of the master: answers calls, writes the durable state in groups, and advances the time.
 
-Everything happens in one event loop, so the state machines need no locks. Only the ledger's disk and the cluster are
-waited for in threads. An answer never tells more than what may be lost: the master's epoch and a registration are
-written down before they are told, the end of the job too, a ring, and with parameter servers each lease.
+Everything runs in one event loop, so the state machines need no locks. Only the state store's disk and the cluster are
+awaited in threads. An answer never contains more than what is durable where that matters: the master's epoch, a
+registration, the end of the job, a new group, and, with parameter servers, each lease are written before they are
+announced.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from edl.errors import ClusterError, SQLFlowError
 from edl.master.counters import Timed
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.master.ledger import Ledger
 from edl.master.servers import Servers
 from edl.tasks import encoding
@@ -28,22 +29,22 @@ GROUP_REPORTS = 256  # or until so many reports wait
 TICK_SECS = 0.1
 
 
-class Office:
-    """Answers workers, and writes down what they tell. on_tick: called with the second, ten times a second."""
+class StateLoop:
+    """Serves workers and persists their reports. `on_tick` is called ten times a second with the current second."""
 
     def __init__(
         self,
-        leases: Leases,
+        tasks: TaskManager,
         ledger: Ledger,
         servers: Servers | None = None,
         *,
         on_tick: Callable[[float], None] = lambda now: None,
     ) -> None:
-        self.leases = leases
+        self.leases = tasks
         self._ledger = ledger
         self._servers = servers
         self._on_tick = on_tick
-        self._offset = leases.kept.seconds - time.monotonic()
+        self._offset = tasks.kept.seconds - time.monotonic()
         self._bell = asyncio.Event()
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -57,17 +58,18 @@ class Office:
         self._lost: ClusterError | None = None  # why nothing can be written any more
 
     def now(self) -> float:
-        """Seconds since the job began, over all its masters."""
+        """Return the seconds since the start of the job, over all its masters."""
         return time.monotonic() + self._offset
 
     async def join(self, instance: str, incarnation: int, metric_kinds: dict[str, str]) -> Joined | None:
+        """Register a worker. Return None if it must exit."""
         joined = self.leases.join(instance, incarnation, self.now(), metric_kinds)
         await self.write()
         self.ring()
         return joined
 
-    async def seat(self, instance: str, incarnation: int, address: str) -> Joined | None:
-        """A parameter server registers. None: nobody waits for it."""
+    async def register_server(self, instance: str, incarnation: int, address: str) -> Joined | None:
+        """Register a parameter server. Return None if it is not expected."""
         if self._servers is None:
             return None
         joined = self._servers.register(instance, incarnation, address, self.now())
@@ -76,7 +78,7 @@ class Office:
         return joined
 
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
-        """Take what is told, and answer as soon as there is something to say that is not known."""
+        """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
         answer = self._masked(self.leases.exchange(request, self.now()))
         self.ring()
@@ -95,26 +97,26 @@ class Office:
         return answer
 
     def waits_for(self, workers: Iterable[str]) -> bool:
-        """Whether one of them is still to hear that the job is over."""
+        """Return True if one of the workers does not know yet that the job is over."""
         return any(name not in self.left and self.leases.listens(name, self.now()) for name in workers)
 
     def ring(self) -> None:
-        """Wake who waits, if there may be something new to say; have written down what must be."""
-        leases = self.leases
-        signal = (leases.signal, self.ended.is_set())
+        """Wake waiting calls if there may be news for them, and request a write if one is needed."""
+        tasks = self.leases
+        signal = (tasks.signal, self.ended.is_set())
         if signal != self._signal:
             self._signal = signal
             self._bell.set()
             self._bell = asyncio.Event()
-        over = leases.finished and not self.ended.is_set()
-        if leases.told >= GROUP_REPORTS or leases.awaited or over:
+        over = tasks.finished and not self.ended.is_set()
+        if tasks.told >= GROUP_REPORTS or tasks.awaited or over:
             self._group.set()
 
     async def write(self) -> None:
-        """Write everything down. Who asks while a write is under way shares the next one with all others who do.
+        """Write the state. Calls during a write share the next one.
 
-        A write goes on when who asked for it does not wait any more, as a worker that cancels its call: the ledger is
-        written by one thread at a time.
+        A write continues when its caller is cancelled, for example by a worker that cancels its call: one thread at a
+        time writes to the state store.
         """
         self._asked += 1
         writing = asyncio.ensure_future(self._write(self._asked))
@@ -145,9 +147,10 @@ class Office:
                 self.ended.set()
 
     async def run(self) -> None:
-        """Write in groups and let time pass until the job is over. A ledger that takes no more ends the job.
+        """Write in groups and advance the time until the job is over. A failing state store ends the job.
 
-        ClusterError: the ledger is out of reach, or another master's; that one goes on.
+        Raises ClusterError if the state store is unreachable or belongs to another master, which then continues the
+        job.
         """
         await self.write()
         async with asyncio.TaskGroup() as group:
@@ -180,14 +183,14 @@ class Office:
             await asyncio.sleep(TICK_SECS)
 
     def _masked(self, answer: Answer) -> Answer:
-        """That the job is over is told when it is written down."""
+        """Hide the end of the job until it is durable."""
         if not answer.flags & Flag.FINISHED or self.ended.is_set():
             return answer
         return msgspec.structs.replace(answer, flags=answer.flags & ~Flag.FINISHED)
 
 
 def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
-    """Whether the answer may wait for something better."""
+    """Return True if the answer contains no news, so that it may wait."""
     behind = answer.seen_upto < request.seen_upto
     said = answer.tasks or answer.revoked or answer.servers or answer.ring
     return not (said or behind or answer.flags != known)

@@ -1,4 +1,4 @@
-"""Asks the cluster for what the crew orders: many names at the same time, and of each name one order after another."""
+"""Scaler: sends start and stop requests to the cluster, in parallel for different names and in order for each name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 from edl.cluster import Cluster, Instance
 from edl.errors import ClusterError
-from edl.master.crew import Order
+from edl.master.crew import ScaleAction
 
 AT_ONCE = 32
 RETRY_SECS = 5.0  # until a stop that did not reach the cluster is asked for again
 
 
-class Orders:
-    """Call it in the event loop. refused: told of instances that the cluster did not start.
+class Scaler:
+    """Executor of scale actions; call it in the event loop. `refused` is called for instances that the cluster did not
+    start.
 
-    The crew orders a stop once, so one that fails is repeated, after `retry_secs`.
+    A stop is requested once, so one that fails is repeated after `retry_secs`.
     """
 
     def __init__(
@@ -32,27 +33,27 @@ class Orders:
         self._refused = refused
         self._retry_secs = retry_secs
         self._threads = ThreadPoolExecutor(AT_ONCE, "edl-orders")
-        self._waiting: dict[str, deque[Order]] = {}  # by the names that an order is under way of
+        self._waiting: dict[str, deque[ScaleAction]] = {}  # by the names that an order is under way of
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def give(self, order: Order) -> None:
-        """Have it carried out after those of its name; returns at once."""
-        name = order.instance.name
+    def submit(self, action: ScaleAction) -> None:
+        """Queue the action behind earlier ones of its name; returns at once."""
+        name = action.instance.name
         if name in self._waiting:
-            self._waiting[name].append(order)
+            self._waiting[name].append(action)
             return
-        self._waiting[name] = deque([order])
+        self._waiting[name] = deque([action])
         task = asyncio.ensure_future(self._serve(name))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Wait until all that was ordered is carried out."""
+        """Wait until all submitted actions are carried out."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     def close(self) -> None:
-        """Carry out no more; what is under way goes on."""
+        """Cancel the queued actions; requests in progress continue."""
         for task in self._tasks:
             task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -60,20 +61,20 @@ class Orders:
     async def _serve(self, name: str) -> None:
         waiting = self._waiting[name]
         while waiting:
-            order = waiting.popleft()
+            action = waiting.popleft()
             try:
-                await asyncio.get_running_loop().run_in_executor(self._threads, self._carry_out, order)
+                await asyncio.get_running_loop().run_in_executor(self._threads, self._carry_out, action)
             except ClusterError as error:
-                if order.stop:
-                    waiting.appendleft(order)
+                if action.stop:
+                    waiting.appendleft(action)
                     await asyncio.sleep(self._retry_secs)
                 else:
-                    self._refused(order.instance, error)
+                    self._refused(action.instance, error)
         del self._waiting[name]
 
-    def _carry_out(self, order: Order) -> None:
-        instance = order.instance
-        if order.stop:
-            self._cluster.stop(instance.name, instance.incarnation, order.grace)
+    def _carry_out(self, action: ScaleAction) -> None:
+        instance = action.instance
+        if action.stop:
+            self._cluster.stop(instance.name, instance.incarnation, action.grace)
         else:
             self._cluster.start(instance)

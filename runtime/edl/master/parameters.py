@@ -1,28 +1,29 @@
-"""Where a job's parameters are, and what that makes of its leases: one class for each way of holding them.
+"""Recovery policies: one class for each location of a job's parameters.
 
-NoParameters   evaluation and prediction: tasks do not depend on each other
-InTrainer      one worker trains, and holds the weights
-OnServers      parameter servers hold them (`edl.master.servers`)
-InRing         the workers of a ring all hold them (`edl.master.ring_leases`)
+RecoveryPolicy      evaluation and prediction: tasks are independent
+TrainerRecovery     one worker trains and holds the weights
+ServerRecovery      parameter servers hold them (`edl.master.servers`)
+AllReduceRecovery   all workers of a group hold them (`edl.master.ring_leases`)
 """
 
 from __future__ import annotations
 
 from edl.cluster import Role
-from edl.master.kept import Cut
+from edl.master.kept import Checkpoint
 from edl.master.lease_table import LeaseTable
-from edl.tasks.exchange import Flag, Request, Ring, Told
+from edl.tasks.exchange import Flag, Request, TaskUpdate, WorkerGroup
 from edl.tasks.task import Report, Task, TaskType
 
 Gain = tuple[int, ...]
 
 
-class NoParameters:
-    """Whoever is lost, only the tasks in hands are to do again.
+class RecoveryPolicy:
+    """Policy of jobs without parameters: the loss of an instance only returns its tasks.
 
-    readmits: an instance that was given up may go on with what it holds. adopts: a lease that an earlier master gave
-    and did not write down may go on. written_first: leases are written down before they are told. ends_on_failure: a
-    worker is lost when a training task raises on it. independent: what a worker has done says how fast it is.
+    `readmits`: an instance that was given up may continue with its state. `adopts`: a lease that an earlier master did
+    not persist may continue. `written_first`: leases are persisted before they are announced. `ends_on_failure`: a
+    worker counts as lost when a training task raises on it. `independent`: the rows that a worker has done show its
+    speed.
     """
 
     readmits = True
@@ -37,134 +38,135 @@ class NoParameters:
 
     @property
     def resume(self) -> str:
-        """Folder of the cut that workers go on from; empty: they go on from none."""
+        """Folder of the checkpoint that workers resume from, or empty."""
         return ""
 
     @property
     def flags(self) -> Flag:
-        """What everybody is to know."""
+        """Flags for all instances."""
         return Flag.NONE
 
     def flags_for(self, request: Request) -> Flag:
-        """What one instance is to know."""
+        """Return the flags for one instance."""
         return Flag.NONE
 
     @property
     def signal(self) -> tuple[object, ...]:
-        """Differs when there may be something new to say to somebody who waits."""
+        """Value that changes when there may be news for a waiting worker."""
         return ()
 
     def begin(self) -> None:
-        """This master begins, perhaps after others."""
+        """Start this master, perhaps after earlier ones."""
 
     def want(self, workers: int) -> None:
-        """So many workers are to be there."""
+        """Set the wanted number of workers."""
 
     def gained(self, role: Role) -> Gain:
-        """Grows with what stays when an instance of that role is lost."""
+        """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
         return (sum(self.kept.done.values()),)
 
     def tick(self, now: float) -> None:
-        """Time has passed."""
+        """Advance the time."""
 
     def hear(self, request: Request, now: float) -> None:
-        """What a request says besides its tasks; before these."""
+        """Process the part of a request that is not about tasks; called before its tasks."""
 
-    def defers(self, told: Told, request: Request) -> bool:
-        """Whether a report is to be told again later."""
+    def defers(self, told: TaskUpdate, request: Request) -> bool:
+        """Return True if the worker is to send a report again later."""
         return False
 
     def owner(self, kind: TaskType, request: Request) -> str:
-        """Whose are the tasks of that type that the request names and wants; empty: nobody's."""
+        """Return the owner of tasks of that type for the request, or an empty string if it has none."""
         return request.instance
 
-    def owner_told(self, told: Told, request: Request) -> str:
-        """Whose the task is that a report is of; empty: the report counts for nothing."""
+    def owner_told(self, told: TaskUpdate, request: Request) -> str:
+        """Return the owner of a reported task, or an empty string if the report does not count."""
         return request.instance
 
     def named(self, request: Request) -> list[str]:
-        """The owners of whose tasks the request names all that it has."""
+        """Return the owners whose tasks the request lists completely."""
         return [request.instance]
 
     def may_take(self, kind: TaskType, request: Request) -> bool:
-        """Whether tasks of that type may be handed out now to the instance that asks."""
+        """Return True if tasks of that type may be assigned to the requesting instance now."""
         return True
 
     def give_back(self, number: int, part: Report | None = None) -> None:
-        """The task of a lease is to do again, as far as it is not done."""
+        """Return the remaining part of a lease's task to the queue."""
         self.table.give_back(number, part)
 
     def failed(self, task: Task) -> None:
-        """A task has raised."""
+        """Handle a task that has raised."""
         self.give_back(task.attempt)
 
     def stopped(self) -> None:
-        """Training was ended before its last epoch."""
+        """Handle an end of training before the last epoch."""
 
     def owners(self, instance: str) -> list[str]:
-        """Whose tasks an instance does."""
+        """Return the owners whose tasks an instance does."""
         return [instance]
 
     def workers(self, owner: str) -> list[str]:
-        """Who does an owner's tasks."""
+        """Return the workers that do an owner's tasks."""
         return [owner]
 
     def standing(self, instance: str, now: float) -> str:
-        """In words, whether an instance takes part."""
+        """Describe an instance that does not take part at present; empty otherwise."""
         return ""
 
     def takes_part(self, instance: str) -> bool:
-        """Whether the others count on an instance, or it waits to do its part."""
+        """Return True if others depend on the instance, or it waits to do its part."""
         return True
 
     def matters(self, instance: str) -> bool:
-        """Whether the loss of an instance is worth a word, though it holds no task."""
+        """Return True if the loss of the instance is worth a log line although it holds no task."""
         return False
 
     def lost(self, instance: str, now: float) -> None:
-        """An instance is gone, and what it held is given back."""
+        """Handle the loss of an instance whose tasks were returned to the queue."""
 
-    def ring_for(self, request: Request) -> Ring | None:
-        """The ring that the request seeks, once it may be told."""
+    def ring_for(self, request: Request) -> WorkerGroup | None:
+        """Return the group that the request asks for, once it may be announced."""
         return None
 
     def written(self, ring: int) -> None:
-        """Rings up to that number survive this master."""
+        """Record that groups up to that number are durable."""
 
-    def begin_cut(self, told: Told, request: Request) -> None:
-        """A worker copies its weights."""
+    def begin_checkpoint(self, told: TaskUpdate, request: Request) -> None:
+        """Record that a worker has copied its weights."""
 
-    def end_cut(self, folder: str) -> None:
-        """A worker's copy is written."""
+    def end_checkpoint(self, folder: str) -> None:
+        """Record that a worker's copy is written."""
 
     def go_back(self) -> None:
-        """What was trained since the last cut is lost."""
+        """Go back to the last checkpoint."""
         self.table.go_back()
 
 
-class InTrainer(NoParameters):
-    """When the trainer is lost, what it has done since its last cut is lost with it: the job goes back to that cut and
-    begins a new generation."""
+class TrainerRecovery(RecoveryPolicy):
+    """Policy of one trainer: its loss voids the work since its last checkpoint. The job goes back to that and begins a
+    new generation.
+    """
 
     readmits = False  # its weights are not those of the cut that the job went back to
     ends_on_failure = True  # its weights have taken a part of the task
 
     def begin(self) -> None:
-        """Without its last cut, the job is where it was only as long as somebody has the weights."""
-        if self.table.cut_is_lost and not (self._held or self.table.finished):
+        """Go back if the last checkpoint is lost and no instance may still have the weights."""
+        if self.table.checkpoint_is_lost and not (self._held or self.table.finished):
             self.go_back()
 
     @property
     def _held(self) -> bool:
-        """Whether somebody may have what was trained."""
+        """True if an instance may have the trained state."""
         return not all(member.gone for member in self.kept.members.values())
 
     @property
     def resume(self) -> str:
-        return self.kept.cut.folder if self.kept.cut else ""
+        return self.kept.checkpoint.folder if self.kept.checkpoint else ""
 
     def gained(self, role: Role) -> Gain:
-        return (self.kept.cut.job.step if self.kept.cut else 0,)
+        return (self.kept.checkpoint.job.step if self.kept.checkpoint else 0,)
 
     def matters(self, instance: str) -> bool:
         return True
@@ -173,26 +175,33 @@ class InTrainer(NoParameters):
         if not self.table.job.finished:
             self.go_back()
 
-    def begin_cut(self, told: Told, request: Request) -> None:
-        """Remember the course of the job at the cut: what was told before it, and the part of its open task."""
+    def begin_checkpoint(self, told: TaskUpdate, request: Request) -> None:
+        """Record the job state at the checkpoint: all earlier reports, and the done part of the open task."""
         copy = self.table.copy()
         part = told.report
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
-        self.kept.cutting = [*self.kept.cutting[-1:], Cut(told.folder, copy.kept())]
+        self.kept.pending_checkpoints = [
+            *self.kept.pending_checkpoints[-1:],
+            Checkpoint(told.folder, copy.kept()),
+        ]
 
-    def end_cut(self, folder: str) -> None:
-        """From now on the job goes back to this cut."""
-        for cut in self.kept.cutting:
-            if cut.folder == folder:
-                self.kept.cut = cut
-        self.kept.cutting = [cut for cut in self.kept.cutting if cut.folder != folder]
+    def end_checkpoint(self, folder: str) -> None:
+        """Make this checkpoint the one to go back to."""
+        for checkpoint in self.kept.pending_checkpoints:
+            if checkpoint.folder == folder:
+                self.kept.checkpoint = checkpoint
+        self.kept.pending_checkpoints = [
+            checkpoint for checkpoint in self.kept.pending_checkpoints if checkpoint.folder != folder
+        ]
 
 
-class OnServers(NoParameters):
-    """What a worker did of a task before it was lost is in the parameters. So the servers revoke the lease, and say how
-    much of it that is; only then the rest is given back. A lease is written down before it is told, and never adopted:
-    nobody's gradients come unknown."""
+class ServerRecovery(RecoveryPolicy):
+    """Policy of parameter servers: the part of a task that a lost worker has pushed is in the parameters.
+
+    So the servers revoke the lease and report that part; only then the rest is returned to the queue. A lease is
+    persisted before it is announced, and never adopted, so no server receives gradients of an unknown lease.
+    """
 
     adopts = False
     written_first = True
@@ -202,18 +211,18 @@ class OnServers(NoParameters):
         return Flag.NONE if self.table.job.waits("train") else Flag.DRY
 
     def flags_for(self, request: Request) -> Flag:
-        """Whether the worker is to be a parameter server from now on; see `edl.master.servers`."""
+        """Return TAKE_OVER if the worker is to become a parameter server; see `edl.master.servers`."""
         who = (request.instance, request.incarnation)
-        waited_for = any((place.instance, place.incarnation) == who for place in self.kept.servers)
+        waited_for = any((record.instance, record.incarnation) == who for record in self.kept.servers)
         return Flag.TAKE_OVER if waited_for and not self.table.finished else Flag.NONE
 
     @property
     def signal(self) -> tuple[object, ...]:
-        return bool(self.kept.revoking), *(place.instance for place in self.kept.servers)
+        return bool(self.kept.revoking), *(record.instance for record in self.kept.servers)
 
     def gained(self, role: Role) -> Gain:
         if role == "ps":
-            return (self.kept.cut.job.step if self.kept.cut else 0,)
+            return (self.kept.checkpoint.job.step if self.kept.checkpoint else 0,)
         return super().gained(role)
 
     def may_take(self, kind: TaskType, request: Request) -> bool:
@@ -226,6 +235,6 @@ class OnServers(NoParameters):
             super().give_back(number, part)
 
     def stopped(self) -> None:
-        """Nobody is to push while the model is exported."""
+        """Revoke all training leases, so that no gradient is pushed while the model is exported."""
         for number in [number for number, lease in self.kept.leases.items() if lease.type == "train"]:
             self.give_back(number)

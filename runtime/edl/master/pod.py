@@ -26,7 +26,7 @@ from edl.kubernetes.ledger import ConfigMapLedger
 from edl.master.backend import Backend
 from edl.master.main import parser
 from edl.master.master import run
-from edl.master.storing import InSource
+from edl.master.storing import SourceResultStore
 from edl.models.intent import Intent, read_intent
 from edl.spec import from_json
 from edl.tasks.failed import to_failed
@@ -63,7 +63,7 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
             cluster=cluster,
             ledger=ledger,
             events=events,
-            storing=InSource(JobFolder(folder.job), intent),
+            result_store=SourceResultStore(JobFolder(folder.job), intent),
             show=board.show,
             show_end=board.end,
             address=own_address(names.PORT),

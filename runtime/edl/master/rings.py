@@ -1,17 +1,18 @@
-"""Who trains together: which workers seek a ring, which of them hold what was trained, and when the next one begins.
+"""Rendezvous of all-reduce workers: which workers request to join, which hold the trained state, and when a group
+begins.
 
-A pure state machine, with the clock handed in as seconds since the job began.
+A pure state machine; the caller passes the time in seconds since the start of the job.
 
-    seeks ─▶ told of a ring ─▶ forms it, takes the state ─▶ says that it has it: a holder ─▶ trains … ─▶ seeks
+    requests to join ─▶ is assigned a group ─▶ forms it, takes the state ─▶ confirms it: a holder ─▶ trains … ─▶ again
 
-* A ring begins at once when all whom it concerns seek: those of the present one and the holders, as far as they live,
-  or, where there are none, all that are wanted. Who does not come in time is left behind.
-* A holder stays one until somebody says that a later ring without it has formed: as long as nothing can have been
-  trained without it, what it has may be all that is left.
-* A ring has a holder, if any is alive. Without one nothing was trained since the cut, or the start.
-* Who waits to join has the present ring end between two minibatches, as has the loss of a member.
-* A member that the others find far slower pauses, longer each time. So does the youngest member of a ring when two in a
-  row came to nothing though all their members are alive: a ring of one always comes to something.
+* A group begins at once when all concerned workers request to join: the live ones among the members of the present
+  group and the holders, or, without any, all wanted workers. Workers that are late are left out.
+* A holder stays one until a later group without it is confirmed: as long as nothing can have been trained without it,
+  its state may be the only one left.
+* A group includes a holder if one is alive. Without one nothing was trained since the checkpoint, or the start.
+* A joining worker makes the present group end between two minibatches, as does the loss of a member.
+* A member that the others find far slower is excluded for a while, longer each time. So is the youngest member when two
+  groups in a row train nothing though all their members are alive: a group of one always makes progress.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from edl.master.kept import Holder, Kept, Pause
-from edl.tasks.exchange import Request, Ring, Seek
+from edl.master.kept import Holder, MasterState, Pause
+from edl.tasks.exchange import JoinRequest, Request, WorkerGroup
 
 MEMBER_SECS = 0.3  # that the others of a ring have, when the first one seeks the next
 BOUNDARY_SECS = 2.0  # that they have when the ring was to end: they may be in the middle of a step
@@ -32,19 +33,21 @@ Key = tuple[str, int]  # a start of an instance
 
 @dataclass
 class _Seeker:
-    """since: the second at which it began."""
+    """Worker that requests to join, and the second since when."""
 
     key: Key
-    seek: Seek
+    seek: JoinRequest
     since: float
 
 
-class Rings:
-    """The rings of one job. wanted: workers. step_secs: that a step takes, as far as is known."""
+class RendezvousManager:
+    """Groups of one job. `wanted` is the number of wanted workers, `step_secs` the duration of a step as far as
+    known.
+    """
 
-    def __init__(self, kept: Kept, note: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, kept: MasterState, note: Callable[[str], None] = lambda text: None) -> None:
         self._kept = kept
-        self._state = kept.rings
+        self._state = kept.rendezvous
         self._note = note
         self._seekers: dict[str, _Seeker] = {}
         self._written = self._state.number
@@ -56,69 +59,71 @@ class Rings:
 
     @property
     def number(self) -> int:
-        """Of the last ring."""
+        """Number of the last group."""
         return self._state.number
 
     @property
-    def present(self) -> Ring | None:
+    def present(self) -> WorkerGroup | None:
         return self._state.present
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Of the present ring."""
+        """Members of the present group."""
         return self._state.present.members if self._state.present else ()
 
     @property
     def held(self) -> bool:
-        """Whether somebody has, or had, what was trained since the cut, or the start."""
+        """True if an instance has, or had, state that was trained since the checkpoint or the start."""
         return bool(self._state.holders)
 
     @property
-    def lives(self) -> bool:
-        """Whether a holder is alive."""
+    def has_live_holder(self) -> bool:
+        """True if a holder is alive."""
         return any(self._is_alive(_key(holder)) for holder in self._state.holders)
 
     @property
     def ending(self) -> bool:
-        """Whether the present ring is to end at the next minibatch."""
+        """True if the present group is to end at the next minibatch."""
         return self._ending
 
     @property
     def signal(self) -> tuple[object, ...]:
-        """Differs when there may be something to tell."""
+        """Value that changes when there may be news for a waiting worker."""
         return self._written, self._ending, self._is_broken
 
     def is_holder(self, request: Request) -> bool:
-        """Whether an instance is in the present ring, and has what is trained there."""
+        """Return True if the instance is in the present group and has its state."""
         return request.ring == self.number and self._is_member((request.instance, request.incarnation))
 
     def leads(self, request: Request) -> bool:
-        """Whether it speaks for the present ring."""
+        """Return True if the instance is the leader of the present group."""
         present = self._state.present
         return self.is_holder(request) and present is not None and present.members[0] == request.instance
 
     def has_led(self, request: Request) -> bool:
-        """Whether it spoke for the ring that it was in when it sent this: all later ones have what that has settled."""
+        """Return True if the instance led the group of this request: all later groups include the results of that
+        group.
+        """
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and 0 < holder.led == request.ring
 
     def is_elsewhere(self, request: Request) -> bool:
-        """Whether a holder speaks of a ring that was over before anybody said that it had formed."""
+        """Return True if a holder reports for a group that ended before it was confirmed."""
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and holder.ring < request.ring
 
     def was_in(self, request: Request) -> bool:
-        """Whether it was in a ring whose state the present one has, when it sent this."""
+        """Return True if the group of this request is one whose state the present group includes."""
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and 0 < holder.ring == request.ring
 
     def paused(self, instance: str, now: float) -> float:
-        """Seconds until an instance may be in a ring again; 0: it may be now."""
+        """Return the seconds until the instance may join a group again, or 0 if it may now."""
         pause = self._state.pauses.get(instance)
         return max(0.0, pause.until - now) if pause else 0.0
 
     def standing(self, instance: str, now: float) -> str:
-        """In words, of an instance that is not in the present ring."""
+        """Describe the state of an instance that is not in the present group."""
         if seconds := self.paused(instance, now):
             return f"left out, {seconds:.0f} s: {self._state.pauses[instance].why}"
         seeker = self._seekers.get(instance)
@@ -129,11 +134,11 @@ class Rings:
         return "not in the ring" if there and self.members and instance not in self.members else ""
 
     def takes_part(self, instance: str) -> bool:
-        """Whether it is in the present ring, or seeks one."""
+        """Return True if the instance is in the present group or requests to join one."""
         return instance in self.members or instance in self._seekers
 
-    def told(self, request: Request) -> Ring | None:
-        """The ring that is sought, once it is written down."""
+    def told(self, request: Request) -> WorkerGroup | None:
+        """Return the requested group once it is durable."""
         present = self._state.present
         if request.seek is None or present is None or self._written < present.number:
             return None
@@ -142,7 +147,7 @@ class Rings:
     # What happens -------------------------------------------------------------------------------------------
 
     def hear(self, request: Request, now: float) -> None:
-        """What an instance says of rings."""
+        """Process the group and join request of a request."""
         key = (request.instance, request.incarnation)
         if self.is_holder(request):
             self._formed(key)
@@ -158,20 +163,20 @@ class Rings:
         self.tick(now)
 
     def tick(self, now: float) -> None:
-        """Time has passed, or somebody is lost: begin the next ring, or have the present one end, if that is due."""
+        """Begin the next group, or end the present one, if that is due."""
         seekers = [seeker for seeker in self._seekers.values() if self._waits(seeker)]
         if self._is_due(seekers, now):
             self._begin(seekers, now)
         self._ending = self._is_to_end(now)
 
     def reset(self) -> None:
-        """All that was trained since the cut is lost."""
+        """Forget all groups and holders: the state since the checkpoint is lost."""
         self._state.present, self._state.incarnations, self._state.holders = None, (), []
         self._seekers.clear()
         self._ending = False
 
     def written(self, number: int) -> None:
-        """Rings up to that number survive this master."""
+        """Record that groups up to that number are durable."""
         self._written = number
 
     # Who is who ---------------------------------------------------------------------------------------------
@@ -182,7 +187,7 @@ class Rings:
 
     @property
     def _members(self) -> list[Key]:
-        """Of the present ring."""
+        """Members of the present group."""
         present = self._state.present
         return list(zip(present.members, self._state.incarnations, strict=True)) if present else []
 
@@ -194,26 +199,26 @@ class Rings:
 
     @property
     def _has_formed(self) -> bool:
-        """Whether somebody has the state of the present ring."""
+        """True if a holder has confirmed the present group."""
         return any(holder.ring == self.number for holder in self._state.holders)
 
     @property
     def _is_broken(self) -> bool:
-        """Whether a member was lost before the ring had formed."""
+        """True if a member was lost before the group was confirmed."""
         return not self._has_formed and not all(map(self._is_alive, self._members))
 
-    def _is_for(self, key: Key, seek: Seek) -> bool:
-        """Whether the present ring is what it seeks."""
+    def _is_for(self, key: Key, seek: JoinRequest) -> bool:
+        """Return True if the present group satisfies the join request."""
         return seek.after < self.number and self._is_member(key) and not self._is_broken
 
     def _waits(self, seeker: _Seeker) -> bool:
-        """Whether it waits for a ring after the present one."""
+        """Return True if the worker waits for a group after the present one."""
         return self._is_alive(seeker.key) and not self._is_for(seeker.key, seeker.seek)
 
     # The next ring ------------------------------------------------------------------------------------------
 
     def _formed(self, key: Key) -> None:
-        """The present ring is there: who is not in it holds nothing any more that counts."""
+        """Confirm the present group: instances outside it are not holders any more."""
         state = self._state
         if not self._has_formed:
             members = self._members
@@ -228,12 +233,12 @@ class Rings:
             holder.led = self.number
 
     def _concerned(self, now: float) -> set[Key]:
-        """Without whom no ring is begun in haste."""
+        """Return the live members and holders that a group waits for."""
         found = {*self._members, *map(_key, self._state.holders)}
         return {key for key in found if self._is_alive(key) and not self.paused(key[0], now)}
 
     def _is_due(self, seekers: list[_Seeker], now: float) -> bool:
-        if not seekers or (self.lives and not any(self._holder(seeker.key) for seeker in seekers)):
+        if not seekers or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in seekers)):
             return False
         concerned = self._concerned(now)
         here = [seeker for seeker in seekers if seeker.key in concerned]
@@ -248,7 +253,7 @@ class Rings:
         state = self._state
         self._count_vain(seekers, now)
         free = [seeker for seeker in seekers if not self.paused(seeker.key[0], now)]
-        if not free or (self.lives and not any(self._holder(seeker.key) for seeker in free)):
+        if not free or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in free)):
             free = seekers
         by_key = {seeker.key: seeker for seeker in free}
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
@@ -256,14 +261,13 @@ class Rings:
         for name, _ in sorted(self._concerned(now).difference(members)):
             self._note(f"{name} did not come: the next ring begins without it")
         state.number += 1
-        state.present = Ring(
+        state.present = WorkerGroup(
             state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
         )
         state.incarnations = tuple(incarnation for _, incarnation in members)
 
     def _count_vain(self, seekers: list[_Seeker], now: float) -> None:
-        """A ring that all came back from has failed without any loss: the second one in a row does without its
-        youngest."""
+        """Count groups that failed without a loss; after the second in a row, exclude the youngest member."""
         members = self._members
         if not members or self._has_formed:
             return
@@ -274,7 +278,7 @@ class Rings:
                 self._pause([members[-1][0]], now, "two rings with it came to nothing")
 
     def _pause(self, names: Iterable[str], now: float, why: str) -> None:
-        """Leave instances out for a while; once for each ring."""
+        """Exclude instances for a while, once per group."""
         present = {name for name, _ in self._members}
         for name in present.intersection(names):
             before = self._state.pauses.get(name)
@@ -301,7 +305,7 @@ class Rings:
         return len(there) >= self.wanted or now >= self._first_free(joiners) + JOIN_SECS
 
     def _first_free(self, seekers: list[_Seeker]) -> float:
-        """The second at which the first of them could have joined."""
+        """Return the second at which the first of them could have joined."""
         pauses = self._state.pauses
         return min(
             max(seeker.since, pauses[seeker.key[0]].until if seeker.key[0] in pauses else 0.0)

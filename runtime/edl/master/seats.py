@@ -1,4 +1,4 @@
-"""What a master remembers of each parameter server from call to call, and what a call to one is."""
+"""In-memory state of each parameter server, and calls to one."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import msgspec
 from edl.ps.messages import (
     Arrange,
     Arranged,
-    Cut,
-    CutTaken,
+    CheckpointTaken,
     Figures,
     Progress,
     Revoke,
     Revoked,
     Status,
+    TakeCheckpoint,
 )
 
-Header = Arrange | Status | Revoke | Cut
-Answer = Arranged | Figures | Revoked | CutTaken
+Header = Arrange | Status | Revoke | TakeCheckpoint
+Answer = Arranged | Figures | Revoked | CheckpointTaken
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What to ask of the server at an address, and the seconds that it has. life: which of those of its place it is."""
+    """Call to the server at `address`, with a timeout of `secs` seconds. `epoch` identifies the process of the slot."""
 
     index: int
-    life: int
+    epoch: int
     address: str
     header: Header
     secs: float
@@ -38,12 +38,13 @@ class Call(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Seat:
-    """What is not written down of the server that has a place.
+class ServerSlot:
+    """State of a server that is not persisted.
 
-    holds: it may hold parameters of this generation. arranged: as what, as far as it has answered. heard: the second of
-    its last word. asked: of the last look at it. under_way: calls by name. not_before: the second of the next call that
-    is not a look. revoked: leases that are void there and not yet everywhere, with what of them is in.
+    `holds`: it may hold parameters of this generation. `arranged` is its last confirmed arrangement. `heard` is the
+    second of its last answer, `asked` that of its last status call. `under_way` are pending calls by name. `not_before`
+    is the second of the next call other than a status call. `revoked` are leases that this server, but not every
+    server, has revoked, with their progress.
     """
 
     heard: float
@@ -57,5 +58,5 @@ class Seat:
 
     @property
     def step(self) -> int:
-        """Of its parameters, as it said last."""
+        """Last reported optimizer step of this server."""
         return self.figures.version.step if self.figures else 0

@@ -1,16 +1,16 @@
-"""The parameter servers of a job: who has which place, what is to be said to them, and what follows from a loss.
+"""Parameter servers of a job: slots, pending calls, and recovery from losses.
 
-A pure state machine: `calls` are made by who asks for them (`edl.master.serving`), and their answers handed in.
+A pure state machine: the caller (`edl.master.serving`) makes the `calls` and passes their answers back.
 
-    started by the crew ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
+    started by the instance manager ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
 
-A place is found by its index; its `life` counts the processes that had it. Where the cluster has no room for a server,
-a worker stands in: it gives back what it has and becomes one, in the same process and under its own name. Workers are
-told where the servers are once every one of them is arranged with the addresses of all.
+A slot is identified by its index; its `epoch` counts the processes that served it. If the cluster has no room for a
+server, a worker stands in: it gives back its tasks and becomes a server in the same process and under its own name.
+Workers receive the addresses once every server is arranged with the addresses of all.
 
-One that is lost in `async` is replaced alone, from the last complete cut. In `sync`, when all are lost at once, or when
-there is no cut yet, parameters and tasks go back together (`Leases.go_back`), and every server is arranged anew, of the
-next generation. A cut in memory is no cut any more when two neighbours are lost.
+In `async`, a lost server is replaced alone, from the last complete checkpoint. In `sync`, when all servers are lost at
+once, or before the first checkpoint, parameters and tasks go back together (`TaskManager.go_back`), and every server is
+arranged anew in the next generation. A checkpoint in memory is lost when a server and its replica peer are lost.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edl.errors import SQLFlowError
-from edl.master.cuts import Cuts
-from edl.master.kept import Place
-from edl.master.leases import Leases
-from edl.master.seats import Answer, Call, Header, Seat
+from edl.master.cuts import CheckpointCoordinator
+from edl.master.kept import ServerRecord
+from edl.master.leases import TaskManager
+from edl.master.seats import Answer, Call, Header, ServerSlot
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.messages import (
     Arrange,
-    Cut,
-    CutTaken,
+    CheckpointTaken,
     Figures,
     Mode,
     Progress,
     Revoke,
     Revoked,
     Status,
+    TakeCheckpoint,
 )
 from edl.rpc.channel import AwayError
 from edl.tasks import exchange
@@ -47,323 +47,334 @@ _NUMBER = 20  # lower bits of the number of a list of servers; above them is the
 
 
 class Servers:
-    """Of one job."""
+    """State of the parameter servers of one job."""
 
-    def __init__(self, leases: Leases, mode: Mode, count: int, cuts: Cuts) -> None:
-        self._leases = leases
+    def __init__(
+        self, leases: TaskManager, mode: Mode, count: int, checkpoints: CheckpointCoordinator
+    ) -> None:
+        self._tasks = leases
         self._mode = mode
-        self.cuts = cuts
+        self.checkpoints = checkpoints
         kept = leases.kept
         if len(kept.servers) != count:
             self._begin_with(count)
-        self._seats = [Seat(kept.seconds, holds=bool(place.address)) for place in kept.servers]
+        self._slots = [ServerSlot(kept.seconds, holds=bool(record.address)) for record in kept.servers]
         self._number = kept.epoch << _NUMBER
         self._ticked = kept.seconds
         self._publish()
-        if cuts.in_memory and count == 1:
+        if checkpoints.in_memory and count == 1:
             leases.note(
                 "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
             )
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._records)
 
     @property
     def ready(self) -> bool:
-        """Whether all are arranged."""
+        """True if all servers are arranged."""
         return all(map(self._is_arranged, range(len(self))))
 
     def figures(self, instance: str) -> Figures | None:
-        """What a server said last; None of one that has said nothing yet, or is none."""
+        """Return the last reported figures of a server, or None if there are none."""
         return self.told.get(instance)
 
     @property
     def told(self) -> dict[str, Figures]:
-        """What each server said last, by name."""
-        pairs = zip(self._places, self._seats, strict=True)
-        return {place.instance: seat.figures for place, seat in pairs if place.address and seat.figures}
+        """Last reported figures of each server, by name."""
+        pairs = zip(self._records, self._slots, strict=True)
+        return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
 
     def address(self, instance: str) -> str:
-        """Where a server listens; empty: it is not there, or is none."""
-        return next((place.address for place in self._places if place.instance == instance), "")
+        """Return the address of a server, or an empty string if the instance is not a running server."""
+        return next((record.address for record in self._records if record.instance == instance), "")
 
     # Instances ------------------------------------------------------------------------------------------------
 
     def register(self, instance: str, incarnation: int, address: str, now: float) -> Joined | None:
-        """A server is there. None: it is to leave, because a later start of its name has registered."""
+        """Register a server. Return None if it must exit, because a later incarnation has registered."""
         index = self._index(instance)
         if index is None:
             return None
-        self._leases.lost(instance, incarnation, now)  # as a worker, which it may have been
-        place = self._places[index]
-        if place.instance == instance and place.incarnation > incarnation:
+        self._tasks.lost(instance, incarnation, now)  # as a worker, which it may have been
+        record = self._records[index]
+        if record.instance == instance and record.incarnation > incarnation:
             return None
-        if (place.instance, place.incarnation, place.address) != (instance, incarnation, address):
-            self.lost(place.instance, place.incarnation, now)
-            self._places[index] = Place(instance, incarnation, address, place.life + 1)
-            self._seats[index] = Seat(now)
+        if (record.instance, record.incarnation, record.address) != (instance, incarnation, address):
+            self.lost(record.instance, record.incarnation, now)
+            self._records[index] = ServerRecord(instance, incarnation, address, record.epoch + 1)
+            self._slots[index] = ServerSlot(now)
             self._publish()
-        leases = self._leases
+        leases = self._tasks
         return Joined(leases.kept.epoch, leases.kept.generation, leases.lease_secs, leases.lease_secs / 3)
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
-        """The instance is gone. Nothing when it has no place, or not any more."""
+        """Handle the loss of an instance. No effect if it does not serve a slot any more."""
         index = self._index(instance)
-        if index is None or self._leases.finished:
+        if index is None or self._tasks.finished:
             return
-        place, seat = self._places[index], self._seats[index]
-        if (place.instance, place.incarnation) != (instance, incarnation):
+        record, slot = self._records[index], self._slots[index]
+        if (record.instance, record.incarnation) != (instance, incarnation):
             return
         if self.stand_in(index) is not None:
-            place.instance = ""
-        if not place.address:
+            record.instance = ""
+        if not record.address:
             return
-        place.address = ""
-        self._seats[index] = Seat(now)
-        self.cuts.drop(now)
+        record.address = ""
+        self._slots[index] = ServerSlot(now)
+        self.checkpoints.drop(now)
         what = f"{instance} {why or 'is gone'}"
-        if not self.cuts.readable():
+        if not self.checkpoints.readable():
             self._begin_anew(f"{what}, and with it the checkpoint in memory")
-        elif seat.holds:
-            self._replace(index, seat, what)
+        elif slot.holds:
+            self._replace(index, slot, what)
         self._publish()
 
     def stand_in(self, index: int) -> tuple[str, int] | None:
-        """The worker that has the place, or is to have it: name and incarnation."""
-        place = self._places[index]
-        return (place.instance, place.incarnation) if place.instance not in ("", f"ps-{index}") else None
+        """Return name and incarnation of the worker that occupies the slot, or is chosen to."""
+        record = self._records[index]
+        return (record.instance, record.incarnation) if record.instance not in ("", f"ps-{index}") else None
 
     def replace_by(self, index: int, worker: str, incarnation: int) -> None:
-        """Have a worker take the place, which nobody has; it is told so when it asks next."""
-        place = self._places[index]
-        place.instance, place.incarnation = worker, incarnation
+        """Choose a worker for a free slot; its next request is answered with that."""
+        record = self._records[index]
+        record.instance, record.incarnation = worker, incarnation
 
     def silence(self, instance: str, incarnation: int, now: float) -> float | None:
-        """Seconds since the last word of a server; None of an instance that is none."""
-        for place, seat in zip(self._places, self._seats, strict=True):
-            if (place.instance, place.incarnation) == (instance, incarnation) and place.address:
-                return now - seat.heard
+        """Return the seconds since the last answer of a server, or None if the instance is not a server."""
+        for record, slot in zip(self._records, self._slots, strict=True):
+            if (record.instance, record.incarnation) == (instance, incarnation) and record.address:
+                return now - slot.heard
         return None
 
     def tick(self, now: float) -> None:
-        """Time has passed."""
+        """Advance the time, and give up silent servers."""
         if (
-            now - self._ticked > self._leases.lease_secs / 2
+            now - self._ticked > self._tasks.lease_secs / 2
         ):  # we slept ourselves: nobody could have been heard
-            for seat in self._seats:
-                seat.heard += now - self._ticked
+            for slot in self._slots:
+                slot.heard += now - self._ticked
         self._ticked = now
 
     # Calls ----------------------------------------------------------------------------------------------------
 
     def calls(self, now: float) -> list[Call]:
-        """What to ask now; what is given out is under way until it is `answered` or `unanswered`."""
-        if self._leases.finished:
+        """Return the calls to make now. A returned call is pending until it is `answered` or `unanswered`."""
+        if self._tasks.finished:
             return []
         found = [
-            Call(index, place.life, place.address, header, secs)
-            for index, place in enumerate(self._places)
-            if place.address
+            Call(index, record.epoch, record.address, header, secs)
+            for index, record in enumerate(self._records)
+            if record.address
             for header, secs in self._headers(index, now)
         ]
         for call in found:
-            self._seats[call.index].under_way.add(call.name)
+            self._slots[call.index].under_way.add(call.name)
         return found
 
     def answered(self, call: Call, answer: Answer, now: float) -> None:
-        seat = self._done(call)
-        if seat is None:
+        """Apply the answer of a call."""
+        slot = self._done(call)
+        if slot is None:
             return
-        seat.heard = now
+        slot.heard = now
         if isinstance(call.header, Arrange):
-            seat.arranged = call.header
-            self.cuts.held(call.header)
+            slot.arranged = call.header
+            self.checkpoints.held(call.header)
             self._publish()
         elif isinstance(answer, Figures):
-            self._look(call.index, seat, answer, now)
+            self._look(call.index, slot, answer, now)
         elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
-            if call.header.generation == self._leases.kept.generation:
-                self._revoked(seat, call.header.leases, answer.progress)
-        elif isinstance(call.header, Cut) and isinstance(answer, CutTaken):
-            self.cuts.taken(call.header.folder, answer)
+            if call.header.generation == self._tasks.kept.generation:
+                self._revoked(slot, call.header.leases, answer.progress)
+        elif isinstance(call.header, TakeCheckpoint) and isinstance(answer, CheckpointTaken):
+            self.checkpoints.taken(call.header.folder, answer)
 
     def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
-        """The call has failed. What a server cannot restore, another could not either: the job has failed.
+        """Handle a failed call. If a server cannot restore a checkpoint, no other could, so the job fails.
 
-        But what nobody has any more is lost as servers are.
+        A checkpoint that no longer exists anywhere is handled like a loss of servers instead.
         """
-        seat = self._done(call)
-        if seat is None:
+        slot = self._done(call)
+        if slot is None:
             return
-        seat.not_before = now + RETRY_SECS
-        if isinstance(call.header, Cut):
-            self.cuts.drop(now)
+        slot.not_before = now + RETRY_SECS
+        if isinstance(call.header, TakeCheckpoint):
+            self.checkpoints.drop(now)
         if isinstance(error, AwayError | NotReadyError | GenerationError):
             return
         what = f"parameter server {call.index}: {error.message}"
         if isinstance(call.header, Arrange) and (
-            call.header.manifest is not None or self._leases.cut_is_lost
+            call.header.manifest is not None or self._tasks.checkpoint_is_lost
         ):
-            if call.header.generation == self._leases.kept.generation:
+            if call.header.generation == self._tasks.kept.generation:
                 self._begin_anew(what)
                 self._publish()
             return
-        self._leases.note(what)
+        self._tasks.note(what)
         if isinstance(call.header, Arrange):
-            self._leases.fail(to_failed(error, ""))
+            self._tasks.fail(to_failed(error, ""))
 
     def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
-        """What to ask of one server."""
-        seat, kept = self._seats[index], self._leases.kept
+        """Return the headers to send to one server, with their timeouts in seconds."""
+        slot, kept = self._slots[index], self._tasks.kept
         found: list[tuple[Header, float]] = []
         if (
-            now - seat.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
-            and "Status" not in seat.under_way
+            now - slot.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
+            and "Status" not in slot.under_way
         ):
-            seat.asked = now
-            found.append((Status(), self._leases.lease_secs))
-        if now < seat.not_before:
+            slot.asked = now
+            found.append((Status(), self._tasks.lease_secs))
+        if now < slot.not_before:
             return found
         if not self._is_arranged(index):
-            if "Arrange" not in seat.under_way and all(place.address for place in self._places):
-                seat.holds = True
+            if "Arrange" not in slot.under_way and all(record.address for record in self._records):
+                slot.holds = True
                 found.append((self._wanted(index), LONG_SECS))
         elif self.ready:
-            revoking = tuple(lease for lease in kept.revoking if lease not in seat.revoked)
-            if revoking and "Revoke" not in seat.under_way:
-                found.append((Revoke(kept.generation, revoking), self._leases.lease_secs))
-            if index == 0 and self.open and "Cut" not in seat.under_way:
-                steps = tuple(each.step for each in self._seats)
-                if self.cuts.due(steps[0], now):
-                    found.append((self._cut(self.cuts.begin(steps, now)), LONG_SECS))
+            revoking = tuple(lease for lease in kept.revoking if lease not in slot.revoked)
+            if revoking and "Revoke" not in slot.under_way:
+                found.append((Revoke(kept.generation, revoking), self._tasks.lease_secs))
+            if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
+                steps = tuple(each.step for each in self._slots)
+                if self.checkpoints.due(steps[0], now):
+                    found.append((self._take_checkpoint(self.checkpoints.begin(steps, now)), LONG_SECS))
         return found
 
-    def _cut(self, name: str) -> Cut:
-        kept = self._leases.kept
-        if self.cuts.in_memory:
-            last = (kept.cut.folder,) if kept.cut else ()
-            return Cut(kept.generation, name, memory=True, kept=last)
-        return Cut(kept.generation, name)
+    def _take_checkpoint(self, name: str) -> TakeCheckpoint:
+        kept = self._tasks.kept
+        if self.checkpoints.in_memory:
+            last = (kept.checkpoint.folder,) if kept.checkpoint else ()
+            return TakeCheckpoint(kept.generation, name, memory=True, kept=last)
+        return TakeCheckpoint(kept.generation, name)
 
     @property
     def open(self) -> bool:
-        """Whether pulls and pushes are answered by all, as far as they have said."""
-        generation = self._leases.kept.generation
-        figures = [seat.figures for seat in self._seats]
+        """True if all servers answer pulls and pushes, according to their last status."""
+        generation = self._tasks.kept.generation
+        figures = [slot.figures for slot in self._slots]
         return all(each is not None and each.open and each.generation == generation for each in figures)
 
     @property
     def _waits(self) -> bool:
-        return bool(self.cuts.under_way) or not (self.ready and self.open)
+        return bool(self.checkpoints.under_way) or not (self.ready and self.open)
 
-    def _done(self, call: Call) -> Seat | None:
-        """Whom a call was made to; None when that is not there any more."""
-        place, seat = self._places[call.index], self._seats[call.index]
-        if (place.life, place.address) != (call.life, call.address):
+    def _done(self, call: Call) -> ServerSlot | None:
+        """Return the slot that the call was made to, or None if another process has it now."""
+        record, slot = self._records[call.index], self._slots[call.index]
+        if (record.epoch, record.address) != (call.epoch, call.address):
             return None
-        seat.under_way.discard(call.name)
-        return seat
+        slot.under_way.discard(call.name)
+        return slot
 
-    def _revoked(self, seat: Seat, leases: Sequence[int], progress: Sequence[Progress]) -> None:
-        """One server takes nothing of these leases any more. When none does, what is on any of them is done."""
+    def _revoked(self, slot: ServerSlot, leases: Sequence[int], progress: Sequence[Progress]) -> None:
+        """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
+        progress of any server.
+        """
         told = {part.task.attempt: part for part in progress}
-        seat.revoked |= {lease: told.get(lease) for lease in leases}
-        everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._seats)]
-        parts = [each.revoked.pop(lease) for lease in everywhere for each in self._seats]
+        slot.revoked |= {lease: told.get(lease) for lease in leases}
+        everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._slots)]
+        parts = [each.revoked.pop(lease) for lease in everywhere for each in self._slots]
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
-        self._leases.revoked(everywhere, furthest_last)
+        self._tasks.revoked(everywhere, furthest_last)
 
-    def _look(self, index: int, seat: Seat, figures: Figures, now: float) -> None:
-        seat.figures = figures
+    def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
+        slot.figures = figures
         for name, shard in figures.written.items():
-            if error := self.cuts.written(index, name, shard):
-                self._leases.note(f"a checkpoint cannot be written: {error}")
-                self.cuts.drop(now)
+            if error := self.checkpoints.written(index, name, shard):
+                self._tasks.note(f"a checkpoint cannot be written: {error}")
+                self.checkpoints.drop(now)
 
     # Places -----------------------------------------------------------------------------------------------------
 
     @property
-    def _places(self) -> list[Place]:
-        return self._leases.kept.servers
+    def _records(self) -> list[ServerRecord]:
+        return self._tasks.kept.servers
 
     def _index(self, instance: str) -> int | None:
         role, _, number = instance.rpartition("-")
         if role == "ps":
             return int(number) if int(number) < len(self) else None
-        return next((index for index, place in enumerate(self._places) if place.instance == instance), None)
+        return next(
+            (index for index, record in enumerate(self._records) if record.instance == instance), None
+        )
 
     def _wanted(self, index: int) -> Arrange:
-        kept = self._leases.kept
+        kept = self._tasks.kept
         restore, manifest = "", None
-        if kept.cut is not None:
-            restore, manifest = kept.cut.folder, kept.cut.manifest
-        addresses = tuple(place.address for place in self._places)
+        if kept.checkpoint is not None:
+            restore, manifest = kept.checkpoint.folder, kept.checkpoint.manifest
+        addresses = tuple(record.address for record in self._records)
         return Arrange(
             index,
             kept.generation,
-            self._places[index].life,
+            self._records[index].epoch,
             addresses,
             self._mode,
             restore,
             manifest,
-            self._leases.last,
+            self._tasks.last,
             tuple(number for number, lease in kept.leases.items() if lease.type == "train"),
         )
 
     def _is_arranged(self, index: int) -> bool:
-        """What it would restore does not matter any more."""
-        arranged = self._seats[index].arranged
+        """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
+        arranged = self._slots[index].arranged
         return arranged is not None and _same(arranged, self._wanted(index))
 
-    def _replace(self, index: int, seat: Seat, what: str) -> None:
-        """A server is lost with the parameters that it held: it goes back alone, or all do."""
-        cut = self._leases.kept.cut
-        others = any(seat.holds for seat in self._seats)
-        if self._mode.kind == "async" and cut is not None and others:
-            steps = self.cuts.steps
-            updates = f"{max(0, seat.step - steps[index]):,} updates" if steps else "updates"
-            self._leases.note(
-                f"{what}; it goes on from the checkpoint {cut.folder}: {updates} of it are lost"
+    def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
+        """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""
+        checkpoint = self._tasks.kept.checkpoint
+        others = any(slot.holds for slot in self._slots)
+        if self._mode.kind == "async" and checkpoint is not None and others:
+            steps = self.checkpoints.steps
+            updates = f"{max(0, slot.step - steps[index]):,} updates" if steps else "updates"
+            self._tasks.note(
+                f"{what}; it goes on from the checkpoint {checkpoint.folder}: {updates} of it are lost"
             )
             return
         self._go_back(what)
 
     def _begin_with(self, count: int) -> None:
-        """At first, or with another number of servers than an earlier master, where the job is resumed."""
-        kept = self._leases.kept
+        """Set up the records for `count` servers: at the start, or when the job resumes with another number of
+        servers.
+        """
+        kept = self._tasks.kept
         resumed = bool(kept.servers)
-        kept.servers = [Place() for _ in range(count)]
+        kept.servers = [ServerRecord() for _ in range(count)]
         if resumed:
-            if kept.cut is not None and kept.cut.manifest is not None:  # in the memory of those that were
-                kept.cut = None
-            self._leases.note(f"the job goes on with {count} parameter servers")
-            self._leases.go_back()
+            if (
+                kept.checkpoint is not None and kept.checkpoint.manifest is not None
+            ):  # in the memory of those that were
+                kept.checkpoint = None
+            self._tasks.note(f"the job goes on with {count} parameter servers")
+            self._tasks.go_back()
 
     def _begin_anew(self, what: str) -> None:
-        """The cut is lost."""
-        self._leases.kept.cut = None
+        """Forget the lost checkpoint and start training anew."""
+        self._tasks.kept.checkpoint = None
         self._go_back(what)
 
     def _go_back(self, what: str) -> None:
-        self._leases.note(what)
-        self._leases.go_back()
-        for other in self._seats:
+        self._tasks.note(what)
+        self._tasks.go_back()
+        for other in self._slots:
             other.holds, other.arranged = False, None
             other.revoked.clear()
 
     def _publish(self) -> None:
-        """Have workers told where the servers are, if that has changed."""
-        kept = self._leases.kept
-        addresses = tuple(place.address for place in self._places)
-        before = self._leases.servers
+        """Publish the servers' addresses to the workers if they have changed."""
+        kept = self._tasks.kept
+        addresses = tuple(record.address for record in self._records)
+        before = self._tasks.servers
         if before is None or (kept.generation, addresses, self.ready) != (
             before.generation,
             before.addresses,
             before.ready,
         ):
             self._number += 1
-            self._leases.servers = exchange.Servers(self._number, kept.generation, addresses, self.ready)
+            self._tasks.servers = exchange.Servers(self._number, kept.generation, addresses, self.ready)
 
 
 def _same(one: Arrange, other: Arrange) -> bool:
-    return (one.generation, one.life, one.addresses) == (other.generation, other.life, other.addresses)
+    return (one.generation, one.epoch, one.addresses) == (other.generation, other.epoch, other.addresses)

@@ -1,4 +1,4 @@
-"""The RPC surface of the master, over asyncio: a thousand workers may wait in it at once."""
+"""RPC servicer of the master on asyncio: a thousand workers may wait in it at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grpc import aio
 from edl.checkpoints import GoneError
 from edl.checkpoints.keeper import Keeper, Sent
 from edl.errors import ClusterError, JobError, SpecError
-from edl.master.office import Office
+from edl.master.office import StateLoop
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN
@@ -27,19 +27,19 @@ T = TypeVar("T")
 
 
 class Service(MasterServicer):
-    """Speaks for an office. snapshot: the figures of the job, encoded; scale: have so many workers.
+    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers.
 
-    keeper: of the checkpoints of instances that share no disk; None in a job whose instances do.
+    `keeper` stores the checkpoints of instances that share no disk; it is None if they do.
     """
 
     def __init__(
         self,
-        office: Office,
+        state_loop: StateLoop,
         snapshot: Callable[[], bytes],
         scale: Callable[[int], None],
         keeper: Keeper | None = None,
     ) -> None:
-        self._office = office
+        self._state_loop = state_loop
         self._snapshot = snapshot
         self._scale = scale
         self._keeper = keeper
@@ -48,8 +48,12 @@ class Service(MasterServicer):
         instance, incarnation = request.instance, request.incarnation
         async with _going_on(context):
             if request.role == "ps":
-                return codec.joined_to(await self._office.seat(instance, incarnation, request.address))
-            return codec.joined_to(await self._office.join(instance, incarnation, dict(request.metric_kinds)))
+                return codec.joined_to(
+                    await self._state_loop.register_server(instance, incarnation, request.address)
+                )
+            return codec.joined_to(
+                await self._state_loop.join(instance, incarnation, dict(request.metric_kinds))
+            )
 
     async def Exchange(self, request: pb.ExchangeRequest, context: Any) -> pb.ExchangeResponse:  # noqa: N802
         try:
@@ -59,14 +63,14 @@ class Service(MasterServicer):
             raise
         wait = min(request.wait_secs, LONGEST_WAIT)
         async with _going_on(context):
-            return codec.answer_to(await self._office.exchange(asked, wait, Flag(request.known)))
+            return codec.answer_to(await self._state_loop.exchange(asked, wait, Flag(request.known)))
 
     async def JobStatus(self, request: pb.JobStatusRequest, context: Any) -> pb.JobStatusResponse:  # noqa: N802
         return pb.JobStatusResponse(snapshot=self._snapshot())
 
     async def Cancel(self, request: pb.CancelRequest, context: Any) -> pb.CancelResponse:  # noqa: N802
-        self._office.leases.cancel(request.reason or "the job was cancelled")
-        self._office.ring()
+        self._state_loop.leases.cancel(request.reason or "the job was cancelled")
+        self._state_loop.ring()
         return pb.CancelResponse()
 
     async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802
@@ -82,7 +86,7 @@ class Service(MasterServicer):
         try:
             upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
         except (JobError, OSError) as error:
-            self._office.leases.note(f"a checkpoint cannot be kept: {error}")
+            self._state_loop.leases.note(f"a checkpoint cannot be kept: {error}")
             return pb.KeepResponse(refused=str(error))
         return pb.KeepResponse(upto=upto)
 
@@ -103,7 +107,7 @@ class Service(MasterServicer):
         return pb.DiscardResponse()
 
     async def _kept(self, context: Any, do: Callable[..., T], *arguments: object) -> T:
-        """What the keeper does, in a thread: disks may be slow."""
+        """Call the checkpoint store in a thread: disks may be slow."""
         if self._keeper is None:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master keeps no checkpoints")
         try:
@@ -115,7 +119,7 @@ class Service(MasterServicer):
 
 @contextlib.asynccontextmanager
 async def _going_on(context: Any) -> AsyncIterator[None]:
-    """A master that lost its ledger is as good as away: who calls is to try again, and finds the next one."""
+    """Answer UNAVAILABLE if this master has lost its state store: the caller retries and finds the next master."""
     try:
         yield
     except ClusterError as error:
@@ -124,7 +128,7 @@ async def _going_on(context: Any) -> AsyncIterator[None]:
 
 
 class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses calls without the job's token."""
+    """Interceptor that refuses calls without the job's token."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
@@ -146,7 +150,7 @@ _refusal = grpc.unary_unary_rpc_method_handler(_refuse)
 
 
 async def serve(service: Service, address: str, token: str) -> tuple[aio.Server, int]:
-    """Start to serve; the server, and its port."""
+    """Start the server, and return it with its port."""
     server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
     add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated
     port = server.add_insecure_port(address)

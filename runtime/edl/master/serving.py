@@ -1,4 +1,4 @@
-"""The master's calls to the parameter servers, and its part of their cuts: the manifest, and what is removed."""
+"""Client of the parameter servers: the master's calls to them, manifests, and removal of old checkpoints."""
 
 from __future__ import annotations
 
@@ -9,30 +9,40 @@ from typing import Any
 
 from edl.checkpoints import CheckpointStore
 from edl.errors import SQLFlowError
-from edl.master.cuts import Taking
-from edl.master.office import Office
+from edl.master.cuts import PendingCheckpoint
+from edl.master.office import StateLoop
 from edl.master.seats import Answer, Call
 from edl.master.servers import Servers
 from edl.ps import cuts
 from edl.ps.channel import ServerChannel
-from edl.ps.messages import Arrange, Arranged, Cut, CutTaken, Figures, Mode, Revoke, Revoked, Status
+from edl.ps.messages import (
+    Arrange,
+    Arranged,
+    CheckpointTaken,
+    Figures,
+    Mode,
+    Revoke,
+    Revoked,
+    Status,
+    TakeCheckpoint,
+)
 
 _ANSWERS: dict[type, type[Answer]] = {
     Arrange: Arranged,
     Status: Figures,
     Revoke: Revoked,
-    Cut: CutTaken,
+    TakeCheckpoint: CheckpointTaken,
 }
 
 
-class Serving:
-    """Does what `servers` wants done. Everything happens in the event loop of the office, but for disks."""
+class PsClient:
+    """Makes the calls that `servers` requests. Everything except disk access runs in the event loop."""
 
     def __init__(
-        self, servers: Servers, office: Office, mode: Mode, store: CheckpointStore, token: str
+        self, servers: Servers, state_loop: StateLoop, mode: Mode, store: CheckpointStore, token: str
     ) -> None:
         self._servers = servers
-        self._office = office
+        self._state_loop = state_loop
         self._mode = mode
         self._store = store
         self._token = token
@@ -41,17 +51,17 @@ class Serving:
         self._removing = asyncio.Lock()
 
     async def start(self) -> None:
-        """Remove what earlier masters left that no ledger knows."""
+        """Remove checkpoints of earlier masters that the durable state does not refer to."""
         await self._remove_others()
 
     def tick(self, now: float) -> None:
-        """Begin what is to be done now."""
+        """Begin the calls that are due."""
         self._servers.tick(now)
         for call in self._servers.calls(now):
-            if isinstance(call.header, Cut):  # those before it that came to nothing take no room
+            if isinstance(call.header, TakeCheckpoint):  # those before it that came to nothing take no room
                 self._spawn(self._remove_others())
             self._spawn(self._call(call))
-        if taking := self._servers.cuts.to_complete():
+        if taking := self._servers.checkpoints.to_complete():
             self._spawn(self._complete(taking))
 
     async def close(self) -> None:
@@ -62,23 +72,25 @@ class Serving:
             channel.close()
 
     async def tidy(self) -> None:
-        """Once it is closed and no server writes any more: leave the cuts that are to stay, and no half of another."""
-        self._servers.cuts.drop(self._office.now())
+        """Remove incomplete checkpoints, once this client is closed and no server writes any more."""
+        self._servers.checkpoints.drop(self._state_loop.now())
         await self._remove_others()
 
     # Calls ----------------------------------------------------------------------------------------------------
 
     async def _call(self, call: Call) -> None:
         try:
-            if isinstance(call.header, Arrange | Cut):  # what it says of lives and cuts must outlive us
-                await self._office.write()
+            if isinstance(
+                call.header, Arrange | TakeCheckpoint
+            ):  # what it says of lives and cuts must outlive us
+                await self._state_loop.write()
             answer = await self._ask(call)
         except SQLFlowError as error:
-            self._servers.unanswered(call, error, self._office.now())
+            self._servers.unanswered(call, error, self._state_loop.now())
         else:
-            self._servers.answered(call, answer, self._office.now())
-        self._office.ring()
-        self.tick(self._office.now())
+            self._servers.answered(call, answer, self._state_loop.now())
+        self._state_loop.ring()
+        self.tick(self._state_loop.now())
 
     async def _ask(self, call: Call) -> Answer:
         loop = asyncio.get_running_loop()
@@ -97,7 +109,7 @@ class Serving:
         return pending.result(_ANSWERS[type(call.header)])[0]
 
     def _channel(self, call: Call) -> ServerChannel:
-        """To the server of an index; that of one that had its place before is closed."""
+        """Return the channel to the server of an index, and close that to its predecessor."""
         found = self._channels.get(call.index)
         if found is None or found.address != call.address:
             if found is not None:
@@ -107,33 +119,37 @@ class Serving:
 
     # Cuts -----------------------------------------------------------------------------------------------------
 
-    async def _complete(self, taking: Taking) -> None:
-        """Make the shards a cut, have the job go back to it from now on, and remove those that are too many.
+    async def _complete(self, taking: PendingCheckpoint) -> None:
+        """Write the manifest, make this the checkpoint to go back to, and remove old ones.
 
-        The manifest of one in memory is in the ledger alone.
+        The manifest of a checkpoint in memory is kept in the state store alone.
         """
         shards = [*taking.shards.values()]
         try:
             manifest = cuts.manifest_of(taking.name, taking.version, self._mode, shards)
-            if not self._servers.cuts.in_memory:
+            if not self._servers.checkpoints.in_memory:
                 await asyncio.to_thread(cuts.write_manifest, self._store, taking.name, manifest)
         except (OSError, SQLFlowError) as error:
-            self._office.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
-            self._servers.cuts.drop(self._office.now())
+            self._state_loop.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
+            self._servers.checkpoints.drop(self._state_loop.now())
             return
-        if self._servers.cuts.completed(taking, manifest):
-            await self._office.write()
+        if self._servers.checkpoints.completed(taking, manifest):
+            await self._state_loop.write()
             await self._remove_others()
 
     async def _remove_others(self) -> None:
-        """Listed before it is asked what stays: a cut that is begun meanwhile is on no list."""
+        """Remove obsolete checkpoints.
+
+        The folders are listed before the coordinator is asked what to keep, so that a checkpoint that begins meanwhile
+        is not listed.
+        """
         async with self._removing:
             try:
                 found, complete = await asyncio.to_thread(_listed, self._store)
-                for name in found - self._servers.cuts.kept(complete):
+                for name in found - self._servers.checkpoints.kept(complete):
                     await asyncio.to_thread(self._store.remove, name)
             except (OSError, SQLFlowError) as error:  # they take room, no more
-                self._office.leases.note(f"old checkpoints cannot be removed: {error}")
+                self._state_loop.leases.note(f"old checkpoints cannot be removed: {error}")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -142,7 +158,7 @@ class Serving:
 
 
 def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
-    """The names of cuts to go on from, complete or not; the complete ones."""
+    """Return the names of all checkpoints to resume from, and those of the complete ones."""
     names = store.names()
     best = {name for name in names if name.startswith(cuts.BEST)}
     return {*names} - best, {*store.names(cuts.MANIFEST)} - best

@@ -1,7 +1,7 @@
-"""What a job made, put into its data source by the master: when everything is done, and before anybody is told.
+"""Storage of a job's result in its data source by the master: after the last task, and before the outcome is announced.
 
-All of it may be repeated, so that it happens once though a master dies on the way: the next one finds in the ledger
-that the job is over, and begins this again.
+All of it may be repeated, so the result is stored once even if a master dies on the way: the next one finds in the
+durable state that the job is over, and begins again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from edl.tasks.failed import Failed, to_failed
 from edl.tasks.outcome import JobCancelledError, Outcome
 
 
-class InSource:
-    """`Storing` of a job that no client waits for. What workers made lies in the source already: models are saved, and
-    results staged."""
+class SourceResultStore:
+    """`ResultStore` of a job that no client waits for. The workers' output is in the source already: models are saved,
+    and results staged.
+    """
 
     def __init__(self, job: JobFolder, intent: Intent, pause: Callable[[float], object] = time.sleep) -> None:
         self._job = job
@@ -48,7 +49,7 @@ class InSource:
         return end
 
     def _commit(self, outcome: Outcome) -> Outcome:
-        """The outcome with what was stored; a model was, by the worker that made it."""
+        """Return the outcome with the name of the stored result. A model was stored by the worker that made it."""
         target = self._intent.name
         if self._intent.kind == "train" or not target:
             return outcome
@@ -56,12 +57,12 @@ class InSource:
         return msgspec.structs.replace(outcome, stored=f"{target}: {rows:,} row{'' if rows == 1 else 's'}")
 
     def _committed(self, target: str, tasks: int) -> int:
-        """Of rows. Each attempt has a connection of its own."""
+        """Commit the staged parts and return the number of rows. Each attempt has its own connection."""
         with closing(connect(self._intent.source)) as source:
             return source.commit(target, self._job.id, tasks)
 
     def _take_back(self, source: Source, failed: Failed) -> None:
-        """Drop what was staged; keep why a training failed."""
+        """Drop the staged results, and record the failure of a training."""
         name, record = self._intent.name, self._intent.record
         if record is None and name:
             insisting(lambda _: source.abort(name, self._job.id))

@@ -1,4 +1,4 @@
-"""What a master tells of its job: events for who follows, figures of the moment for who asks."""
+"""Status of a job: events for followers, and snapshots for readers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from edl.cluster.snapshot import WAITING, Row, Snapshot
 from edl.errors import JobError
 from edl.master import figures
 from edl.master.backend import Backend, End
-from edl.master.crew import Crew
+from edl.master.crew import InstanceManager
 from edl.master.curves import Curves
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.master.load import Loads
 from edl.master.servers import Servers
 from edl.spec import JobSpec
@@ -25,25 +25,25 @@ from edl.tasks.rate import RecentRate
 SNAPSHOT_SECS = 1.0
 
 
-class Teller:
-    """Tells of one job, as its state and its crew stand."""
+class StatusReporter:
+    """Publishes the state of one job and its instances."""
 
     def __init__(
         self,
         spec: JobSpec,
-        leases: Leases,
-        crew: Crew,
+        tasks: TaskManager,
+        instances: InstanceManager,
         backend: Backend,
         curves: Curves,
         servers: Servers | None = None,
     ) -> None:
         self._spec = spec
-        self._leases = leases
-        self._crew = crew
+        self._tasks = tasks
+        self._instances = instances
         self._backend = backend
         self._curves = curves
         self._servers = servers
-        self._loads = Loads(leases, servers)
+        self._loads = Loads(tasks, servers)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._told_at = self._written_at = -1.0
         self._tally: Tally | None = None
@@ -51,7 +51,7 @@ class Teller:
         self._rows = 0  # of the last event
 
     def tell(self, now: float) -> None:
-        """Tell what is new, as often as the backend wants."""
+        """Publish news, at the backend's interval."""
         for news in self._take_news():
             self._backend.events.write(news)
             self._curves.epoch_end(news)
@@ -70,16 +70,16 @@ class Teller:
 
     @property
     def ended(self) -> End:
-        """How the job that is over did."""
-        kept = self._leases.kept
+        """Outcome of a finished job."""
+        kept = self._tasks.kept
         if kept.failed:
             return kept.failed
         if kept.cancelled:
             return Failed(JobCancelledError.code, kept.cancelled)
-        return msgspec.structs.replace(self._outcome(), notes=self._crew.notes)
+        return msgspec.structs.replace(self._outcome(), notes=self._instances.notes)
 
     def end(self, end: End) -> int:
-        """Tell how the job ended; the master's exit code."""
+        """Publish the outcome, and return the master's exit code."""
         self._write()
         self._curves.close()
         self._backend.events.write(end)
@@ -90,22 +90,22 @@ class Teller:
         return msgspec.msgpack.encode(self.snapshot())
 
     def snapshot(self) -> Snapshot:
-        leases = self._leases
-        state, ring = leases.job.state, leases.kept.rings.present
+        tasks = self._tasks
+        state, ring = tasks.job.state, tasks.kept.rendezvous.present
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            tasks=figures.counts(leases),
+            tasks=figures.counts(tasks),
             epoch=state.epoch,
             epochs=self._spec.training.epochs if self._spec.kind == "train" else 0,
-            rows=figures.rows(leases),
-            step=figures.trained(leases).steps,
-            loss=figures.loss(leases),
+            rows=figures.rows(tasks),
+            step=figures.trained(tasks).steps,
+            loss=figures.loss(tasks),
             rate=self._loads.job_rate,
-            instances=tuple(self._row(name) for name in sorted(self._crew.posts)),
-            generation=leases.kept.generation,
-            master_relaunches=leases.kept.epoch - 1,
-            cut=leases.kept.cut.folder if leases.kept.cut else "",
+            instances=tuple(self._row(name) for name in sorted(self._instances.slots)),
+            generation=tasks.kept.generation,
+            master_relaunches=tasks.kept.epoch - 1,
+            cut=tasks.kept.checkpoint.folder if tasks.kept.checkpoint else "",
             ring=ring.number if ring is not None else 0,
             members=ring.members if ring is not None else (),
         )
@@ -118,31 +118,31 @@ class Teller:
     # Parts --------------------------------------------------------------------------------------------------
 
     def _take_news(self) -> list[EpochEnd]:
-        news, self._leases.news = self._leases.news, []
+        news, self._tasks.news = self._tasks.news, []
         return [item for item in news if isinstance(item, EpochEnd)]
 
     def _count(self) -> Tally:
-        counts = figures.counts(self._leases).values()
-        relaunches = sum(relaunches for _, relaunches in self._crew.posts.values())
+        counts = figures.counts(self._tasks).values()
+        relaunches = sum(relaunches for _, relaunches in self._instances.slots.values())
         return Tally(
             sum(count.todo for count in counts),
             sum(count.doing for count in counts),
             sum(count.done for count in counts),
-            self._crew.running,
-            relaunches + self._leases.kept.epoch - 1,
-            len(self._crew.waiting),
-            self._crew.starting,
+            self._instances.running,
+            relaunches + self._tasks.kept.epoch - 1,
+            len(self._instances.waiting),
+            self._instances.starting,
         )
 
     def _tell_progress(self, now: float) -> None:
-        state, training = self._leases.job.state, self._spec.training
-        rows, kind = figures.rows(self._leases), self._spec.kind
+        state, training = self._tasks.job.state, self._spec.training
+        rows, kind = figures.rows(self._tasks), self._spec.kind
         if rows == self._rows:
             return
         self._rate = self._rate or RecentRate(now, rows)
         self._rate.add(now, rows)
         self._rows = rows
-        total = self._leases.plan.rows * (training.epochs if kind == "train" else 1)
+        total = self._tasks.plan.rows * (training.epochs if kind == "train" else 1)
         limit = training.max_steps * training.batch_size if kind == "train" and training.max_steps else total
         epochs = training.epochs if kind == "train" else 0
         self._backend.events.write(
@@ -154,25 +154,25 @@ class Teller:
                 state.epoch,
                 epochs,
                 state.step,
-                figures.loss(self._leases),
+                figures.loss(self._tasks),
                 training.early_stopping > 0,
             )
         )
 
     def _row(self, name: str) -> Row:
-        change, relaunches = self._crew.posts[name]
-        parameters = self._leases.parameters
+        change, relaunches = self._instances.slots[name]
+        parameters = self._tasks.parameters
         owners = parameters.owners(name)
-        held = [lease for lease in self._leases.kept.leases.values() if lease.instance in owners]
+        held = [lease for lease in self._tasks.kept.leases.values() if lease.instance in owners]
         task = f"{held[0].type} task {held[0].id}" if held else ""
         instance = change.instance
-        standing = parameters.standing(name, self._leases.kept.seconds) or self._loads.note(instance.name)
-        ending = self._crew.ending(name)
+        standing = parameters.standing(name, self._tasks.kept.seconds) or self._loads.note(instance.name)
+        ending = self._instances.ending(name)
         return Row(
             name,
             "ps" if name.startswith("ps-") else instance.role,
             instance.incarnation,
-            WAITING if name in self._crew.waiting else change.state,
+            WAITING if name in self._instances.waiting else change.state,
             change.place,
             self._servers.address(instance.name) if self._servers else "",
             relaunches,
@@ -183,10 +183,10 @@ class Teller:
         )
 
     def _outcome(self) -> Outcome:
-        outcome = self._leases.job.state.outcome
+        outcome = self._tasks.job.state.outcome
         if outcome is not None:
             return outcome
         if self._spec.work != "predict":
             raise JobError("the job ended without an outcome")
-        plan = self._leases.plan
-        return Outcome(self._spec.kind, plan.rows, self._leases.kept.seconds, tasks=plan.parts)
+        plan = self._tasks.plan
+        return Outcome(self._spec.kind, plan.rows, self._tasks.kept.seconds, tasks=plan.parts)

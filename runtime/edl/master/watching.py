@@ -1,7 +1,7 @@
-"""Who watches a job from outside: `/metrics` for Prometheus, on a free port of this machine or a fixed one of a pod.
+"""Metrics server: `/metrics` for Prometheus, on a free port of the machine or a fixed one of a pod.
 
-It is served by threads of its own; what they tell is read in the event loop. A port that cannot be had costs the
-metrics, never the job.
+It serves in threads of its own; their readings are made in the event loop. A port that is in use costs the metrics,
+never the job.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from edl.cluster.environment import own_address, own_host
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.snapshot import Snapshot
 from edl.master.counters import CheckpointTimes
-from edl.master.office import Office
+from edl.master.office import StateLoop
 from edl.master.servers import Servers
 
 if TYPE_CHECKING:
@@ -25,28 +25,32 @@ if TYPE_CHECKING:
 READ_SECS = 5.0  # that the event loop has to say how the job is
 
 
-class Watching:
-    """snapshot: the figures of the job. checkpoints: the folder that they are in. port: 0: one that is free."""
+class MetricsServer:
+    """Metrics endpoint of a job. `snapshot` returns the figures, `checkpoints` is their folder, and `port` 0 takes a
+    free port.
+    """
 
     def __init__(
         self,
-        office: Office,
+        state_loop: StateLoop,
         servers: Servers | None,
         snapshot: Callable[[], Snapshot],
         folder: ClusterFolder,
         checkpoints: Path,
         port: int = 0,
     ) -> None:
-        self._office = office
+        self._state_loop = state_loop
         self._servers = servers
         self._snapshot = snapshot
         self._folder = folder
         self._port = port
         self._checkpoints = checkpoints
-        self._times = CheckpointTimes(self._last_cut)
+        self._times = CheckpointTimes(self._last_checkpoint)
 
     async def serve(self) -> None:
-        """Begin to serve, on a fixed port or that of the master before, where it is free, and write down where."""
+        """Start serving, on the fixed port or on that of the previous master if it is free, and write the address to
+        the job folder.
+        """
         loop = asyncio.get_running_loop()
 
         def read() -> Reading | None:
@@ -62,51 +66,51 @@ class Watching:
             address = await asyncio.to_thread(_serve, read, self._port or int(port or 0))
             self._folder.write_metrics(address)
         except OSError as error:
-            self._office.leases.note(f"no metrics are served: {error.strerror or error}")
+            self._state_loop.leases.note(f"no metrics are served: {error.strerror or error}")
 
     def tick(self, now: float) -> None:
-        """See which checkpoints there are."""
-        kept = self._office.leases.kept
-        begun = [cut.folder for cut in kept.cutting]
-        if self._servers is not None and self._servers.cuts.under_way:
-            begun.append(self._servers.cuts.under_way)
-        self._times.look(begun, self._last_cut, now)
+        """Sample the checkpoints."""
+        kept = self._state_loop.leases.kept
+        begun = [checkpoint.folder for checkpoint in kept.pending_checkpoints]
+        if self._servers is not None and self._servers.checkpoints.under_way:
+            begun.append(self._servers.checkpoints.under_way)
+        self._times.look(begun, self._last_checkpoint, now)
 
     @property
-    def _last_cut(self) -> str:
-        cut = self._office.leases.kept.cut
-        return cut.folder if cut is not None else ""
+    def _last_checkpoint(self) -> str:
+        checkpoint = self._state_loop.leases.kept.checkpoint
+        return checkpoint.folder if checkpoint is not None else ""
 
     def _reading(self) -> Reading:
         from edl.master.metrics import Reading
 
-        office, checkpoints = self._office, self._times.complete
-        ring = office.leases.kept.rings.present
+        state_loop, checkpoints = self._state_loop, self._times.complete
+        ring = state_loop.leases.kept.rendezvous.present
         return Reading(
             self._snapshot(),
             (ring.number, len(ring.members)) if ring is not None else None,
             self._servers.told if self._servers is not None else {},
-            office.exchanges,
-            (office.writes.times, office.writes.seconds),
+            state_loop.exchanges,
+            (state_loop.writes.times, state_loop.writes.seconds),
             (checkpoints.times, checkpoints.seconds),
             self._bytes(),
         )
 
     def _bytes(self) -> int | None:
-        """Of the last checkpoint, in files or in memory."""
-        cut = self._office.leases.kept.cut
-        if cut is None:
+        """Return the size of the last checkpoint in bytes, in files or in memory, or None without one."""
+        checkpoint = self._state_loop.leases.kept.checkpoint
+        if checkpoint is None:
             return None
-        if cut.manifest is not None:
-            return sum(shard.bytes for shard in cut.manifest.shards)
+        if checkpoint.manifest is not None:
+            return sum(shard.bytes for shard in checkpoint.manifest.shards)
         try:
-            return sum(file.stat().st_size for file in (self._checkpoints / cut.folder).iterdir())
+            return sum(file.stat().st_size for file in (self._checkpoints / checkpoint.folder).iterdir())
         except OSError:
             return None
 
 
 def _serve(read: Callable[[], Reading | None], port: int) -> str:
-    """Serve until the process ends; host:port. The libraries for it are read now, while the job goes on."""
+    """Serve until the process ends, and return host:port. The libraries are imported here, while the job runs."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     from edl.master.metrics import JobCollector

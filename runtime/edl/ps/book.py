@@ -24,7 +24,7 @@ class Worker(msgspec.Struct):
     private: bytes = b""
 
 
-class Page(msgspec.Struct, frozen=True):
+class PushLogState(msgspec.Struct, frozen=True):
     """A book as plain data, but for the states of workers."""
 
     workers: dict[str, Worker] = {}
@@ -32,7 +32,7 @@ class Page(msgspec.Struct, frozen=True):
     void: tuple[int, ...] = ()
 
 
-class Book:
+class PushLog:
     """states: flat, by instance. first: before any worker pushed one."""
 
     def __init__(self, first: Floats) -> None:
@@ -88,7 +88,7 @@ class Book:
 
     # Cuts --------------------------------------------------------------------------------------------------
 
-    def cut(self, *, told: bool) -> tuple[Page, dict[str, Floats]]:
+    def snapshot(self, *, told: bool) -> tuple[PushLogState, dict[str, Floats]]:
         """Everything for a cut; the states are not written to any more.
 
         told: the master hears of its progress. Leases that are finished then are told once more, in case that the cut
@@ -96,23 +96,23 @@ class Book:
         """
         with self._lock:
             workers = {name: msgspec.structs.replace(worker) for name, worker in self._workers.items()}
-            page = Page(workers, tuple(self._progress.values()), tuple(sorted(self._void)))
+            push_log = PushLogState(workers, tuple(self._progress.values()), tuple(sorted(self._void)))
             if told:
                 for lease in self._finished:
                     del self._progress[lease]
                 self._finished = {
                     lease for lease, progress in self._progress.items() if progress.rows >= progress.task.rows
                 }
-            return page, dict(self._states)
+            return push_log, dict(self._states)
 
-    def restore(self, page: Page, states: dict[str, Floats], *, same_leases: bool) -> None:
+    def restore(self, push_log: PushLogState, states: dict[str, Floats], *, same_leases: bool) -> None:
         """Take over what `cut` gave. same_leases: workers and their leases are those of then, and go on."""
         with self._lock:
-            self._workers = dict(page.workers)
+            self._workers = dict(push_log.workers)
             self._states = dict(states)
             if same_leases:
-                self._progress = {progress.task.attempt: progress for progress in page.progress}
-                self._void = set(page.void)
+                self._progress = {progress.task.attempt: progress for progress in push_log.progress}
+                self._void = set(push_log.void)
             else:
                 for worker in self._workers.values():
                     worker.incarnation, worker.sequence = -1, 0

@@ -22,7 +22,7 @@ from edl.errors import SpecError
 from edl.models.weights import Kind, Stream, whole
 from edl.nn.rows import Copied
 from edl.nn.rows.table import Floats, Ids
-from edl.ps.book import Book
+from edl.ps.book import PushLog
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Arrange, Definition, Manifest, Mode, Shard, Version
 from edl.ps.place import Layout, Placement, owned
@@ -120,13 +120,13 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
                 mine = owned(ids, index, servers)
                 table.put(ids[mine], copied.data[start : start + _CHUNK][mine])
         table.steps = max(file.header.table_steps[number] for file in files)
-    book = _book(files[0], same_leases=False) if index == 0 else Book(np.empty(0, np.float32))
-    return Start(store, book, max(file.header.at.step for file in files))
+    push_log = _push_log(files[0], same_leases=False) if index == 0 else PushLog(np.empty(0, np.float32))
+    return Start(store, push_log, max(file.header.at.step for file in files))
 
 
 def goes_on(asked: Arrange, manifest: Manifest) -> bool:
     """Whether a server that is arranged with the cut goes on for the workers and leases of then."""
-    return asked.life > 0 and manifest.at.generation == asked.generation
+    return asked.epoch > 0 and manifest.at.generation == asked.generation
 
 
 def start_of(own: ShardFile, *, same_leases: bool) -> Start:
@@ -134,7 +134,7 @@ def start_of(own: ShardFile, *, same_leases: bool) -> Start:
     header = own.header
     store = Store(header.definition, header.index, header.servers, None)
     store.adopt(own.store())
-    return Start(store, _book(own, same_leases=same_leases), header.at.step)
+    return Start(store, _push_log(own, same_leases=same_leases), header.at.step)
 
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
@@ -150,7 +150,7 @@ def stream_weights(folder: Path) -> Stream:
     files = _files(folder, read_manifest(folder))
     definition = files[0].header.definition
     own = {name: np.array(parameter[0]) for name, parameter in _parameters(files, definition).items()}
-    own |= Layout(definition.state).unflat(_book(files[0], same_leases=False).state())
+    own |= Layout(definition.state).unflat(_push_log(files[0], same_leases=False).state())
     kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
     tables = {spec: [file.table(number) for file in files] for number, spec in enumerate(definition.tables)}
     for spec, parts in tables.items():
@@ -215,7 +215,7 @@ def _flat(files: Sequence[ShardFile], index: int, servers: int) -> FlatCopy:
     return FlatCopy(np.stack(vectors), max(file.header.flat_steps for file in files))
 
 
-def _book(file: ShardFile, *, same_leases: bool) -> Book:
-    book = Book(file.first())
-    book.restore(file.header.page, file.states(), same_leases=same_leases)
-    return book
+def _push_log(file: ShardFile, *, same_leases: bool) -> PushLog:
+    push_log = PushLog(file.first())
+    push_log.restore(file.header.push_log, file.states(), same_leases=same_leases)
+    return push_log

@@ -14,12 +14,14 @@ from edl.errors import SQLFlowError
 from edl.logs import log
 from edl.ps import shards
 from edl.ps.messages import Progress, Shard, Version
-from edl.ps.term import Term, TermCopy
+from edl.ps.term import Replica, ReplicaSnapshot
 from edl.rpc.channel import AwayError
 
 _REMEMBERED = 8  # cuts
 
-Write = Callable[[str, TermCopy], Shard]  # of the cut of that name; OSError, SQLFlowError: it cannot be
+Write = Callable[
+    [str, ReplicaSnapshot], Shard
+]  # of the cut of that name; OSError, SQLFlowError: it cannot be
 
 
 class Taken(NamedTuple):
@@ -37,11 +39,11 @@ class Taken(NamedTuple):
             raise AwayError("the checkpoint is still being written") from None
 
 
-class Cutter:
+class CheckpointWriter:
     """Takes cuts of a term."""
 
-    def __init__(self, term: Term) -> None:
-        self._term = term
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
         self._taking = threading.Lock()
         self._lock = threading.Lock()  # of what was taken; who looks does not wait for a copy
         self._writer = ThreadPoolExecutor(1, "edl-cut")
@@ -52,9 +54,9 @@ class Cutter:
         with self._taking:
             if (known := self._taken.get(name)) is not None:
                 return known
-            copied = self._term.copied(told=told)
+            copied = self._replica.copied(told=told)
             shard = self._writer.submit(_written, write, name, copied)
-            taken = Taken(copied.version, copied.page.progress, shard)
+            taken = Taken(copied.version, copied.push_log.progress, shard)
             with self._lock:
                 self._taken[name] = taken
                 while len(self._taken) > _REMEMBERED:
@@ -72,7 +74,7 @@ class Cutter:
         self._writer.shutdown(wait=False, cancel_futures=True)
 
 
-def _written(write: Write, name: str, copied: TermCopy) -> Shard:
+def _written(write: Write, name: str, copied: ReplicaSnapshot) -> Shard:
     try:
         return write(name, copied)
     except (OSError, SQLFlowError) as error:  # training goes on

@@ -11,24 +11,24 @@ from contextlib import contextmanager
 
 from edl.errors import SQLFlowError
 from edl.logs import log
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.channel import GenerationError
 from edl.ps.peers import Peers
 from edl.ps.rounds import Refusal, Rounds
-from edl.ps.term import LONGEST_WAIT, Term
+from edl.ps.term import LONGEST_WAIT, Replica
 from edl.rpc.channel import AwayError
 
 _SECONDS = 10.0  # of a call to another server
 _PAUSE = 0.1  # before it is tried again
 
 
-class Lead:
+class RoundCoordinator:
     """Keeps the rounds of a term. peers: the other servers, where they are now."""
 
-    def __init__(self, term: Term, peers: Callable[[], Peers]) -> None:
-        self._term = term
+    def __init__(self, replica: Replica, peers: Callable[[], Peers]) -> None:
+        self._replica = replica
         self._peers = peers
-        self._rounds = Rounds(term.arranged.mode.grads_to_wait, term.version.step)
+        self._rounds = Rounds(replica.arranged.mode.grads_to_wait, replica.version.step)
         self._changed = threading.Condition()
         self._pauses = 0
         self._closed = threading.Event()
@@ -44,7 +44,7 @@ class Lead:
             self._closed.set()
             self._changed.notify_all()
 
-    def ticket(self, asked: say.Ticket) -> say.Ticketed:
+    def ticket(self, asked: msg.Ticket) -> msg.Ticketed:
         answer: int | Refusal = "wait"
 
         def answered() -> bool:
@@ -56,32 +56,32 @@ class Lead:
             if not answered():
                 self._changed.notify_all()  # tickets of an earlier start may have gone
                 self._wait(answered, asked.wait_secs)
-        version = self._term.version
+        version = self._replica.version
         if isinstance(answer, int):
-            return say.Ticketed("granted", version, answer)
-        return say.Ticketed(answer, version)
+            return msg.Ticketed("granted", version, answer)
+        return msg.Ticketed(answer, version)
 
-    def land(self, ticket: int) -> say.Landed:
+    def confirm(self, ticket: int) -> msg.Confirmed:
         with self._changed:
-            taken = self._rounds.land(ticket)
+            taken = self._rounds.confirm(ticket)
             self._changed.notify_all()
-        return say.Landed(self._term.version, stale=not taken)
+        return msg.Confirmed(self._replica.version, stale=not taken)
 
-    def flush(self, seconds: float) -> say.Landed:
+    def flush(self, seconds: float) -> msg.Confirmed:
         with self._changed:
             step = self._rounds.step
             self._rounds.flush()
             self._changed.notify_all()
             self._wait(lambda: self._rounds.idle or self._rounds.step > step, seconds)
-            return say.Landed(self._term.version, idle=self._rounds.idle)
+            return msg.Confirmed(self._replica.version, idle=self._rounds.idle)
 
-    def revoke(self, leases: tuple[int, ...]) -> tuple[say.Progress, ...]:
+    def revoke(self, leases: tuple[int, ...]) -> tuple[msg.Progress, ...]:
         """A round that is being committed is waited for: what is in it stays."""
         with self._changed:
             self._rounds.revoke(leases)
             self._changed.notify_all()
             self._still()
-        return self._term.revoke(leases)
+        return self._replica.revoke(leases)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -119,15 +119,15 @@ class Lead:
                 if self._closed.is_set():
                     return
                 step, tickets = self._rounds.step + 1, self._rounds.committing
-            self._commit(say.Commit(self._term.arranged.generation, step, tickets))
+            self._commit(msg.Commit(self._replica.arranged.generation, step, tickets))
 
-    def _commit(self, commit: say.Commit) -> None:
+    def _commit(self, commit: msg.Commit) -> None:
         """On every server, however often it takes, unless the term ends: a lost server ends it."""
         said = ""
         while not self._closed.is_set():
             try:
-                self._peers().ask(commit, say.Done, _SECONDS)
-                self._term.commit(commit.step, commit.tickets)
+                self._peers().ask(commit, msg.Done, _SECONDS)
+                self._replica.commit(commit.step, commit.tickets)
             except SQLFlowError as error:
                 if error.message != said:
                     said = error.message

@@ -41,7 +41,7 @@ class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
     """
 
     generation: int = 0
-    life: int = 0
+    epoch: int = 0
     step: int = 0
 
 
@@ -209,7 +209,7 @@ class Ticketed(msgspec.Struct, frozen=True):
     ticket: int = 0
 
 
-class Land(msgspec.Struct, frozen=True):
+class Confirm(msgspec.Struct, frozen=True):
     """Server 0, sync: what was pushed with `ticket` is on every server. Answer: `Landed`."""
 
     generation: int
@@ -225,7 +225,7 @@ class Flush(msgspec.Struct, frozen=True):
     wait_secs: float = 0.0
 
 
-class Landed(msgspec.Struct, frozen=True):
+class Confirmed(msgspec.Struct, frozen=True):
     """The version of the last round that was committed; `stale`: the ticket's gradient was not taken, compute again;
     `idle`: no gradient that landed waits for its round.
 
@@ -289,7 +289,7 @@ class Arrange(msgspec.Struct, frozen=True):
 
     index: int
     generation: int
-    life: int
+    epoch: int
     addresses: tuple[str, ...]
     mode: Mode
     restore: str = ""
@@ -304,7 +304,7 @@ class Arranged(msgspec.Struct, frozen=True):
     open: bool
 
 
-class Cut(msgspec.Struct, frozen=True):
+class TakeCheckpoint(msgspec.Struct, frozen=True):
     """Copy everything now, and write it in the background: `server-INDEX.safetensors` in `folder` of the store.
 
     To server 0: it has the others do the same (alone=True) at the same version, in sync between two rounds. A cut that
@@ -321,7 +321,7 @@ class Cut(msgspec.Struct, frozen=True):
     kept: tuple[str, ...] = ()
 
 
-class CutTaken(msgspec.Struct, frozen=True):
+class CheckpointTaken(msgspec.Struct, frozen=True):
     """progress: of leases, at least of each that was not finished at the cut before. shards: with `wait`, of all."""
 
     version: Version
@@ -333,7 +333,7 @@ class Keep(msgspec.Struct, frozen=True):
     """Keep a piece of a shard, from the byte `start`. Array: uint8; pieces come in order, and the last one makes it
     complete, if the shard is what its sender says. Answer: `Done`."""
 
-    cut: str
+    checkpoint: str
     shard: Shard
     start: int
 
@@ -341,7 +341,7 @@ class Keep(msgspec.Struct, frozen=True):
 class Fetch(msgspec.Struct, frozen=True):
     """Get a piece of a shard in memory, from the byte `start`. Answer: `Done`; array: uint8."""
 
-    cut: str
+    checkpoint: str
     index: int
     start: int
 

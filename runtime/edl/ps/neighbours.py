@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from edl.errors import SpecError
 from edl.ps import cuts, shards
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
-from edl.ps.term import Start, TermCopy
+from edl.ps.term import ReplicaSnapshot, Start
 from edl.ps.wire import Array
 
 Bytes = npt.NDArray[np.uint8]
@@ -31,83 +31,83 @@ _SECONDS = 10.0  # of a call with a piece
 class Held(NamedTuple):
     """A shard in memory."""
 
-    shard: say.Shard
+    shard: msg.Shard
     data: Bytes
 
 
-class _Arriving(msgspec.Struct):
+class _PartialShard(msgspec.Struct):
     """A shard of which the first `upto` bytes are there."""
 
-    shard: say.Shard
+    shard: msg.Shard
     data: Bytes
     upto: int = 0
 
 
-class Memory:
+class ShardCache:
     """The shards that one process holds, by cut and server. It outlives the terms of a server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[tuple[str, int], Held] = {}
-        self._arriving: dict[tuple[str, int], _Arriving] = {}
+        self._partial: dict[tuple[str, int], _PartialShard] = {}
 
-    def put(self, cut: str, held: Held) -> None:
+    def put(self, checkpoint: str, held: Held) -> None:
         with self._lock:
-            self._held[cut, held.shard.index] = held
+            self._held[checkpoint, held.shard.index] = held
 
-    def get(self, cut: str, index: int) -> Held | None:
+    def get(self, checkpoint: str, index: int) -> Held | None:
         with self._lock:
-            return self._held.get((cut, index))
+            return self._held.get((checkpoint, index))
 
-    def add(self, cut: str, shard: say.Shard, start: int, piece: Bytes) -> None:
+    def add(self, checkpoint: str, shard: msg.Shard, start: int, piece: Bytes) -> None:
         """A piece has come, perhaps again. SpecError: it does not fit, or the shard is not what it should be."""
-        key = cut, shard.index
+        key = checkpoint, shard.index
         with self._lock:
             if key in self._held and self._held[key].shard == shard:
                 return
-            arriving = self._arriving.get(key)
-            if arriving is None or arriving.shard != shard:
-                arriving = self._arriving[key] = _Arriving(shard, np.empty(shard.bytes, np.uint8))
+            partial = self._partial.get(key)
+            if partial is None or partial.shard != shard:
+                partial = self._partial[key] = _PartialShard(shard, np.empty(shard.bytes, np.uint8))
             end = start + len(piece)
-            if not 0 <= start <= arriving.upto or end > shard.bytes:
-                raise SpecError(f"a piece of {shard.file} of the checkpoint {cut} is out of order")
-            arriving.data[start:end] = piece
-            arriving.upto = max(arriving.upto, end)
-            if arriving.upto < shard.bytes:
+            if not 0 <= start <= partial.upto or end > shard.bytes:
+                raise SpecError(f"a piece of {shard.file} of the checkpoint {checkpoint} is out of order")
+            partial.data[start:end] = piece
+            partial.upto = max(partial.upto, end)
+            if partial.upto < shard.bytes:
                 return
-            del self._arriving[key]
-            if zlib.crc32(arriving.data.data) != shard.crc:
-                raise SpecError(f"{shard.file} of the checkpoint {cut} came damaged")
-            self._held[key] = Held(shard, arriving.data)
+            del self._partial[key]
+            if zlib.crc32(partial.data.data) != shard.crc:
+                raise SpecError(f"{shard.file} of the checkpoint {checkpoint} came damaged")
+            self._held[key] = Held(shard, partial.data)
 
     def forget(self, before: str, kept: Collection[str]) -> None:
         """Cuts whose names are less than `before`, but for those."""
         with self._lock:
-            for found in (self._held, self._arriving):
+            for found in (self._held, self._partial):
                 for key in [key for key in found if key[0] < before and key[0] not in kept]:
                     del found[key]
 
 
-class Neighbours:
+class ShardReplication:
     """Where one server's shards go to and come from: its memory, and the servers beside it."""
 
-    def __init__(self, memory: Memory, token: str) -> None:
+    def __init__(self, memory: ShardCache, token: str) -> None:
         self._memory = memory
         self._token = token
 
-    def write(self, cut: str, copied: TermCopy) -> say.Shard:
+    def write(self, checkpoint: str, copied: ReplicaSnapshot) -> msg.Shard:
         """Keep the shard, and have the next server keep it. ClusterError, SpecError: it does not."""
         data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in shards.pieces(copied)])
         index, addresses = copied.arranged.index, copied.arranged.addresses
-        shard = say.Shard(index, shards.name_of(index), len(data), zlib.crc32(data.data))
-        self._memory.put(cut, Held(shard, data))
+        shard = msg.Shard(index, shards.name_of(index), len(data), zlib.crc32(data.data))
+        self._memory.put(checkpoint, Held(shard, data))
         with ServerChannel(addresses[_after(index, len(addresses))], self._token) as channel:
             for start in range(0, len(data), shards.PIECE):
                 piece = data[start : start + shards.PIECE]
-                channel.call(say.Keep(cut, shard, start), (piece,), say.Done, _SECONDS)
+                channel.call(msg.Keep(checkpoint, shard, start), (piece,), msg.Done, _SECONDS)
         return shard
 
-    def restore(self, asked: say.Arrange, manifest: say.Manifest) -> Start:
+    def restore(self, asked: msg.Arrange, manifest: msg.Manifest) -> Start:
         """What the server begins with. SpecError, JobError: nobody has it any more. AwayError: one does not answer."""
         servers = len(asked.addresses)
         if len(manifest.shards) != servers:
@@ -120,7 +120,7 @@ class Neighbours:
         file = shards.ShardFile(Path(asked.restore) / own.shard.file, own.data, own.shard)
         return cuts.start_of(file, same_leases=cuts.goes_on(asked, manifest))
 
-    def _found(self, asked: say.Arrange, shard: say.Shard, holder: int) -> Held:
+    def _found(self, asked: msg.Arrange, shard: msg.Shard, holder: int) -> Held:
         """The shard; had from `holder` where it is not here."""
         held = self._memory.get(asked.restore, shard.index)
         if held is None or held.shard != shard:
@@ -131,25 +131,27 @@ class Neighbours:
             raise SpecError(f"{shard.file} of the checkpoint {asked.restore} is empty")
         return held
 
-    def _fetch(self, channel: ServerChannel, cut: str, shard: say.Shard) -> None:
+    def _fetch(self, channel: ServerChannel, checkpoint: str, shard: msg.Shard) -> None:
         start = 0
         while start < shard.bytes:
-            header = say.Fetch(cut, shard.index, start)
-            _, arrays = channel.call(header, (), say.Done, _SECONDS)
+            header = msg.Fetch(checkpoint, shard.index, start)
+            _, arrays = channel.call(header, (), msg.Done, _SECONDS)
             piece = _piece(arrays)
-            self._memory.add(cut, shard, start, piece)
+            self._memory.add(checkpoint, shard, start, piece)
             start += len(piece)
 
     # What the servers beside it ask -------------------------------------------------------------------------
 
-    def keep(self, asked: say.Keep, arrays: Sequence[Array]) -> None:
-        self._memory.add(asked.cut, asked.shard, asked.start, _piece(arrays))
+    def keep(self, asked: msg.Keep, arrays: Sequence[Array]) -> None:
+        self._memory.add(asked.checkpoint, asked.shard, asked.start, _piece(arrays))
 
-    def piece(self, asked: say.Fetch) -> Bytes:
+    def piece(self, asked: msg.Fetch) -> Bytes:
         """SpecError: the shard is not here, or not so long."""
-        held = self._memory.get(asked.cut, asked.index)
+        held = self._memory.get(asked.checkpoint, asked.index)
         if held is None or not 0 <= asked.start < len(held.data):
-            raise SpecError(f"{shards.name_of(asked.index)} of the checkpoint {asked.cut} is not in memory")
+            raise SpecError(
+                f"{shards.name_of(asked.index)} of the checkpoint {asked.checkpoint} is not in memory"
+            )
         return held.data[asked.start : asked.start + shards.PIECE]
 
 

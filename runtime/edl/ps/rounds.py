@@ -24,7 +24,7 @@ class _Ticket:
     instance: str
     incarnation: int
     lease: int
-    landed: bool = False
+    confirmed: bool = False
 
 
 class Rounds:
@@ -51,7 +51,7 @@ class Rounds:
             self.stale += 1
             return "stale"
         for ticket in self._open.values():
-            if ticket.instance == instance and not ticket.landed:
+            if ticket.instance == instance and not ticket.confirmed:
                 ticket.lease = lease
                 return ticket.number
         if len(self._open) == self.size or self.committing:
@@ -60,10 +60,10 @@ class Rounds:
         self._open[self._last] = _Ticket(self._last, instance, incarnation, lease)
         return self._last
 
-    def land(self, number: int) -> bool:
+    def confirm(self, number: int) -> bool:
         """The gradient is on every server. False: it is not taken."""
         if number in self._open:
-            self._open[number].landed = True
+            self._open[number].confirmed = True
         elif number in self._revoked or not 0 < number <= self._last:
             self.stale += 1
             return False
@@ -71,12 +71,12 @@ class Rounds:
 
     def flush(self) -> None:
         """Commit the round with what there is, when all that was given out landed."""
-        self._flushed = any(ticket.landed for ticket in self._open.values())
+        self._flushed = any(ticket.confirmed for ticket in self._open.values())
 
     @property
     def idle(self) -> bool:
         """Whether nothing that landed waits for its commit."""
-        return not self.committing and not any(ticket.landed for ticket in self._open.values())
+        return not self.committing and not any(ticket.confirmed for ticket in self._open.values())
 
     def revoke(self, leases: Collection[int]) -> None:
         """These leases are void; their tickets free their places."""
@@ -87,7 +87,7 @@ class Rounds:
         """The tickets of the round if it is complete, which then are beyond recall; empty: not yet."""
         tickets = self._open.values()
         due = len(tickets) == self.size or self._flushed
-        if self.committing or not tickets or not due or not all(ticket.landed for ticket in tickets):
+        if self.committing or not tickets or not due or not all(ticket.confirmed for ticket in tickets):
             return ()
         self.committing = tuple(sorted(self._open))
         self._open = {}
@@ -105,11 +105,11 @@ class Rounds:
         self._drop([
             ticket
             for ticket in self._open.values()
-            if ticket.instance == instance and ticket.incarnation < incarnation and not ticket.landed
+            if ticket.instance == instance and ticket.incarnation < incarnation and not ticket.confirmed
         ])  # fmt: skip
 
     def _drop(self, tickets: list[_Ticket]) -> None:
         for ticket in tickets:
             del self._open[ticket.number]
             self._revoked.add(ticket.number)
-        self._flushed = self._flushed and any(ticket.landed for ticket in self._open.values())
+        self._flushed = self._flushed and any(ticket.confirmed for ticket in self._open.values())

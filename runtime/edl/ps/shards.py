@@ -24,11 +24,11 @@ from edl.errors import SpecError
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
 from edl.nn.rows import Copied
 from edl.nn.rows.table import Floats
-from edl.ps.book import Page
+from edl.ps.book import PushLogState
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Definition, Shard, Version
 from edl.ps.store import StoreCopy
-from edl.ps.term import TermCopy
+from edl.ps.term import ReplicaSnapshot
 
 _KEY = "edl"
 _BY_CODE = {code: np.dtype(name) for name, code in DTYPES.items()}
@@ -44,7 +44,7 @@ class Header(msgspec.Struct, frozen=True):
     definition: Definition
     flat_steps: int
     table_steps: tuple[int, ...]
-    page: Page
+    push_log: PushLogState = msgspec.field(name="page")
     states: tuple[str, ...]
     version: Literal[1] = 1
 
@@ -55,7 +55,7 @@ class _Entry(msgspec.Struct):
     data_offsets: tuple[int, int]
 
 
-def write(folder: Path, copied: TermCopy) -> Shard:
+def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
     """Write the file, and say what it is. OSError: it cannot be."""
     index = copied.arranged.index
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def name_of(index: int) -> str:
     return f"server-{index}.safetensors"
 
 
-def pieces(copied: TermCopy) -> Iterator[bytes | memoryview]:
+def pieces(copied: ReplicaSnapshot) -> Iterator[bytes | memoryview]:
     """The bytes of the file, in pieces."""
     arrays = _arrays(copied)
     kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
@@ -92,7 +92,7 @@ def pieces(copied: TermCopy) -> Iterator[bytes | memoryview]:
             yield from (data[start : start + PIECE] for start in range(0, len(data), PIECE))
 
 
-def _header(copied: TermCopy) -> Header:
+def _header(copied: ReplicaSnapshot) -> Header:
     return Header(
         copied.arranged.index,
         len(copied.arranged.addresses),
@@ -100,12 +100,12 @@ def _header(copied: TermCopy) -> Header:
         copied.definition,
         copied.store.flat.steps,
         tuple(table.steps for table in copied.store.tables),
-        copied.page,
+        copied.push_log,
         tuple(copied.states),
     )
 
 
-def _arrays(copied: TermCopy) -> dict[str, Any]:
+def _arrays(copied: ReplicaSnapshot) -> dict[str, Any]:
     tables = copied.store.tables
     return {
         **{f"table.{i}.ids": table.ids for i, table in enumerate(tables)},

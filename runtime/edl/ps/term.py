@@ -14,10 +14,10 @@ import numpy as np
 
 from edl.errors import ClusterError, JobError
 from edl.nn.rows.table import Floats, Ids
-from edl.ps import messages as say
-from edl.ps.book import Book, Page
+from edl.ps import messages as msg
+from edl.ps.book import PushLog, PushLogState
 from edl.ps.channel import GenerationError, NotReadyError
-from edl.ps.gate import Gate
+from edl.ps.gate import RWLock
 from edl.ps.store import Gradients, RowGradients, Store, StoreCopy, mean
 from edl.ps.wire import Array
 
@@ -28,18 +28,18 @@ class Start(NamedTuple):
     """What a term restored."""
 
     store: Store
-    book: Book
+    push_log: PushLog
     step: int
 
 
-class TermCopy(NamedTuple):
+class ReplicaSnapshot(NamedTuple):
     """Everything of a term at one moment. first: the state before any worker pushed one."""
 
-    arranged: say.Arrange
-    version: say.Version
-    definition: say.Definition
+    arranged: msg.Arrange
+    version: msg.Version
+    definition: msg.Definition
     store: StoreCopy
-    page: Page
+    push_log: PushLogState
     first: Floats
     states: dict[str, Floats]
 
@@ -47,18 +47,18 @@ class TermCopy(NamedTuple):
 class _Staged(NamedTuple):
     """A push that waits for its round."""
 
-    push: say.Push
+    push: msg.Push
     gradients: Gradients
     state: Floats | None
 
 
-class Term:
+class Replica:
     """arranged: what the server is to be."""
 
-    def __init__(self, arranged: say.Arrange, start: Start | None) -> None:
+    def __init__(self, arranged: msg.Arrange, start: Start | None) -> None:
         self.arranged = arranged
-        self.gate = Gate()
-        self.book = start.book if start else Book(np.empty(0, np.float32))
+        self.lock = RWLock()
+        self.push_log = start.push_log if start else PushLog(np.empty(0, np.float32))
         self._store = start.store if start else None
         self._step = start.step if start else 0
         self._open = start is not None
@@ -71,8 +71,8 @@ class Term:
     # Who we are --------------------------------------------------------------------------------------------
 
     @property
-    def version(self) -> say.Version:
-        return say.Version(self.arranged.generation, self.arranged.life, self._step)
+    def version(self) -> msg.Version:
+        return msg.Version(self.arranged.generation, self.arranged.epoch, self._step)
 
     @property
     def store(self) -> Store | None:
@@ -104,7 +104,7 @@ class Term:
 
     # Before training ---------------------------------------------------------------------------------------
 
-    def define(self, definition: say.Definition, arrays: Sequence[Array]) -> say.Defined:
+    def define(self, definition: msg.Definition, arrays: Sequence[Array]) -> msg.Defined:
         """The first definition counts. JobError: this one is another."""
         with self._defining:
             if self._store is None:
@@ -115,11 +115,11 @@ class Term:
                     raise JobError(
                         f"the state has {store.state_layout.size:,} numbers, given are {first.size:,}"
                     )
-                self.book = Book(first.copy())
+                self.push_log = PushLog(first.copy())
                 self._store = store
             elif differing := _differing(self._store.definition, definition):
                 raise JobError(f"a worker's model is not the one that the servers have: {differing} differ")
-        return say.Defined(self.version, self._open)
+        return msg.Defined(self.version, self._open)
 
     def load(self, table: str, arrays: Sequence[Array]) -> None:
         """Rows to start from; once training has begun, they are there."""
@@ -145,13 +145,13 @@ class Term:
             self._changed.wait_for(lambda: self._closed or self._step >= step, min(seconds, LONGEST_WAIT))
         self.check(self.arranged.generation)
 
-    def pull(self, pull: say.Pull, ids: Sequence[Ids]) -> tuple[say.Pulled, list[Array]]:
+    def pull(self, pull: msg.Pull, ids: Sequence[Ids]) -> tuple[msg.Pulled, list[Array]]:
         store = self.trained()
         if len(ids) != len(pull.tables):
             raise JobError(f"a pull of {len(pull.tables)} tables has ids of {len(ids)}")
         if pull.state and not self._leads:
             raise JobError("the state is on server 0")
-        with self.gate.together():
+        with self.lock.shared():
             version = self.version
             dense = pull.dense and pull.known != version
             arrays: list[Array] = [store.flat.read()] if dense else []
@@ -160,37 +160,37 @@ class Term:
             ]
             private = b""
             if pull.state:
-                arrays.append(self.book.state())
-                private = self.book.private(pull.instance)
-        return say.Pulled(version, dense, pull.state, private), arrays
+                arrays.append(self.push_log.state())
+                private = self.push_log.private(pull.instance)
+        return msg.Pulled(version, dense, pull.state, private), arrays
 
-    def push(self, push: say.Push, arrays: Sequence[Array]) -> bool:
+    def push(self, push: msg.Push, arrays: Sequence[Array]) -> bool:
         """Apply the push, or keep it for its round, once. False: its lease is void, and nothing is done."""
         store = self.trained()
         gradients, state = self._parted(push, arrays)
         store.check(gradients)
         with self._pushing.setdefault(push.instance, threading.Lock()):
-            if self.book.knows(push):
+            if self.push_log.knows(push):
                 return True
             if self.arranged.mode.kind == "sync" and push.rows:
                 if not push.ticket:
                     raise JobError("a push of a synchronous job needs a ticket")
                 self._staged[push.ticket] = _Staged(push, gradients, state)
                 return True
-            with self.gate.together():
+            with self.lock.shared():
                 self.check(push.generation)
                 if self._is_void(push):
                     return False
                 if push.rows:
                     store.apply(gradients)
                     self._advance()
-                self.book.note(push, state)
+                self.push_log.note(push, state)
         return True
 
     def commit(self, step: int, tickets: Sequence[int]) -> None:
         """Apply the mean of what was pushed with these tickets as the round `step`; once."""
         store = self.trained()
-        with self.gate.alone():
+        with self.lock.exclusive():
             if step <= self._step:
                 return
             if step != self._step + 1 or not all(ticket in self._staged for ticket in tickets):
@@ -200,33 +200,33 @@ class Term:
             pushes = [self._staged[ticket] for ticket in tickets]
             store.apply(mean([staged.gradients for staged in pushes]))
             for staged in pushes:
-                self.book.note(staged.push, staged.state)
+                self.push_log.note(staged.push, staged.state)
             self._staged.clear()  # the next round's tickets are given out when all servers have committed this one
             self._advance()
 
-    def revoke(self, leases: Sequence[int]) -> tuple[say.Progress, ...]:
+    def revoke(self, leases: Sequence[int]) -> tuple[msg.Progress, ...]:
         """These leases are void; what of them is in, with no push under way."""
-        with self.gate.alone():
-            return self.book.revoke(leases)
+        with self.lock.exclusive():
+            return self.push_log.revoke(leases)
 
-    def copied(self, *, told: bool = True) -> TermCopy:
+    def copied(self, *, told: bool = True) -> ReplicaSnapshot:
         """Everything between two pushes. told: see `Book.cut`."""
         store = self.trained()
         room = store.room()  # not while everybody waits
-        with self.gate.alone():
+        with self.lock.exclusive():
             copied = store.copied(room)
-            page, states = self.book.cut(told=told)
-            return TermCopy(
-                self.arranged, self.version, store.definition, copied, page, self.book.first, states
+            push_log, states = self.push_log.snapshot(told=told)
+            return ReplicaSnapshot(
+                self.arranged, self.version, store.definition, copied, push_log, self.push_log.first, states
             )
 
-    def _is_void(self, push: say.Push) -> bool:
+    def _is_void(self, push: msg.Push) -> bool:
         """Whether the lease that it is of was revoked, in our time or before."""
         if push.progress is None:
             return False
         lease = push.progress.task.attempt
         before = lease <= self.arranged.leased and lease not in self.arranged.valid
-        return before or self.book.is_void(lease)
+        return before or self.push_log.is_void(lease)
 
     @property
     def _leads(self) -> bool:
@@ -237,19 +237,19 @@ class Term:
             self._step += 1
             self._changed.notify_all()
 
-    def _parted(self, push: say.Push, arrays: Sequence[Array]) -> tuple[Gradients, Floats | None]:
+    def _parted(self, push: msg.Push, arrays: Sequence[Array]) -> tuple[Gradients, Floats | None]:
         """What the arrays of a push are. JobError: they are something else."""
         if len(arrays) != 1 + 2 * len(push.tables) + push.state:
             raise JobError(f"a push of {len(push.tables)} tables has {len(arrays)} arrays")
         given = iter(arrays[1:])
         tables = {name: RowGradients(next(given), next(given)) for name in push.tables}
         state = np.array(_floats(next(given))) if push.state else None  # the payload is not kept for it
-        if state is not None and state.shape != self.book.first.shape:
-            raise JobError(f"the state has {self.book.first.size:,} numbers, given are {state.size:,}")
+        if state is not None and state.shape != self.push_log.first.shape:
+            raise JobError(f"the state has {self.push_log.first.size:,} numbers, given are {state.size:,}")
         return Gradients(arrays[0], tables, push.rate, push.rows), state
 
 
-def _differing(ours: say.Definition, theirs: say.Definition) -> str:
+def _differing(ours: msg.Definition, theirs: msg.Definition) -> str:
     """Which parts of two definitions differ."""
     fields = ("optimizer", "dense", "tables", "state", "seed")
     return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))

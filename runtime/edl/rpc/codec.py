@@ -6,7 +6,18 @@ from edl.metrics import dump, load
 from edl.metrics.states import State
 from edl.rpc import control_pb2 as pb
 from edl.tasks.encoding import decode, encode
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Ring, Seek, Servers, TellKind, Told
+from edl.tasks.exchange import (
+    Answer,
+    Flag,
+    Held,
+    Joined,
+    JoinRequest,
+    Request,
+    Servers,
+    TaskUpdate,
+    UpdateKind,
+    WorkerGroup,
+)
 from edl.tasks.failed import Failed
 from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
 
@@ -19,14 +30,14 @@ _TYPES: dict[TaskType, pb.TaskType] = {
 }
 _NAMES: dict[int, TaskType] = {number: name for name, number in _TYPES.items()}
 
-_KINDS: dict[TellKind, pb.Report.Kind] = {
+_KINDS: dict[UpdateKind, pb.Report.Kind] = {
     "done": pb.Report.DONE,
     "given back": pb.Report.GIVEN_BACK,
     "failed": pb.Report.FAILED,
-    "cut": pb.Report.CUT,
-    "cut written": pb.Report.CUT_WRITTEN,
+    "checkpoint": pb.Report.CUT,
+    "checkpoint written": pb.Report.CUT_WRITTEN,
 }
-_KIND_NAMES: dict[int, TellKind] = {number: name for name, number in _KINDS.items()}
+_KIND_NAMES: dict[int, UpdateKind] = {number: name for name, number in _KINDS.items()}
 
 
 def task_to(task: Task, *, whole: bool = True) -> pb.Task:
@@ -178,29 +189,29 @@ def _servers_from(message: pb.ExchangeResponse | pb.Registration) -> Servers | N
     return Servers(found.number, found.generation, tuple(found.addresses), found.ready)
 
 
-def _seek_to(seek: Seek | None) -> pb.Seek | None:
+def _seek_to(seek: JoinRequest | None) -> pb.Seek | None:
     if seek is None:
         return None
     return pb.Seek(address=seek.address, after=seek.after, without=seek.without)
 
 
-def _seek_from(message: pb.ExchangeRequest) -> Seek | None:
+def _seek_from(message: pb.ExchangeRequest) -> JoinRequest | None:
     if not message.HasField("seek"):
         return None
-    return Seek(message.seek.address, message.seek.after, tuple(message.seek.without))
+    return JoinRequest(message.seek.address, message.seek.after, tuple(message.seek.without))
 
 
-def _ring_to(ring: Ring | None) -> pb.Ring | None:
+def _ring_to(ring: WorkerGroup | None) -> pb.Ring | None:
     if ring is None:
         return None
     return pb.Ring(number=ring.number, members=ring.members, holders=ring.holders, address=ring.address)
 
 
-def _ring_from(message: pb.ExchangeResponse) -> Ring | None:
+def _ring_from(message: pb.ExchangeResponse) -> WorkerGroup | None:
     if not message.HasField("ring"):
         return None
     ring = message.ring
-    return Ring(ring.number, tuple(ring.members), ring.holders, ring.address)
+    return WorkerGroup(ring.number, tuple(ring.members), ring.holders, ring.address)
 
 
 def _error_to(failed: Failed) -> pb.Error:
@@ -213,7 +224,7 @@ def _error_from(error: pb.Error) -> Failed:
     return Failed(error.code, error.message, error.hint or None, error.traceback)
 
 
-def _told_to(told: Told) -> pb.Report:
+def _told_to(told: TaskUpdate) -> pb.Report:
     report = told.report
     return pb.Report(
         sequence=told.sequence,
@@ -231,7 +242,7 @@ def _told_to(told: Told) -> pb.Report:
     )
 
 
-def _told_from(message: pb.Report) -> Told:
+def _told_from(message: pb.Report) -> TaskUpdate:
     states: dict[str, State] = {name: load(state) for name, state in message.states.items()}
     report = Report(
         task_from(message.task),
@@ -244,4 +255,4 @@ def _told_from(message: pb.Report) -> Told:
     )
     kind = _KIND_NAMES[message.kind]
     failed = _error_from(message.error) if message.HasField("error") else None
-    return Told(message.sequence, kind, report, failed, message.fatal, message.folder)
+    return TaskUpdate(message.sequence, kind, report, failed, message.fatal, message.folder)

@@ -1,4 +1,4 @@
-"""Tasks: how a job is cut into ranges of rows, handed out, acknowledged and repeated; what it tells, and how it ends.
+"""Tasks: ranges of rows that are assigned, acknowledged and repeated; the job's state machine, its events and outcome.
 
-Light to import: workers, the master and clients all speak of these things.
+Light to import: workers, the master and clients share these types.
 """

@@ -1,4 +1,4 @@
-"""Tasks, reports and courses of jobs as MessagePack: what the ledger keeps, and what RPCs carry as bytes."""
+"""MessagePack encoding of tasks, reports and job states, for the durable state and for byte fields of RPCs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """SpecError: the bytes are not of that kind."""
+    """Decode `data`. Raises SpecError if the bytes are not of that kind."""
     try:
         return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode)
     except msgspec.MsgspecError as error:

@@ -1,4 +1,4 @@
-"""What a job tells while it runs. A figure that does not exist (the AUC of one class) is None."""
+"""Events of a running job. An undefined figure (the AUC of one class) is None."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ Figures = dict[str, float | None]
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """How far a phase is; at most about five a second.
-
-    rows, total: of this phase, over all epochs. rows_per_second: of late, all time counted (`edl.tasks.rate`). epoch:
-    counted from 1; 0 outside training. loss: the mean since the last event. may_end_early: early stopping may end the
-    phase before its last row.
-    """
+    """Progress of a phase; at most about five a second."""
 
     phase: Phase
     rows: int
@@ -40,9 +35,10 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
-    """A row of the learning curve. metrics: of the validation rows, `loss` among them; empty without such rows.
+    """Row of the learning curve. `metrics` are those of the validation rows, `loss` among them; empty without such
+    rows.
 
-    final: the epoch has ended; else its rows so far count.
+    `final`: the epoch has ended; otherwise the row covers its rows so far.
     """
 
     epoch: int
@@ -54,10 +50,10 @@ class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
 
 
 class Tally(msgspec.Struct, frozen=True, tag="tally"):
-    """Where the tasks and the instances of a distributed job stand; told at changes, at most about five a second.
+    """Counts of the tasks and instances of a distributed job; sent at changes, at most about five a second.
 
-    relaunches: instances that were started again, the master among them. waiting: instances that there is no room for.
-    starting: those that there is room for, and that do not run yet.
+    `relaunches` counts restarted instances including the master, `waiting` those without room, `starting` those with
+    room that do not run yet.
     """
 
     todo: int
@@ -70,12 +66,12 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
 
     @property
     def waits(self) -> bool:
-        """Whether there is room for none of the instances."""
+        """True if there is room for none of the instances."""
         return self.waiting > 0 and not self.instances and not self.starting
 
 
 class Observer(Protocol):
-    """Who is told. Called from the loop's own thread, so it must not take long."""
+    """Receiver of events. Called from the training loop's own thread, so it must return quickly."""
 
     def __call__(self, event: Progress | EpochEnd) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What a worker and the master say to each other, as plain data; `edl.rpc.codec` carries it over the wire."""
+"""Messages between a worker and the master, as plain data; `edl.rpc.codec` converts them to protobuf."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
-TellKind = Literal["done", "given back", "failed", "cut", "cut written"]
+UpdateKind = Literal["done", "given back", "failed", "checkpoint", "checkpoint written"]
 
 
 class Flag(enum.IntFlag):
-    """What every answer carries besides tasks."""
+    """Job state that every answer carries besides tasks."""
 
     NONE = 0
     PENDING = 1  # tasks wait that go between two training tasks
@@ -29,17 +29,17 @@ class Flag(enum.IntFlag):
     MEASURING = 512  # a round is not concluded yet, though all its tasks may be handed out
 
 
-class Told(msgspec.Struct, frozen=True):
-    """One thing that a worker tells, numbered without gaps from 1.
+class TaskUpdate(msgspec.Struct, frozen=True):
+    """Report of one event of a worker, numbered without gaps from 1.
 
-    done: the task is. given back: `report.rows` of it are done for good. failed: doing it raised `error`; fatal: doing
-    it again gives the same, or it is about no task at all. cut: weights, slots and step of this moment go to `folder`:
-    all that was told before is in them, and the part of the open task that the report names. cut written: they are
-    there.
+    `done`: the task is finished. `given back`: `report.rows` of it are durable. `failed`: it raised `error`; with
+    `fatal` a repetition would fail too, or the error is not about a task. `checkpoint`: weights, slots and step of this
+    moment are written to `folder`; they include all earlier reports, and the part of the open task in `report`.
+    `checkpoint written`: they are complete.
     """
 
     sequence: int
-    kind: TellKind
+    kind: UpdateKind
     report: Report
     error: Failed | None = None
     fatal: bool = False
@@ -47,7 +47,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A task in a worker's hands, and how far it is; sums as in `edl.tasks.task.Summary`."""
+    """Task assigned to a worker, and its progress; sums as in `edl.tasks.task.Summary`."""
 
     task: Task
     rows: int = 0
@@ -56,12 +56,12 @@ class Held(msgspec.Struct, frozen=True):
     weight: float = 0.0
 
 
-class Ring(msgspec.Struct, frozen=True):
-    """Those who take the same steps together. number: grows with every ring of the job.
+class WorkerGroup(msgspec.Struct, frozen=True):
+    """Workers that take the same steps together. `number` grows with every group of the job.
 
-    members: names; those who hold what was trained come first, the one that has held it for longest before all others.
-    holders: how many they are; 0: nothing was trained since the cut, or the start. address: host:port where the first
-    member's store listens.
+    `members` are names; the holders of the trained state come first, the longest holder before all others. `holders` is
+    their number; 0 if nothing was trained since the checkpoint, or the start. `address` is host:port of the first
+    member's store.
     """
 
     number: int
@@ -70,10 +70,12 @@ class Ring(msgspec.Struct, frozen=True):
     address: str
 
 
-class Seek(msgspec.Struct, frozen=True):
-    """A worker has left its ring, if it had one, and waits for the next. after: the number of the last that it was told
-    of. address: host:port where its own store listens. without: members that are to be left out for a while, because
-    they are far slower than the others."""
+class JoinRequest(msgspec.Struct, frozen=True):
+    """Request of a worker without a group to join the next one.
+
+    `after` is the number of its last group, `address` host:port of its own store. `without` are members to exclude for
+    a while because they are far slower than the others.
+    """
 
     address: str
     after: int = 0
@@ -81,28 +83,30 @@ class Seek(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """want: how many tasks of which type. seen_upto: the reports that the last answer said are counted. servers: the
-    number of the servers' list that is known. number: grows with every request of this start of the instance. ring: the
-    number of the ring whose weights it has, 0: of none; what it tells of training tasks is of that ring. seek: it waits
-    for a ring."""
+    """Heartbeat of a worker, with its reports and wishes.
+
+    `want` is the number of tasks by type. `seen_upto` is the last report that the last answer acknowledged, `servers`
+    the number of the known list of servers. `number` grows with every request of this incarnation. `ring` is the number
+    of the group whose weights it has (0: none), which its training reports belong to. `seek` requests to join a group.
+    """
 
     instance: str
     incarnation: int
     generation: int = 0
-    told: tuple[Told, ...] = ()
+    told: tuple[TaskUpdate, ...] = ()
     held: tuple[Held, ...] = ()
     want: dict[TaskType, int] = {}
     seen_upto: int = 0
     servers: int = 0
     number: int = 0
     ring: int = 0
-    seek: Seek | None = None
+    seek: JoinRequest | None = None
 
 
 class Servers(msgspec.Struct, frozen=True):
-    """Where the parameter servers are. number: grows with every change. addresses: host:port by index.
+    """Addresses of the parameter servers. `number` grows with every change. `addresses` are host:port by index.
 
-    ready: all of them are arranged; else their calls are to wait for a later number.
+    `ready`: all of them are arranged; otherwise calls must wait for a later number.
     """
 
     number: int
@@ -112,9 +116,11 @@ class Servers(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """revoked: leases that are not valid any more. seen_upto: reports up to that number are counted; the next ones are
-    wanted. durable_upto: those up to that number survive the master. servers: where they are now, if that is not what
-    the request knew. ring: the one that the request seeks."""
+    """Answer of the master. `revoked` are leases that are void.
+
+    Reports up to `seen_upto` are accepted, and the next ones expected; those up to `durable_upto` survive the master.
+    `servers` are the present addresses if the request had older ones. `ring` is the requested group.
+    """
 
     master_epoch: int
     tasks: tuple[Task, ...] = ()
@@ -123,12 +129,13 @@ class Answer(msgspec.Struct, frozen=True):
     seen_upto: int = 0
     durable_upto: int = 0
     servers: Servers | None = None
-    ring: Ring | None = None
+    ring: WorkerGroup | None = None
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """What an instance learns when it registers. resume: folder of the cut that a trainer goes on from, in the job
-    folder; empty: from the start. servers: where they are, in a job that has them."""
+    """Result of a registration. `resume` is the folder of the checkpoint that a trainer resumes from, within the job
+    folder, or empty. `servers` are the addresses in a job with parameter servers.
+    """
 
     master_epoch: int
     generation: int

@@ -1,15 +1,15 @@
-"""The course of a job: which tasks there are, in which order, and what follows when they are done.
+"""State machine of a job: which tasks exist, in which order, and what follows when they are done.
 
-A pure state machine. It knows no processes, no leases and no clock: time is handed in. A job in one process uses it
-directly (`edl.tasks.local`), the master with leases around it (`edl.master.leases`).
+It knows no processes, leases or clock; the caller passes the time. A job in one process uses it directly
+(`edl.tasks.local`), the master with leases around it (`edl.master.leases`).
 
     train      epoch 1 ─▶ round ─▶ conclude ─▶ epoch 2 ─▶ … ─▶ conclude ─▶ export
     evaluate   round over all rows ─▶ export
     predict    all rows
 
-A round measures the validation rows; `conclude` makes figures of it and may end the training. Without such rows an
-epoch is concluded at once, and the training rows are measured when training has ended. While a round is measured,
-tasks of the next epoch may be handed out; they are void when the conclusion ends the training.
+A round measures the validation rows; `conclude` computes metrics from it and may end the training. Without such rows an
+epoch is concluded at once, and the training rows are measured after the last epoch. While a round is measured, tasks of
+the next epoch may be assigned; they are void if the conclusion ends the training.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from edl.tasks.events import EpochEnd, Figures
 from edl.tasks.outcome import MeasuredOn, Outcome
 from edl.tasks.pool import Merge, Pool, PoolState
 from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, streamed_rows
-from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task, TaskType
+from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task, TaskType
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a job is to do. rows: trained on, evaluated or predicted, from 0; validation: measured, after them.
-    streamed: rows of a task that evaluates or predicts.
+    """Work of a job. `rows` are trained on, evaluated or predicted, starting at row 0; `validation` rows follow them.
+    `streamed` is the number of rows of an evaluation or prediction task.
     """
 
     kind: Work
@@ -42,24 +42,24 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> int:
-        """Of the result of a job that predicts: one of each task, and an empty one of no rows."""
+        """Number of parts of a prediction's result: one for each task, and an empty one without rows."""
         return max(1, -(-self.rows // self.streamed))
 
 
 def plan(spec: JobSpec, rows: Rows) -> Plan:
-    """What the job of the spec is to do with these rows."""
+    """Return the plan of a job spec with these rows."""
     if spec.kind == "train":
         return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
     return Plan(spec.work, rows.total, streamed=streamed_rows(spec, rows.total))
 
 
 class JobState(msgspec.Struct):
-    """All that is kept of a job's course.
+    """Durable state of a job.
 
-    epoch: the last that was begun. trained: epochs whose rows are all done and that are not concluded. measured: the
-    last whose final round was begun. step, rows, loss, weight: sums over
-    all training tasks that are done. rounds: that were begun. measured_at: the step and the second of the last one.
-    rate: that the last conclusion to do so has set, with the number of its round. callbacks: the program has some.
+    `epoch` is the last epoch begun. `trained` are epochs whose rows are done and that are not concluded; `measured` is
+    the last one whose final round was begun. `step`, `rows`, `loss` and `weight` are sums over all finished training
+    tasks. `rounds` counts the rounds begun; `measured_at` is the step and second of the last one. `rate` is the
+    learning rate that a conclusion has set last, with the number of its round.
     """
 
     pools: list[PoolState] = []
@@ -83,10 +83,10 @@ class JobState(msgspec.Struct):
 
 
 class Job:
-    """The course of one job. `began`: the second at which it started, on the clock that is handed in.
+    """State machine of one job. `began` is the second of its start, on the caller's clock.
 
-    merge: how the metrics' states of two tasks become one; None keeps them apart until a worker
-    concludes the round.
+    `merge` merges the metric states of two tasks. If it returns None, they stay separate until a worker concludes the
+    round.
     """
 
     def __init__(
@@ -113,20 +113,20 @@ class Job:
 
     @property
     def stopped(self) -> bool:
-        """Whether training was ended before its last epoch."""
+        """True if training was ended before its last epoch."""
         return bool(self.state.stopped)
 
     @property
     def measuring(self) -> bool:
-        """Whether a round is open: what it measures is not concluded."""
+        """True if a round is open, so that its measurements are not concluded."""
         return any(pool.state.type in ("evaluate", "conclude") for pool in self._pools)
 
     def waits(self, kind: TaskType) -> bool:
-        """Whether a task of that type is to do now."""
+        """Return True if a task of that type is available now."""
         return any(pool.todo for pool in self._ready(kind)) or (kind == "train" and self._may_begin_epoch())
 
     def over(self, kind: TaskType) -> bool:
-        """Whether there will be no task of that type any more."""
+        """Return True if there will be no more tasks of that type."""
         if self.finished:
             return True
         if kind == "train":
@@ -134,7 +134,7 @@ class Job:
         return kind == "predict" and not any(self._of(kind))
 
     def take(self, kind: TaskType, attempt: int = 0) -> Task | None:
-        """Hand out a task; None when none of that type is to do now."""
+        """Assign a task, or return None if none of that type is available now."""
         if kind == "train" and self.stopped:
             return None
         for pool in self._ready(kind):
@@ -147,9 +147,9 @@ class Job:
         return None
 
     def claim(self, task: Task, attempt: int) -> Task | None:
-        """The task, handed out anew, if it is to do; None when it is done, or somebody else does it.
+        """Assign a specific task again if it is available; return None if it is done or assigned.
 
-        With a task of the next epoch, that begins: it was handed out when nothing else of the last one was to do.
+        A task of the next epoch begins that epoch: it was assigned when nothing else of the last one was available.
         """
         begins = task.type == "train" and task.number == self.state.epoch + 1 and not self.stopped
         if begins and self._more_epochs():
@@ -160,13 +160,13 @@ class Job:
         )
 
     def hold(self, kind: TaskType, number: int, position: int, skip: int) -> None:
-        """Somebody has this task in hands, as `kept(doing=True)` was told."""
+        """Mark a task as assigned that `kept(doing=True)` has kept as such."""
         pool = self._pool(kind, number)
         if pool is not None:
             pool.doing[position] = skip
 
     def give_back(self, task: Task, part: Report | None = None) -> None:
-        """A task that was handed out is not done, or only in part: it is to do again, before later ones."""
+        """Return an assigned task to the queue, before later ones. `part` is its durable part."""
         pool = self._pool(task.type, task.number)
         if pool is not None and task.id in pool.doing:
             pool.give_back(task.id, part)
@@ -176,7 +176,7 @@ class Job:
     # What follows ----------------------------------------------------------------------------------------
 
     def done(self, report: Report, now: float = 0.0) -> list[EpochEnd]:
-        """A task that was handed out is done; the rows of the learning curve that this completes."""
+        """Finish an assigned task, and return the rows of the learning curve that this completes."""
         pool = self._pool(report.task.type, report.task.number)
         if pool is None or report.task.id not in pool.doing:
             return []
@@ -191,19 +191,21 @@ class Job:
         return self._complete(pool, report, now)
 
     def tick(self, now: float) -> None:
-        """Time has passed: begin a round if one is due."""
+        """Advance the time, and begin a round that is due."""
         secs, delay = self.plan.evaluation.secs, self.plan.evaluation.start_delay_secs
         since = now - max(self.state.measured_at[1], self._began + delay - secs)
         if secs and since >= secs:
             self._measure_within_epoch(now)
 
     def stop(self, reason: str, now: float = 0.0) -> None:
-        """End the training after the rounds that are open."""
+        """End the training after the open rounds."""
         self.state.stopped = self.state.stopped or reason
         self._end_training_when_concluded(now)
 
     def kept(self, *, doing: bool = False) -> JobState:
-        """What to keep. doing: what is handed out stays so, and is kept elsewhere; else it is to do again."""
+        """Return the state to store. `doing`: assigned tasks stay assigned, and are stored elsewhere; otherwise they
+        are available again.
+        """
         return msgspec.structs.replace(self.state, pools=[pool.kept(doing=doing) for pool in self._pools])
 
     # The course -------------------------------------------------------------------------------------------
@@ -236,7 +238,7 @@ class Job:
         self.state.weight += part.weight
 
     def _end_epoch(self, pool: Pool, now: float) -> list[EpochEnd]:
-        """Measure what is trained: epochs in their order, though a later one may be done sooner."""
+        """Measure finished epochs in their order, though a later one may finish earlier."""
         self.state.trained[pool.state.number] = pool.state.summary
         while self.state.measured + 1 in self.state.trained:
             self.state.measured += 1
@@ -244,7 +246,7 @@ class Job:
         return []
 
     def _measure(self, epoch: int, *, final: bool, now: float) -> None:
-        """Begin a round on the validation rows; without such rows there is nothing to measure, only to conclude."""
+        """Begin a round on the validation rows; without such rows conclude the epoch at once."""
         self.state.rounds += 1
         self.state.measured_at = (self.state.step, now)
         measured_on: MeasuredOn = "validation" if self.plan.validation else ""
@@ -254,7 +256,7 @@ class Job:
         self._open("evaluate" if measured_on else "conclude", found.number, found)
 
     def _trained(self, epoch: int) -> Summary:
-        """What the epoch has trained so far."""
+        """Return the sums of the epoch so far."""
         open_pools = {pool.state.number: pool.state.summary for pool in self._of("train")}
         return msgspec.structs.replace(self.state.trained.get(epoch) or open_pools[epoch])
 
@@ -292,7 +294,7 @@ class Job:
         return [row]
 
     def _end_training_when_concluded(self, now: float) -> None:
-        """Begin what comes after the last epoch, once nothing of the training is open."""
+        """Begin the final tasks after the last epoch, once no round of the training is open."""
         if self.stopped:  # what was handed out of an epoch that is not to be is void
             self._pools = [pool for pool in self._pools if pool.state.type != "train"]
         elif any(self._of("train")) or self._more_epochs():
@@ -308,7 +310,7 @@ class Job:
 
     def _export(self, found: Round, now: float) -> None:
         state = self.state
-        course = Course(
+        course = JobProgress(
             state.rows,
             state.step,
             now - self._began,
@@ -331,7 +333,7 @@ class Job:
         return not training.max_steps or steps < training.max_steps
 
     def _may_begin_epoch(self) -> bool:
-        """The next epoch may begin before the last is concluded, not before its tasks are all handed out."""
+        """Return True if all tasks of the last epoch are assigned; it need not be concluded."""
         if self.stopped or not self._more_epochs() or any(pool.todo for pool in self._of("train")):
             return False
         return len(list(self._of("train"))) + len(self.state.trained) <= 1
@@ -346,7 +348,7 @@ class Job:
             self._measure_within_epoch(now)
 
     def _measure_within_epoch(self, now: float) -> None:
-        """Begin a round in the middle of an epoch, unless one is open or the last was too short a time ago."""
+        """Begin a round in the middle of an epoch, unless one is open or the last was too recent."""
         if not self.plan.validation or any(self._of("evaluate")) or any(self._of("conclude")):
             return
         throttle = self.plan.evaluation.throttle_secs
@@ -359,7 +361,7 @@ class Job:
     # Pools ------------------------------------------------------------------------------------------------
 
     def _informed(self, task: Task) -> Task:
-        """Tell what the conclusions so far came to, whichever workers made them."""
+        """Add the results of earlier conclusions, whichever workers made them, to a task."""
         if task.type == "conclude" and task.round is not None:
             curve = self.state.curve
             rows = curve.rows if self.state.callbacks else ()
@@ -391,7 +393,7 @@ class Job:
         return (pool for pool in self._pools if pool.state.type == kind)
 
     def _ready(self, kind: TaskType) -> Iterator[Pool]:
-        """Pools whose tasks may be handed out: rounds are concluded one after another."""
+        """Yield the pools whose tasks may be assigned: rounds are concluded one after another."""
         if kind != "conclude":
             return self._of(kind)
         rounds = [pool.state.number for pool in self._pools if pool.state.type in ("evaluate", "conclude")]

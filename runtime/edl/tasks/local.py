@@ -1,4 +1,4 @@
-"""The task source of a job in one process."""
+"""Task source of a job in one process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from edl.tasks.events import EpochEnd
 from edl.tasks.job import Job, Plan
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 
 
 class LocalTasks:
-    """Hands out the tasks of a job whose every task is done here. listener: hears of each row of the learning curve."""
+    """Task source of a job whose tasks all run in this process. `listener` receives each row of the learning curve."""
 
     waits = False
 
@@ -24,7 +24,7 @@ class LocalTasks:
 
     @property
     def pending(self) -> bool:
-        return any(map(self.job.waits, ASIDE))
+        return any(map(self.job.waits, CONTROL))
 
     @property
     def stopped(self) -> bool:
@@ -38,7 +38,7 @@ class LocalTasks:
             return next((task for kind in types if (task := self.job.take(kind))), None)
 
     def valid(self, task: Task) -> bool:
-        """Nobody else could have it."""
+        """Return True: no other worker exists."""
         return True
 
     def over(self, kind: TaskType) -> bool:
@@ -56,7 +56,7 @@ class LocalTasks:
             self._listener(row)
 
     def failed(self, task: Task, error: Exception) -> bool:
-        """Nobody else can do it."""
+        """Return False: no other worker can do it."""
         return False
 
     def give_back(self, part: Report) -> None:
@@ -64,5 +64,5 @@ class LocalTasks:
             self.job.give_back(part.task, part)
 
     def awake(self) -> contextlib.AbstractContextManager[None]:
-        """Nobody waits here ever."""
+        """Return a context that does nothing: `next` never waits here."""
         return contextlib.nullcontext()

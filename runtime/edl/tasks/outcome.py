@@ -51,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
 
     @property
     def ending(self) -> str:
-        """How training ended, in words; empty when it took all its epochs and the model is that of the last."""
+        """Reason why training ended, or empty if it took all its epochs and the model is that of the last."""
         parts = [f"stopped after epoch {self.epochs}: {self.stopped}"] if self.stopped else []
         if self.kept_epoch:
             parts.append(f"epoch {self.kept_epoch} is kept")

@@ -1,7 +1,7 @@
-"""A pool: tasks of one type and number that are to do, being done, and done.
+"""Pool of the tasks of one type and number: available, assigned, and done.
 
-What is done is not listed: every range before the cursor is done unless it is being done, was given back, or was done
-ahead of the cursor. So a pool of 100,000 tasks is written down in the size of its exceptions.
+Done tasks are not listed: every range before the cursor is done unless it is assigned, was given back, or was taken
+ahead of the cursor. So a pool of 100,000 tasks is stored as its exceptions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ Merge = Callable[[States, States], States | None]  # None: they stay apart
 
 
 class PoolState(msgspec.Struct):
-    """What is kept of a pool. returned: (position, rows done) of tasks given back. ahead: taken after the cursor."""
+    """Durable state of a pool. `returned` are (position, rows done) of tasks given back, `ahead` the positions taken
+    after the cursor.
+    """
 
     type: TaskType
     number: int
@@ -33,9 +35,10 @@ class PoolState(msgspec.Struct):
 
 
 class Pool:
-    """The tasks of `ranges`, handed out by position: whatever is given back, one worker takes them in their order.
+    """Tasks of `ranges`, assigned by position, so that a single worker takes them in order even after some were given
+    back.
 
-    doing: position → rows done before, of the tasks that are handed out.
+    `doing` maps the position of each assigned task to the rows that were done before.
     """
 
     def __init__(self, state: PoolState, ranges: Ranges) -> None:
@@ -55,7 +58,7 @@ class Pool:
         return self.state.done == len(self.ranges)
 
     def take(self, attempt: int = 0) -> Task | None:
-        """Hand out the next task; None when none is to do."""
+        """Assign the next task, or return None if none is available."""
         while self._first and self._first[0] not in self._returned:
             heapq.heappop(self._first)
         while self.state.cursor in self._ahead:
@@ -71,7 +74,7 @@ class Pool:
         return self._hand_out(position, 0, attempt)
 
     def claim(self, position: int) -> bool:
-        """Take a certain task out of those that are to do; False when it is not among them."""
+        """Assign a specific task; return False if it is not available."""
         if position in self._returned:
             skip = self._returned.pop(position)
         elif self.state.cursor <= position < len(self.ranges) and position not in self._ahead:
@@ -83,7 +86,7 @@ class Pool:
         return True
 
     def task(self, position: int, attempt: int) -> Task:
-        """The task as it is handed out."""
+        """Return the task as it is assigned."""
         start, end = self.ranges[position]
         state = self.state
         return Task(
@@ -99,7 +102,7 @@ class Pool:
         )
 
     def give_back(self, position: int, part: Report | None = None) -> None:
-        """The task is to do again, before later ones. part: what of it is done for good, since it was handed out."""
+        """Return a task to the queue, before later ones. `part` is its durable part since it was assigned."""
         skip = self.doing.pop(position)
         if part is not None:
             skip += part.rows
@@ -108,13 +111,13 @@ class Pool:
         heapq.heappush(self._first, position)
 
     def finish(self, report: Report, merge: Merge | None) -> None:
-        """The task of the report, which was handed out, is done."""
+        """Finish the assigned task of the report."""
         del self.doing[report.task.id]
         self.state.done += 1
         add(self.state.summary, report, merge)
 
     def kept(self, *, doing: bool) -> PoolState:
-        """What to keep of the pool. doing: as what is handed out stays so; else it counts as given back."""
+        """Return the state to store. `doing`: assigned tasks stay assigned; otherwise they count as given back."""
         returned = list(self._returned.items())
         if not doing:
             returned = [*self.doing.items(), *returned]
@@ -126,7 +129,7 @@ class Pool:
 
 
 def add(summary: Summary, report: Report, merge: Merge | None) -> None:
-    """Count a report in. merge: how states of a metric become one; None keeps those of each task."""
+    """Add a report to a summary. `merge` merges metric states; without it those of each task are kept."""
     summary.rows += report.rows
     summary.steps += report.steps
     summary.loss += report.loss

@@ -1,4 +1,4 @@
-"""How rows are cut into tasks, and in which order an epoch takes them. All of it is a function of the job alone."""
+"""Division of rows into tasks, and their order in an epoch. All of it is a function of the job alone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ ENOUGH_TASKS = 4096  # some for each of as many workers as a job may have
 
 
 def generator(*seeds: int) -> np.random.Generator:
-    """Random numbers that are a function of `seeds` alone, in every process."""
+    """Return a random generator that is a function of `seeds` alone, in every process."""
     return np.random.default_rng([seed % 2**64 for seed in seeds])
 
 
 def task_rows(batch_size: int, minibatches: int = 0) -> int:
-    """Rows of a training task: so many minibatches, or as many as `LEAST_ROWS` need."""
+    """Return the rows of a training task: `minibatches`, or as many as `LEAST_ROWS` need."""
     return (minibatches or -(-LEAST_ROWS // batch_size)) * batch_size
 
 
 def explained_rows(spec: JobSpec) -> int:
-    """Rows of a block that is explained: as many as a forward pass has when all stations of a walk are in it, and fewer
-    where walks are many. Who cancels the job, or has it leave, waits for a block.
+    """Return the rows of a block to explain.
+
+    A forward pass takes all stations of a walk at once, so a block has fewer rows if walks are many. Cancelling or
+    preempting a worker waits for one block.
     """
     samples = (spec.explanation or Explanation()).samples
     stations = max(1, len(spec.columns) - 1)
@@ -34,8 +36,10 @@ def explained_rows(spec: JobSpec) -> int:
 
 
 def streamed_rows(spec: JobSpec, rows: int) -> int:
-    """Rows of a task that is measured or predicted, of so many `rows`. To explain a row takes hundreds of predictions:
-    there a task is a block, or as many as keep the number of tasks small.
+    """Return the rows of an evaluation or prediction task.
+
+    Explaining a row takes hundreds of predictions: such a task is one block, or as many as keep the number of tasks
+    small.
     """
     if spec.kind != "explain":
         return STREAMED_ROWS
@@ -44,16 +48,16 @@ def streamed_rows(spec: JobSpec, rows: int) -> int:
 
 
 def partition(start: int, end: int, rows: int) -> list[tuple[int, int]]:
-    """[start, end) cut into ranges of `rows`; the last may be shorter."""
+    """Split [start, end) into ranges of `rows`; the last may be shorter."""
     return [(first, min(first + rows, end)) for first in range(start, end, rows)]
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """[start, end) cut into ranges of `rows`, taken in `order`; nothing is made for a range until it is asked for.
+    """Lazy split of [start, end) into ranges of `rows`, taken in `order`.
 
-    order: positions of the ranges; None is their own order. last_rows: of the last range that is taken, where a limit
-    of steps falls into it.
+    `order` are the positions of the ranges, or None for their own order. `last_rows` limits the last range taken, if a
+    limit of steps falls into it.
     """
 
     start: int
@@ -75,7 +79,7 @@ class Ranges:
 
 
 def epoch_ranges(training: Training, rows: int, epoch: int) -> Ranges:
-    """The ranges of an epoch, shuffled by (seed, epoch), as far as the limit of steps reaches."""
+    """Return the ranges of an epoch, shuffled by (seed, epoch), up to the limit of steps."""
     size = task_rows(training.batch_size, training.minibatches_per_task)
     count = max(1, -(-rows // size))
     order = generator(training.seed, epoch).permutation(count) if training.shuffle else np.arange(count)

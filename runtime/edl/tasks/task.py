@@ -1,7 +1,7 @@
-"""Tasks and reports: what is handed out, and what comes back.
+"""Tasks and reports: the units of work, and their results.
 
-A task is a range of pinned rows, or, with no rows of its own, a step that needs the user's program: `conclude` makes
-figures of what the tasks of a round measured, `export` writes what the job came to.
+A task is a range of pinned rows, or, without rows, a step that needs the user's program: `conclude` computes metrics
+from the measurements of a round, `export` writes the result of the job.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from edl.tasks.events import EpochEnd, Figures, finite
 from edl.tasks.outcome import MeasuredOn, Outcome
 
 TaskType = Literal["train", "evaluate", "predict", "conclude", "export"]
-ASIDE: tuple[TaskType, ...] = ("evaluate", "conclude", "export")  # what goes between two training tasks
+CONTROL: tuple[TaskType, ...] = ("evaluate", "conclude", "export")  # what goes between two training tasks
 
 
 class Summary(msgspec.Struct):
-    """What reports add up to.
+    """Sum of reports.
 
-    rows: each counted once per epoch. loss: the sum of the rows' weighted losses; weight: the sum of their weights, the
-    rows where they have none. states: of the program's metrics; more than one where they could not be merged yet.
+    `rows` are counted once per epoch. `loss` is the sum of the rows' weighted losses, `weight` that of their weights,
+    or the number of rows without weights. `states` are those of the program's metrics; several if they could not be
+    merged yet.
     """
 
     rows: int = 0
@@ -35,13 +36,13 @@ class Summary(msgspec.Struct):
 
     @property
     def mean_loss(self) -> float | None:
-        """The weighted mean loss; None of nothing, and when it is no number."""
+        """Weighted mean loss, or None if there are no rows or it is not finite."""
         return finite(self.loss / self.weight) if self.weight else None
 
 
-class Course(msgspec.Struct, frozen=True):
-    """What a job came to, as far as its tasks tell. rows: each counted once per epoch. curve: thinned. epochs: that
-    were concluded. standing: after the last of them.
+class JobProgress(msgspec.Struct, frozen=True):
+    """Results of a job according to its tasks. `rows` are counted once per epoch, `epochs` are concluded. `curve` is
+    thinned. `standing` is that after the last epoch.
     """
 
     rows: int = 0
@@ -56,12 +57,12 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What a `conclude` or an `export` task is about; of a training task, the last that set the rate.
+    """Subject of a `conclude` or `export` task; for a training task, the last round that set the learning rate.
 
-    epoch: in which it falls, 0 outside training; final: it ends that epoch. step: of the optimizer. trained: the
-    epoch so far. measured: of the rows that `measured_on` names. course: of the whole job, for
-    the export. standing: before it, for a conclusion. curve: the same, thinned, where the program has callbacks. rate:
-    of the steps from now on, for training.
+    `epoch` is the epoch it falls in, 0 outside training; `final`: it ends that epoch. `step` is the optimizer step.
+    `trained` covers the epoch so far, `measured` the rows that `measured_on` names. `course` covers the whole job, for
+    the export. `standing` is that before a conclusion. `curve` is the learning curve so far, thinned, if the program
+    has callbacks. `rate` is the learning rate from now on.
     """
 
     number: int = 0
@@ -71,19 +72,19 @@ class Round(msgspec.Struct, frozen=True):
     trained: Summary = msgspec.field(default_factory=Summary)
     measured: Summary = msgspec.field(default_factory=Summary)
     measured_on: MeasuredOn = ""
-    course: Course | None = None
+    course: JobProgress | None = None
     curve: tuple[EpochEnd, ...] = ()
     rate: float | None = None
     standing: Standing = Standing()
 
 
 class Task(msgspec.Struct, frozen=True):
-    """The pinned rows [start, end), to be done once.
+    """Pinned rows [start, end), to be done once.
 
-    id: the position among the tasks of its type and number. number: the epoch of a training task, counted from 1; the
-    round of an evaluation. skip: so many of its rows, in the order in which training takes them, are done already.
-    attempt: identifies the lease; a later lease has a greater one. settles: none of its number is left to hand out, so
-    what follows may be known once it is reported.
+    `id` is the position among the tasks of its type and number. `number` is the epoch of a training task, counted from
+    1, or the round of an evaluation. `skip` rows, in the order of training, are done already. `attempt` identifies the
+    lease; a later lease has a greater one. `settles`: it is the last available task of its number, so its report may
+    complete that.
     """
 
     id: int
@@ -98,13 +99,13 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """That are to be done."""
+        """Number of rows to do."""
         return self.end - self.start - self.skip
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """What a program makes of a round. stop: why training is to end, empty to go on. outcome: of an export. rate: of
-    the steps from now on, where a callback wants one. callbacks: the program has some, which are given each epoch.
+    """Result of a round. `stop` is the reason to end training, or empty. `outcome` is that of an export. `rate` is the
+    learning rate from now on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch.
     """
 
     figures: Figures = {}
@@ -115,9 +116,9 @@ class Conclusion(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A finished task, or the part of one that was done before it is given back.
+    """Finished task, or the part of one that was done before it is given back.
 
-    rows: that were done. loss, weight, states: as in `Summary`.
+    `rows` were done; `loss`, `weight` and `states` are as in `Summary`.
     """
 
     task: Task
@@ -130,60 +131,60 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class TaskSource(Protocol):
-    """Where a worker gets tasks and reports to. Methods may be called from different threads.
+    """Source of a worker's tasks and receiver of its reports. Methods may be called from different threads.
 
-    waits: whether `next` may wait for somebody else.
+    `waits`: `next` may wait for other workers.
     """
 
     waits: bool
 
     @property
     def pending(self) -> bool:
-        """Whether tasks wait that go between two training tasks."""
+        """True if control tasks are available, which run between two training tasks."""
         ...
 
     @property
     def stopped(self) -> bool:
-        """Whether training is to end; training tasks that are handed out and not begun are void."""
+        """True if training is to end; training tasks that are assigned and not begun are void."""
         ...
 
     def next(self, *types: TaskType) -> Task | None:
-        """The next task of these types, the first of them first; waits for one.
+        """Wait for the next task of these types, preferring the first type, and return it.
 
-        None when there will be none, or, of training tasks, when others are pending, or when there is none now and
-        the gradients of some in hands are not in the parameters yet: `over` tells which it is.
+        Return None if there will be none. For training tasks also return None if control tasks are available, or if
+        none is available now and the gradients of assigned ones are not in the parameters yet; `over` distinguishes
+        these.
         """
         ...
 
     def turn(self) -> bool:
-        """The loop has come to where `next` gave no training task: whether all that was trained before is to be in the
-        parameters first."""
+        """Return True if earlier gradients must be applied first; called when `next` has returned no training task."""
         ...
 
     def valid(self, task: Task) -> bool:
-        """Whether a task in hands is still ours: else what is done of it counts for nothing."""
+        """Return True if the lease of the task is still valid; otherwise its result does not count."""
         ...
 
     def over(self, kind: TaskType) -> bool:
-        """Whether there will be no task of that type any more."""
+        """Return True if there will be no more tasks of that type."""
         ...
 
     def progress(self, done: Report) -> None:
-        """What is done of a task since it was handed out."""
+        """Record the progress of a task since it was assigned."""
         ...
 
     def report(self, report: Report) -> None:
-        """The task is done."""
+        """Report the task as done."""
         ...
 
     def failed(self, task: Task, error: Exception) -> bool:
-        """Doing the task raised `error`. True: it is done again, and the worker goes on; False: nobody else can."""
+        """Report that the task raised `error`. Return True if it is repeated and this worker continues."""
         ...
 
     def give_back(self, part: Report) -> None:
-        """The worker cannot finish the task; `part` of it is done for good."""
+        """Return the task; `part` of it is durable."""
         ...
 
     def awake(self) -> contextlib.AbstractContextManager[None]:
-        """While this is open, `next` waits for nothing."""
+        """Return a context in which `next` does not wait."""
         ...

@@ -22,7 +22,7 @@ from edl.nn.adapter import Adapter, Floats, Minibatches
 from edl.nn.collective import Group, GroupError, Host
 from edl.nn.rows.tables import Keys
 from edl.nn.structure import Array
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.task import Report
 from edl.worker.handover import broadcast_arrays
 from edl.worker.laggards import WINDOW, StragglerDetector
@@ -48,7 +48,7 @@ class AllReduce(Local):
         self._host = host
         self._name = name
         self._group: Group | None = None
-        self._ring = Ring(0, (), 0, "")
+        self._ring = WorkerGroup(0, (), 0, "")
         self._settled = 0  # last step that all members have taken
         self._stragglers = StragglerDetector()
 
@@ -81,7 +81,7 @@ class AllReduce(Local):
             self._group.close()
             self._group = None
 
-    def _form(self, ring: Ring) -> None:
+    def _form(self, ring: WorkerGroup) -> None:
         """Connect the group and agree on parameters and log position.
 
         Both are taken together: no call that may fail stands between them.

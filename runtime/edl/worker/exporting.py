@@ -15,7 +15,7 @@ from edl.models.weights import Kind, Stream
 from edl.nn.adapter import Adapter
 from edl.nn.rows.table import Floats, Ids
 from edl.nn.structure import Array
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.worker.parameters import Parameters
 from edl.worker.servers import Calls, ParameterServers, Request
 
@@ -50,8 +50,8 @@ def with_own(adapter: Adapter, stream: Stream) -> Stream:
 
 def _rows(servers: ParameterServers, table: str) -> int:
     """Return the number of rows of a table on all servers."""
-    header = say.Export(servers.generation, table, limit=1)
-    answers = servers.call({server: Request(header) for server in range(len(servers))}, say.Exported)
+    header = msg.Export(servers.generation, table, limit=1)
+    answers = servers.call({server: Request(header) for server in range(len(servers))}, msg.Exported)
     return sum(answer.total for answer, _ in answers.values())
 
 
@@ -62,7 +62,7 @@ class _Shard:
         self._servers = servers
         self._server = server
         self._table = table
-        self._next: Calls[say.Exported] | None = None
+        self._next: Calls[msg.Exported] | None = None
         self.ids: Ids = np.empty(0, np.int64)
         self.rows: Floats = np.empty((0, 1), np.float32)
         self._ask(None)
@@ -79,8 +79,8 @@ class _Shard:
             self._ask(int(self.ids[-1]))
 
     def _ask(self, after: int | None) -> None:
-        header = say.Export(self._servers.generation, self._table, after, CHUNK)
-        self._next = self._servers.begin({self._server: Request(header)}, say.Exported)
+        header = msg.Export(self._servers.generation, self._table, after, CHUNK)
+        self._next = self._servers.begin({self._server: Request(header)}, msg.Exported)
 
     def take(self, last: int) -> tuple[Ids, Floats]:
         """Remove and return the rows of the chunk up to the id `last`."""

@@ -23,7 +23,7 @@ from edl.tasks.events import PHASES, Observer
 from edl.tasks.job import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import Conclusion, Course, Round, TaskSource
+from edl.tasks.task import Conclusion, JobProgress, Round, TaskSource
 from edl.worker.blocks import Blocks
 from edl.worker.explaining import Explainer, draw, row_values
 from edl.worker.findings import MeasurementReport, finding
@@ -99,7 +99,7 @@ class Measuring:
         raise RuntimeError("what is measured has one round, which the export ends")
 
     def export(self, found: Round) -> Conclusion:
-        course, summary = found.course or Course(), found.measured
+        course, summary = found.course or JobProgress(), found.measured
         values, table = self.finding.figures(summary), self.finding.table(summary)
         self.sink.stage(0, 0, [table])
         outcome = Outcome(

@@ -28,7 +28,7 @@ from edl.program import Mode
 from edl.spec import Training
 from edl.tasks.events import Observer
 from edl.tasks.outcome import JobCancelledError
-from edl.tasks.task import ASIDE, Conclusion, Report, Round, Task, TaskSource
+from edl.tasks.task import CONTROL, Conclusion, Report, Round, Task, TaskSource
 from edl.worker.blocks import Block, Blocks
 from edl.worker.measuring import measure
 from edl.worker.meter import Meter
@@ -158,14 +158,14 @@ class Worker:
                 self._settle(item[0])
             elif self.source.turn():
                 self._flush()
-            while self.source.pending and (task := self.source.next(*ASIDE)):
+            while self.source.pending and (task := self.source.next(*CONTROL)):
                 self._aside(task, endings, None)
             if self.source.stopped or self.draining.is_set():
                 return
 
     def _next_aside(self, endings: ControlTaskHandler, meter: Meter | None) -> None:
         self._check_cancelled()
-        if task := self.source.next(*ASIDE):
+        if task := self.source.next(*CONTROL):
             self._aside(task, endings, meter)
 
     def _attempt(self, task: Task, do: Callable[[], Report]) -> None:

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable
 
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Ring, Seek, Servers, TellKind, Told
+from edl.tasks.exchange import (
+    Answer,
+    Flag,
+    Held,
+    Joined,
+    JoinRequest,
+    Request,
+    Servers,
+    TaskUpdate,
+    UpdateKind,
+    WorkerGroup,
+)
 from edl.tasks.failed import Failed
 from edl.tasks.task import Report, Task, TaskType
 
@@ -32,12 +43,12 @@ class Outbox:
         self.seen_upto = 0
         self.servers: Servers | None = None
         self.ring = 0
-        self.seek: Seek | None = None
-        self.found: Ring | None = None
+        self.seek: JoinRequest | None = None
+        self.found: WorkerGroup | None = None
         self.regroup = False
-        self._said: tuple[int, Seek | None] = (0, None)  # ring and seek of the last request
+        self._said: tuple[int, JoinRequest | None] = (0, None)  # ring and seek of the last request
         self._sequence = self._requests = 0
-        self._told: deque[Told] = deque()
+        self._told: deque[TaskUpdate] = deque()
         self._held: dict[int, Held] = {}
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
 
@@ -79,7 +90,7 @@ class Outbox:
 
     def tell(
         self,
-        kind: TellKind,
+        kind: UpdateKind,
         report: Report,
         *,
         error: Failed | None = None,
@@ -87,10 +98,10 @@ class Outbox:
         folder: str = "",
     ) -> int:
         """Add a report and return its sequence number."""
-        if kind not in ("cut", "cut written"):
+        if kind not in ("checkpoint", "checkpoint written"):
             self._held.pop(report.task.attempt, None)
         self._sequence += 1
-        self._told.append(Told(self._sequence, kind, report, error, fatal, folder))
+        self._told.append(TaskUpdate(self._sequence, kind, report, error, fatal, folder))
         return self._sequence
 
     def give_back_received(self) -> None:
@@ -144,7 +155,7 @@ class Outbox:
 
     # Rings ------------------------------------------------------------------------------------------------------
 
-    def seeks(self, seek: Seek) -> None:
+    def seeks(self, seek: JoinRequest) -> None:
         """Request a group, from the next request on."""
         self.seek, self.found = seek, None
 

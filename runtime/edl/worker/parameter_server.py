@@ -22,7 +22,7 @@ from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.table import Ids
 from edl.nn.rows.tables import Fetched, Need
 from edl.ps import cuts
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.tasks.task import Report
 from edl.worker.exporting import exported, with_own
 from edl.worker.parameters import Parameters, Pulled
@@ -85,7 +85,9 @@ class ServerStrategy(ABC):
         self._ready()
         generation = self._servers.generation
         name = f"{cuts.BEST}{epoch:06d}-{generation:04d}"
-        self._servers.ask(say.Cut(generation, name, wait=True), say.CutTaken, CHECKPOINT_SECS)
+        self._servers.ask(
+            msg.TakeCheckpoint(generation, name, wait=True), msg.CheckpointTaken, CHECKPOINT_SECS
+        )
         for old in self._kept()[:-KEPT]:
             self._store.remove(old)
 
@@ -159,5 +161,5 @@ class _Reader:
         return self._parameters.pull(ids, dense=False).result().blocks
 
 
-def progress(done: Report) -> say.Progress:
-    return say.Progress(done.task, done.rows, done.steps, done.loss, done.weight)
+def progress(done: Report) -> msg.Progress:
+    return msg.Progress(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -14,7 +14,7 @@ import numpy as np
 from edl.nn.adapter import Adapter
 from edl.nn.rows.table import Floats, Ids
 from edl.nn.structure import Array
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.place import Layout, Part, Placement, joined, split
 from edl.worker.servers import CALL_SECS, Calls, ParameterServers, Request
 
@@ -29,7 +29,7 @@ class Pulled(NamedTuple):
     `private` see `edl.ps.messages.Pull`.
     """
 
-    versions: tuple[say.Version, ...]
+    versions: tuple[msg.Version, ...]
     dense: dict[str, Floats]
     blocks: dict[str, Floats]
     state: dict[str, Floats] | None
@@ -41,7 +41,7 @@ class Pulled(NamedTuple):
         return max(version.step for version in self.versions)
 
     @property
-    def least(self) -> say.Version:
+    def least(self) -> msg.Version:
         """Lowest version of all servers: the one that all synchronous servers have reached."""
         return min(self.versions, key=lambda version: version.step)
 
@@ -56,7 +56,7 @@ class Push(NamedTuple):
     gradients: Mapping[str, Any]
     rate: float
     rows: int
-    progress: say.Progress
+    progress: msg.Progress
     state: Floats | None = None
     ticket: int = 0
     private: bytes = b""
@@ -108,26 +108,26 @@ class Parameters:
         for server in range(count):
             arrays = [self._placement.flat(dense, server)]
             arrays += [self.state.flat(buffers)] if server == 0 else []
-            defining[server] = Request(say.Define(generation, self.definition), arrays)
-        answers = self._servers.call(defining, say.Defined)
+            defining[server] = Request(msg.Define(generation, self.definition), arrays)
+        answers = self._servers.call(defining, msg.Defined)
         closed = [server for server, (answer, _) in answers.items() if not answer.open]
         if not closed:
             return
         if (weights := self._start()) is not None:
             for name in self.tables:
                 self._load(name, weights[f"{name}:ids"], weights[f"{name}:rows"])
-        self._servers.call({server: Request(say.Open(generation)) for server in closed}, say.Done)
+        self._servers.call({server: Request(msg.Open(generation)) for server in closed}, msg.Done)
 
     def _load(self, table: str, ids: Ids, rows: Floats) -> None:
         """Send a table's initial rows to the servers."""
         for first in range(0, len(ids), LOADED_ROWS):
             some = slice(first, first + LOADED_ROWS)
             parts = split(ids[some], len(self._servers))
-            header = say.Load(self._servers.generation, table)
+            header = msg.Load(self._servers.generation, table)
             loads = {
                 server: Request(header, [part.ids, part.of(rows[some])]) for server, part in enumerate(parts)
             }
-            self._servers.call(loads, say.Done)
+            self._servers.call(loads, msg.Done)
 
     def _forget_rows(self) -> None:
         """Clear the model's own tables: the rows are on the servers."""
@@ -151,7 +151,7 @@ class Parameters:
             server: Request(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
             for server, header in enumerate(wanted)
         }
-        return PullCall(self, self._servers.begin(requests, say.Pulled), parts)
+        return PullCall(self, self._servers.begin(requests, msg.Pulled), parts)
 
     def push(self, push: Push, ids: IdsByTable | None = None) -> PushCall:
         """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push.
@@ -166,7 +166,7 @@ class Parameters:
         requests = {}
         for server, pull in enumerate(wanted):
             leads = server == 0
-            header = say.Push(
+            header = msg.Push(
                 self._servers.generation,
                 self._instance,
                 self._incarnation,
@@ -189,14 +189,14 @@ class Parameters:
             if ids is not None:
                 arrays += self._ids_of(parts, server)
             requests[server] = Request(header, arrays)
-        return PushCall(self, self._servers.begin(requests, say.Pushed), parts)
+        return PushCall(self, self._servers.begin(requests, msg.Pushed), parts)
 
-    def ticket(self, lease: int, version: say.Version, wait_secs: float) -> say.Ticketed:
+    def ticket(self, lease: int, version: msg.Version, wait_secs: float) -> msg.Ticketed:
         """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
-        header = say.Ticket(
+        header = msg.Ticket(
             self._servers.generation, self._instance, self._incarnation, lease, version, wait_secs
         )
-        return self._servers.ask(header, say.Ticketed, CALL_SECS + wait_secs)
+        return self._servers.ask(header, msg.Ticketed, CALL_SECS + wait_secs)
 
     def _split(self, ids: IdsByTable) -> dict[str, list[Part]]:
         """Partition the ids by server. Tables that share an array of ids share its partition."""
@@ -208,9 +208,9 @@ class Parameters:
 
     def _wanted(
         self, parts: Mapping[str, list[Part]], dense: bool, state: bool, at_least: int, wait_secs: float
-    ) -> list[say.Pull]:
+    ) -> list[msg.Pull]:
         return [
-            say.Pull(
+            msg.Pull(
                 self._servers.generation,
                 tuple(parts),
                 dense=dense,
@@ -226,7 +226,7 @@ class Parameters:
         return [of_table[server].ids for of_table in parts.values()]
 
     def pulled(
-        self, answers: Mapping[int, tuple[say.Pulled, list[Array]]], parts: Mapping[str, list[Part]]
+        self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[Part]]
     ) -> Pulled:
         """Combine the answers of all servers."""
         dense: dict[str, Floats] = {}
@@ -249,7 +249,7 @@ class PullCall:
     """Pull in flight."""
 
     def __init__(
-        self, parameters: Parameters, calls: Calls[say.Pulled], parts: Mapping[str, list[Part]]
+        self, parameters: Parameters, calls: Calls[msg.Pulled], parts: Mapping[str, list[Part]]
     ) -> None:
         self._parameters = parameters
         self._calls = calls
@@ -263,7 +263,7 @@ class PushCall:
     """Push in flight, optionally with a pull."""
 
     def __init__(
-        self, parameters: Parameters, calls: Calls[say.Pushed], parts: Mapping[str, list[Part]]
+        self, parameters: Parameters, calls: Calls[msg.Pushed], parts: Mapping[str, list[Part]]
     ) -> None:
         self._parameters = parameters
         self._calls = calls
@@ -286,14 +286,14 @@ class PushCall:
         return Pushed(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
 
 
-def _definition(adapter: Adapter) -> say.Definition:
+def _definition(adapter: Adapter) -> msg.Definition:
     """Return the model's definition for the servers. Raises JobError if they don't support its optimizer."""
 
-    def described(values: Mapping[str, Array]) -> tuple[say.Dense, ...]:
-        return tuple(say.Dense(name, value.shape) for name, value in values.items())
+    def described(values: Mapping[str, Array]) -> tuple[msg.Dense, ...]:
+        return tuple(msg.Dense(name, value.shape) for name, value in values.items())
 
     tables = adapter.tables.tables.values()
-    return say.Definition(
+    return msg.Definition(
         adapter.optimizer_elsewhere(),
         described(adapter.get_trainable()),
         tuple(table.spec for table in tables),

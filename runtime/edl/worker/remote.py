@@ -21,7 +21,7 @@ from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel, translated
 from edl.tasks.exchange import Flag, Joined, Servers
 from edl.tasks.failed import Failed, to_failed
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.loop import DivergedError
 from edl.worker.mailbox import Outbox
 
@@ -98,7 +98,7 @@ class RemoteTasks:
 
     @property
     def pending(self) -> bool:
-        return bool(self._outbox.flags & Flag.PENDING) or self._outbox.received(*ASIDE)
+        return bool(self._outbox.flags & Flag.PENDING) or self._outbox.received(*CONTROL)
 
     @property
     def stopped(self) -> bool:
@@ -224,11 +224,11 @@ class RemoteTasks:
     def cut(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`; they contain `part` of the open task."""
         with self._changed:
-            self._outbox.tell("cut", part, folder=folder)
+            self._outbox.tell("checkpoint", part, folder=folder)
 
     def checkpoint_written(self, folder: str) -> None:
         with self._changed:
-            self._outbox.tell("cut written", Report(Task(0, "train")), folder=folder)
+            self._outbox.tell("checkpoint written", Report(Task(0, "train")), folder=folder)
             self._wake()
 
     def leave(self, seconds: float = 5.0) -> None:
@@ -273,7 +273,7 @@ class RemoteTasks:
         if types == ("train",):
             flush = bool(flags & Flag.DRY) and self._outbox.holds("train")
             return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
-        if types == ASIDE:
+        if types == CONTROL:
             return self._outbox.informed and not flags & (
                 self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
             )

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from edl.nn.collective import Store
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.task import Report
 
 
 class Rendezvous(Protocol):
     """Rendezvous of one worker. Its methods are called by the training thread."""
 
-    def next_ring(self, done: Report | None = None) -> Ring:
+    def next_ring(self, done: Report | None = None) -> WorkerGroup:
         """Wait for the next group.
 
         `done` is the progress of the assigned task up to its last step, or None if no call of `Strategy.train` is open.
@@ -30,7 +30,7 @@ class Rendezvous(Protocol):
         """Return the encoded position in the task log."""
         ...
 
-    def follow(self, course: bytes, ring: Ring, store: Store, rank: int) -> None:
+    def follow(self, course: bytes, ring: WorkerGroup, store: Store, rank: int) -> None:
         """Continue at the position `course`, which matches the group's parameters. Tasks assigned before become
         invalid.
         """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from edl.tasks.exchange import Flag, Ring, Seek
-from edl.tasks.task import ASIDE, Report, TaskType
+from edl.tasks.exchange import Flag, JoinRequest, WorkerGroup
+from edl.tasks.task import CONTROL, Report, TaskType
 from edl.worker.remote import RemoteTasks
 
 LOOK_SECS = 0.2  # poll interval for having to leave while waiting for a group
@@ -44,7 +44,7 @@ class GroupMember(RemoteTasks):
         """Leases of done tasks whose reports the master may not have stored."""
         return self._outbox.unwritten
 
-    def seek(self, seek: Seek, leaving: Callable[[], bool]) -> Ring | None:
+    def seek(self, seek: JoinRequest, leaving: Callable[[], bool]) -> WorkerGroup | None:
         """Wait for the next group; return None if there will be none or this worker has to leave.
 
         Raises RefusedError if the master has given this worker up.
@@ -91,7 +91,7 @@ class GroupMember(RemoteTasks):
 
     def _unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come; evaluations belong to a group, too."""
-        return (types == ASIDE and self._outbox.regroup) or super()._unavailable(types)
+        return (types == CONTROL and self._outbox.regroup) or super()._unavailable(types)
 
     def check(self) -> None:
         """Raise RefusedError if the master has given this worker up."""

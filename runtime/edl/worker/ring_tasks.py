@@ -16,7 +16,7 @@ from typing import Protocol
 from edl.nn.collective import Store
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Ring, Seek
+from edl.tasks.exchange import JoinRequest, WorkerGroup
 from edl.tasks.task import Report, Task, TaskType
 from edl.worker.ring_log import Entry, GroupProgress, Log
 from edl.worker.ring_member import GroupMember
@@ -88,12 +88,12 @@ class GroupTasks:
         ended = log is None or log.ended
         return ended or self._member.regroup or self._draining.is_set()
 
-    def next_ring(self, done: Report | None = None) -> Ring:
+    def next_ring(self, done: Report | None = None) -> WorkerGroup:
         self.close()
         if done is not None:
             with self._changed:
                 self._position.advance(done)
-        seek = Seek(self._address, self._number, tuple(self._without))
+        seek = JoinRequest(self._address, self._number, tuple(self._without))
         ring = self._member.seek(seek, self._draining.is_set)
         if ring is None:
             raise VoidError
@@ -111,7 +111,7 @@ class GroupTasks:
         with self._changed:
             return encoding.encode(self._position.course())
 
-    def follow(self, course: bytes, ring: Ring, store: Store, rank: int) -> None:
+    def follow(self, course: bytes, ring: WorkerGroup, store: Store, rank: int) -> None:
         found = encoding.decode(course, GroupProgress)
         first = rank == 0
         with self._changed:

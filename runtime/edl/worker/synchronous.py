@@ -17,7 +17,7 @@ import numpy as np
 from edl.checkpoints import CheckpointStore
 from edl.nn.adapter import Adapter, Floats, Gradients, Minibatches
 from edl.nn.rows.tables import Need
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.tasks.task import Report
 from edl.worker.parameter_server import ServerStrategy, progress
 from edl.worker.parameters import Parameters, Pulled, Push
@@ -45,7 +45,7 @@ class Synchronous(ServerStrategy):
         self._size = size
         self._alone = alone
         self._mark = 0
-        self._landed: deque[tuple[int, int]] = (
+        self._confirmed: deque[tuple[int, int]] = (
             deque()
         )  # marks, with the step that their gradients were computed on
         self._own = 0  # confirmed gradients of this worker in the open round
@@ -55,21 +55,21 @@ class Synchronous(ServerStrategy):
         return self._mark
 
     def settled(self, mark: int) -> bool:
-        while self._landed and self._landed[0][1] < self.step:
-            self._landed.popleft()
-        return not self._landed or self._landed[0][0] > mark
+        while self._confirmed and self._confirmed[0][1] < self.step:
+            self._confirmed.popleft()
+        return not self._confirmed or self._confirmed[0][0] > mark
 
     def flush(self) -> None:
         while not self.settled(self._mark):
             self._ready()
-            header = say.Flush(self._servers.generation, WAIT_SECS)
-            answer = self._servers.ask(header, say.Landed, CALL_SECS + WAIT_SECS)
+            header = msg.Flush(self._servers.generation, WAIT_SECS)
+            answer = self._servers.ask(header, msg.Confirmed, CALL_SECS + WAIT_SECS)
             self._heard(answer.version)
             if answer.idle:  # the gradients are applied, or their lease is void
-                self._landed.clear()
+                self._confirmed.clear()
 
     def _forget(self) -> None:
-        self._landed.clear()
+        self._confirmed.clear()
         self._own = 0
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
@@ -95,15 +95,15 @@ class Synchronous(ServerStrategy):
             found = self._gradients(pulled, need, rows)
             self._took = time.monotonic() - began
             now = after(done, rows, found.loss)
-            landed = False
+            confirmed = False
             try:
-                landed = self._land(found, pulled, len(rows.labels), now, rates)
+                confirmed = self._confirm(found, pulled, len(rows.labels), now, rates)
             finally:
-                if not landed:
+                if not confirmed:
                     self._adapter.set_buffers(before[0])
                     self._adapter.set_random(before[1])
                     self._pushed_state = None
-            if landed:
+            if confirmed:
                 return found, now
 
     def _pull(self, need: Need) -> Pulled:
@@ -117,7 +117,9 @@ class Synchronous(ServerStrategy):
             self._own = 0
         return pulled
 
-    def _land(self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None) -> bool:
+    def _confirm(
+        self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None
+    ) -> bool:
         """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
         again.
         """
@@ -134,17 +136,17 @@ class Synchronous(ServerStrategy):
             self._adapter.get_random() if self._size == 1 else b"",
         )
         self._parameters.push(push).result()
-        landed = self._servers.ask(say.Land(self._servers.generation, ticket), say.Landed)
-        if landed.stale:
-            self._heard(landed.version)
+        confirmed = self._servers.ask(msg.Confirm(self._servers.generation, ticket), msg.Confirmed)
+        if confirmed.stale:
+            self._heard(confirmed.version)
             return False
         self._mark += 1
-        self._landed.append((self._mark, pulled.least.step))
+        self._confirmed.append((self._mark, pulled.least.step))
         self._own += 1
-        self._heard(landed.version)
+        self._heard(confirmed.version)
         return True
 
-    def _ticket(self, lease: int, version: say.Version) -> int:
+    def _ticket(self, lease: int, version: msg.Version) -> int:
         """Return a ticket, or 0 if the version is not the present one. Raises VoidError if the lease is void."""
         while True:
             answer = self._parameters.ticket(lease, version, WAIT_SECS)
@@ -160,7 +162,7 @@ class Synchronous(ServerStrategy):
     def _learn(self, pulled: Pulled) -> None:
         self._heard(pulled.least)
 
-    def _heard(self, version: say.Version) -> None:
+    def _heard(self, version: msg.Version) -> None:
         """Record that a version of the parameters was committed."""
         if version.step > self.step:
             self.step = version.step

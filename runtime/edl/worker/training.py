@@ -24,7 +24,7 @@ from edl.tasks.events import Figures, Observer
 from edl.tasks.job import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import Conclusion, Course, Report, Round, Task, TaskSource
+from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
 from edl.worker.blocks import Blocks
 from edl.worker.checkpoints import Checkpointer, Position, TrainerCheckpoint
 from edl.worker.loop import Worker
@@ -236,7 +236,7 @@ class Trainer:
 
     def export(self, found: Round) -> Conclusion:
         """Write the model, with the weights of the best epoch if the JobSpec says so."""
-        course = found.course or Course()
+        course = found.course or JobProgress()
         training = self._program.spec.training
         best = course.standing
         wanted = best.best if training.keep == "best" else 0

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from edl.checkpoints.keeper import Keeper
-from edl.master.leases import Leases
+from edl.master.leases import TaskManager
 from edl.master.ledger import FileLedger
-from edl.master.office import Office
+from edl.master.office import StateLoop
 from edl.master.service import Service, serve
 from edl.tasks.job import Plan
 
@@ -20,7 +20,7 @@ TOKEN = "secret of the test"  # noqa: S105
 
 
 async def main(folder: Path, port: int, most: int) -> None:
-    office = Office(Leases(Plan("predict", 1)), FileLedger(folder / "ledger"))
+    office = StateLoop(TaskManager(Plan("predict", 1)), FileLedger(folder / "ledger"))
     keeper = Keeper(folder / "checkpoints", most)
     service = Service(office, lambda: b"", lambda workers: None, keeper)
     server, port = await serve(service, f"127.0.0.1:{port}", TOKEN)

@@ -13,7 +13,7 @@ from edl.errors import JobError, SpecError
 from edl.instance import given
 from edl.models import weights as weight_files
 from edl.ps import cuts
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.spec import Checkpoints
 from edl.worker.checkpoints import Checkpointer, Position, TrainerCheckpoint
 from tests.edl.ps.serving import ADAM, definition, trained
@@ -24,7 +24,7 @@ def servers_checkpoints(folder: Path) -> Path:
     with trained(2, definition(ADAM)) as running:
         for name in ("000001-000001", "000001-000002"):
             running.call(
-                0, say.TrainerCheckpoint(running.generation, str(folder / name), wait=True), say.CutTaken
+                0, msg.TakeCheckpoint(running.generation, str(folder / name), wait=True), msg.CheckpointTaken
             )
     return folder
 

@@ -13,7 +13,7 @@ import pytest
 
 from edl.cluster.folder import ClusterFolder
 from edl.ps import cuts
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.ps.place import Placement
 from edl.rpc.channel import AwayError
@@ -30,7 +30,7 @@ ROWS = [IDS, np.ones((7, 2), np.float32)]
 class Processes:
     """Three servers. generation, lives: as they are arranged next."""
 
-    def __init__(self, master: Master, job: Path, mode: say.Mode) -> None:
+    def __init__(self, master: Master, job: Path, mode: msg.Mode) -> None:
         self._master = master
         self._job = job
         self.mode = mode
@@ -52,14 +52,14 @@ class Processes:
         with ServerChannel(self.addresses[index], ClusterFolder(self._job).token()) as channel:
             return channel.call(header, arrays, kind, SECONDS)
 
-    def arrange(self, restore: str = "", manifest: say.Manifest | None = None) -> None:
-        for index, life in enumerate(self.lives):
-            header = say.Arrange(
-                index, self.generation, life, tuple(self.addresses), self.mode, restore, manifest
+    def arrange(self, restore: str = "", manifest: msg.Manifest | None = None) -> None:
+        for index, epoch in enumerate(self.lives):
+            header = msg.Arrange(
+                index, self.generation, epoch, tuple(self.addresses), self.mode, restore, manifest
             )
             for left in reversed(range(TRIES)):  # as a master does: a server may not reach another in time
                 try:
-                    self.call(index, header, say.Arranged)
+                    self.call(index, header, msg.Arranged)
                     break
                 except AwayError:
                     if not left:
@@ -69,8 +69,8 @@ class Processes:
         placement = Placement(MODEL.dense, 3)
         for index in range(3):
             values = [placement.flat(first_values(), index)]
-            self.call(index, say.Define(0, MODEL), say.Defined, values)
-            self.call(index, say.Open(0), say.Done)
+            self.call(index, msg.Define(0, MODEL), msg.Defined, values)
+            self.call(index, msg.Open(0), msg.Done)
 
     def kill(self, index: int) -> None:
         self.processes[index].kill()
@@ -80,44 +80,44 @@ class Processes:
 
     def step(self, sequence: int) -> None:
         ticket = 0
-        version = self.call(0, say.Status(), say.Figures)[0].version
+        version = self.call(0, msg.Status(), msg.Figures)[0].version
         if self.mode.kind == "sync":
-            ask = say.Ticket(self.generation, "worker-0", 0, 1, version, SECONDS)
-            ticket = self.call(0, ask, say.Ticketed)[0].ticket
+            ask = msg.Ticket(self.generation, "worker-0", 0, 1, version, SECONDS)
+            ticket = self.call(0, ask, msg.Ticketed)[0].ticket
         placement = Placement(MODEL.dense, 3)
         for index in range(3):
-            push = say.Push(self.generation, "worker-0", 0, sequence, 0.1, 10, ("users",), ticket=ticket)
+            push = msg.Push(self.generation, "worker-0", 0, sequence, 0.1, 10, ("users",), ticket=ticket)
             flat = np.ones_like(placement.flat(first_values(), index))
-            self.call(index, push, say.Pushed, [flat, *ROWS])
+            self.call(index, push, msg.Pushed, [flat, *ROWS])
         if ticket:
-            self.call(0, say.Land(self.generation, ticket), say.Landed)
-            wait = say.Pull(self.generation, at_least=version.step + 1, wait_secs=SECONDS)
-            self.call(0, wait, say.Pulled)
+            self.call(0, msg.Confirm(self.generation, ticket), msg.Confirmed)
+            wait = msg.Pull(self.generation, at_least=version.step + 1, wait_secs=SECONDS)
+            self.call(0, wait, msg.Pulled)
 
-    def cut(self) -> say.Manifest:
-        taken, _ = self.call(0, say.Cut(self.generation, "1", memory=True), say.CutTaken)
+    def checkpoint(self) -> msg.Manifest:
+        taken, _ = self.call(0, msg.TakeCheckpoint(self.generation, "1", memory=True), msg.CheckpointTaken)
         found = []
         for index in range(3):
-            while "1" not in (figures := self.call(index, say.Status(), say.Figures)[0]).written:
+            while "1" not in (figures := self.call(index, msg.Status(), msg.Figures)[0]).written:
                 pass
             found.append(figures.written["1"])
         return cuts.manifest_of("1", taken.version, self.mode, found)
 
     def pulled(self) -> list[np.ndarray]:
-        pull = say.Pull(self.generation, ("users",), dense=True)
-        return [array for index in range(3) for array in self.call(index, pull, say.Pulled, [IDS])[1]]
+        pull = msg.Pull(self.generation, ("users",), dense=True)
+        return [array for index in range(3) for array in self.call(index, pull, msg.Pulled, [IDS])[1]]
 
 
 @pytest.mark.parametrize("kind", ["async", "sync"])
 def test_a_killed_servers_successor_has_its_rows_slots_and_memory_of_pushes(
     kind: str, master: Master, tmp_path: Path
 ) -> None:
-    servers = Processes(master, tmp_path, say.Mode(kind, 1))  # type: ignore[arg-type]
+    servers = Processes(master, tmp_path, msg.Mode(kind, 1))  # type: ignore[arg-type]
     try:
         servers.arrange()
         servers.open()
         servers.step(1)
-        manifest = servers.cut()
+        manifest = servers.checkpoint()
         before = servers.pulled()
         servers.step(2)
         after = servers.pulled()

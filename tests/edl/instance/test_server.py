@@ -21,7 +21,7 @@ import pytest
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.folder import ClusterFolder, Spec
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.rpc import control_pb2 as pb
 from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
@@ -76,10 +76,10 @@ def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) 
         request = master.heard.get(timeout=SECONDS)
         assert (request.instance, request.incarnation, request.role) == ("ps-0", 3, "ps")
         with ServerChannel(request.address, ClusterFolder(tmp_path).token()) as channel:
-            order = say.Arrange(0, 0, 0, (request.address,), say.Mode())
-            channel.call(order, (), say.Arranged, SECONDS)
+            order = msg.Arrange(0, 0, 0, (request.address,), msg.Mode())
+            channel.call(order, (), msg.Arranged, SECONDS)
             values = [np.ones(16, np.float32), np.ones(2, np.float32)]
-            defined, _ = channel.call(say.Define(0, definition()), values, say.Defined, SECONDS)
+            defined, _ = channel.call(msg.Define(0, definition()), values, msg.Defined, SECONDS)
             assert not defined.open
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == exit_codes.OK
@@ -89,34 +89,34 @@ def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Mas
     """A6: parameters, slots and what was pushed are back; the version does not go back."""
     model, folder = definition(ADAM), str(tmp_path / "checkpoints" / "one")
     gradients, ids = np.ones(16, np.float32), np.arange(7)
-    push = say.Push(0, "worker-0", 0, 1, 0.1, 10, ("users",))
+    push = msg.Push(0, "worker-0", 0, 1, 0.1, 10, ("users",))
     rows = [gradients, ids, np.ones((7, 2), np.float32)]
 
-    def arranged(life: int, restore: str) -> ServerChannel:
+    def arranged(epoch: int, restore: str) -> ServerChannel:
         address = master.heard.get(timeout=SECONDS).address
         channel = ServerChannel(address, ClusterFolder(tmp_path).token())
-        channel.call(say.Arrange(0, 0, life, (address,), say.Mode(), restore), (), say.Arranged, SECONDS)
+        channel.call(msg.Arrange(0, 0, epoch, (address,), msg.Mode(), restore), (), msg.Arranged, SECONDS)
         return channel
 
-    def pulled(channel: ServerChannel) -> tuple[say.Pulled, list[np.ndarray]]:
-        return channel.call(say.Pull(0, ("users",), dense=True), [ids], say.Pulled, SECONDS)
+    def pulled(channel: ServerChannel) -> tuple[msg.Pulled, list[np.ndarray]]:
+        return channel.call(msg.Pull(0, ("users",), dense=True), [ids], msg.Pulled, SECONDS)
 
     with running(tmp_path) as process, arranged(0, "") as channel:
         values = [np.ones(16, np.float32), np.ones(2, np.float32)]
-        channel.call(say.Define(0, model), values, say.Defined, SECONDS)
-        channel.call(say.Open(0), (), say.Done, SECONDS)
-        channel.call(push, rows, say.Pushed, SECONDS)
-        channel.call(say.Cut(0, folder, wait=True), (), say.CutTaken, SECONDS)
+        channel.call(msg.Define(0, model), values, msg.Defined, SECONDS)
+        channel.call(msg.Open(0), (), msg.Done, SECONDS)
+        channel.call(push, rows, msg.Pushed, SECONDS)
+        channel.call(msg.TakeCheckpoint(0, folder, wait=True), (), msg.CheckpointTaken, SECONDS)
         before, expected = pulled(channel)
         process.kill()
         process.wait(SECONDS)
     with running(tmp_path), arranged(1, folder) as channel:
-        channel.call(push, rows, say.Pushed, SECONDS)  # its answer was lost
+        channel.call(push, rows, msg.Pushed, SECONDS)  # its answer was lost
         after, found = pulled(channel)
         assert after.version > before.version
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
-        channel.call(msgspec.structs.replace(push, sequence=2), rows, say.Pushed, SECONDS)
+        channel.call(msgspec.structs.replace(push, sequence=2), rows, msg.Pushed, SECONDS)
         assert pulled(channel)[0].version.step == 2
 
 

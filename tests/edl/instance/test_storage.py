@@ -12,7 +12,7 @@ from edl.data import connect
 from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
 from edl.errors import SpecError
-from edl.instance.storage import InSource, storage_of
+from edl.instance.storage import SourceResultStore, storage_of
 from edl.kubernetes.deployment import Deployment, write_deployment
 from edl.models.intent import Intent, write_intent
 from edl.models.opening import open_registry
@@ -54,10 +54,10 @@ def job(tmp_path: Path) -> JobFolder:
     return found
 
 
-def storage(job: JobFolder, intent: Intent, spec: JobSpec = SPEC) -> InSource:
+def storage(job: JobFolder, intent: Intent, spec: JobSpec = SPEC) -> SourceResultStore:
     write_intent(job.path, intent)
     found = storage_of(job, spec)
-    assert isinstance(found, InSource)
+    assert isinstance(found, SourceResultStore)
     return found
 
 

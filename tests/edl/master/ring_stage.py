@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.ring_leases import InRing
-from edl.master.rings import JOIN_SECS, Rings
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.ring_leases import AllReduceRecovery
+from edl.master.rings import JOIN_SECS, RendezvousManager
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Held, Request, Ring, Seek, TellKind, Told
+from edl.tasks.exchange import Answer, Held, JoinRequest, Request, TaskUpdate, UpdateKind, WorkerGroup
 from edl.tasks.failed import Failed
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
@@ -38,11 +38,11 @@ class RingStage:
         for name in workers:
             self.start(name)
 
-    def _start(self, kept: Kept | None) -> None:
-        self.master = Leases(
+    def _start(self, kept: MasterState | None) -> None:
+        self.master = TaskManager(
             self.plan,
             kept,
-            InRing,
+            AllReduceRecovery,
             lease_secs=LEASE,
             note=self.notes.append,
             is_there=lambda name: name not in self.lost_cuts,
@@ -51,17 +51,17 @@ class RingStage:
 
     def restart(self) -> None:
         """The master dies and comes back with all that it knew."""
-        self._start(encoding.decode(encoding.encode(self.master.to_keep()[0]), Kept))
+        self._start(encoding.decode(encoding.encode(self.master.to_keep()[0]), MasterState))
 
     @property
-    def rings(self) -> Rings:
+    def rendezvous(self) -> RendezvousManager:
         parameters = self.master.parameters
-        assert isinstance(parameters, InRing)
-        return parameters.rings
+        assert isinstance(parameters, AllReduceRecovery)
+        return parameters.rendezvous
 
     @property
-    def present(self) -> Ring:
-        ring = self.rings.present
+    def present(self) -> WorkerGroup:
+        ring = self.rendezvous.present
         assert ring is not None
         return ring
 
@@ -80,15 +80,15 @@ class RingStage:
         self,
         name: str,
         *reports: Report,
-        seek: Seek | None = None,
+        seek: JoinRequest | None = None,
         want: dict[TaskType, int] | None = None,
-        kind: TellKind = "done",
+        kind: UpdateKind = "done",
         error: Failed | None = None,
         folder: str = "",
     ) -> Answer:
         before = self._heard[name]
         numbered = enumerate(reports, before + 1)
-        told = [Told(number, kind, report, error, folder=folder) for number, report in numbered]
+        told = [TaskUpdate(number, kind, report, error, folder=folder) for number, report in numbered]
         request = Request(
             name,
             self.incarnations[name],
@@ -107,13 +107,13 @@ class RingStage:
 
     def seek(self, names: Iterable[str], *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
         for name in names:
-            seek = Seek(f"{name}:1", self.rings.number if after is None else after, without)
+            seek = JoinRequest(f"{name}:1", self.rendezvous.number if after is None else after, without)
             self.say(name, seek=seek)
 
     def form(self, names: Iterable[str]) -> None:
         """They have the state of the present ring."""
         for name in names:
-            self.ring[name] = self.rings.number
+            self.ring[name] = self.rendezvous.number
             self.say(name)
 
     def train_together(self, names: Iterable[str]) -> None:
@@ -129,7 +129,7 @@ class RingStage:
 
     def work(self, name: str, until: Callable[[Task], bool] = lambda task: False) -> None:
         """Do what it holds and all that there is to do, but not the first task that is as said."""
-        want: dict[TaskType, int] = dict.fromkeys((*ASIDE, "train"), 1)
+        want: dict[TaskType, int] = dict.fromkeys((*CONTROL, "train"), 1)
         while not self.master.finished:
             if not self.held[name]:
                 self.say(name, want=want)

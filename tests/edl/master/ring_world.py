@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.ring_leases import InRing
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.ring_leases import AllReduceRecovery
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Request, Ring, Seek
+from edl.tasks.exchange import Answer, JoinRequest, Request, WorkerGroup
 from edl.tasks.job import Plan
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.mailbox import Outbox
 from tests.edl.master.test_schedules import finished
 
@@ -48,7 +48,7 @@ class Group:
     """A ring on the network. log: training tasks that the leader has published. steps: how many minibatches each member
     has computed. left: members that are not there any more."""
 
-    def __init__(self, ring: Ring) -> None:
+    def __init__(self, ring: WorkerGroup) -> None:
         self.ring = ring
         self.arrived: dict[str, Worker] = {}
         self.state: State | None = None
@@ -114,7 +114,7 @@ class Worker:
 
     def seek(self) -> None:
         """Wait for a ring after the last one that it was told of."""
-        self.mailbox.seeks(Seek(f"{self.name}:1", self.after, self.without))
+        self.mailbox.seeks(JoinRequest(f"{self.name}:1", self.after, self.without))
 
     def leave(self) -> None:
         """Leave the ring, which fails for the others."""
@@ -188,7 +188,7 @@ class World:
         self.now = 0.0
         self.notes: list[str] = []
         self.groups: dict[int, Group] = {}
-        self.cuts: dict[str, list[Piece]] = {"": []}
+        self.checkpoints: dict[str, list[Piece]] = {"": []}
         self.exports: list[Counter[Piece]] = []
         self.workers = [Worker(f"worker-{number}", 0) for number in range(workers)]
         self.late: list[Request] = []
@@ -197,12 +197,12 @@ class World:
 
     # The master -------------------------------------------------------------------------------------------
 
-    def start(self, kept: Kept | None) -> None:
+    def start(self, kept: MasterState | None) -> None:
         if self.loses_disks and self.random.random() < 0.3:
             self.disk = set()
         is_there = self.disk.__contains__
-        self.master = Leases(
-            self.plan, kept, InRing, lease_secs=LEASE, note=self.notes.append, is_there=is_there
+        self.master = TaskManager(
+            self.plan, kept, AllReduceRecovery, lease_secs=LEASE, note=self.notes.append, is_there=is_there
         )
         self.master.parameters.want(len(self.workers))
         self.write()
@@ -214,7 +214,7 @@ class World:
 
     def restart(self) -> None:
         """The master dies, and is back with what it had written down; its connections are gone."""
-        kept = encoding.decode(self.durable, Kept)
+        kept = encoding.decode(self.durable, MasterState)
         self.late.clear()
         self.now = max(self.now, kept.seconds)
         self.start(kept)
@@ -260,7 +260,7 @@ class World:
         elif not lose_answer:
             if not box.generation:
                 worker.resume = joined.resume
-                worker.state = State(list(self.cuts[joined.resume]))
+                worker.state = State(list(self.checkpoints[joined.resume]))
             box.joined(joined)
 
     def hear(self, worker: Worker, answer: Answer) -> None:
@@ -290,7 +290,7 @@ class World:
         if not worker.formed:
             self.form(worker, group)
             return
-        if task := box.take(*ASIDE):
+        if task := box.take(*CONTROL):
             if task.type == "export":
                 self.exports.append(Counter(worker.state.weights))
             box.tell("done", finished(task))
@@ -313,19 +313,19 @@ class World:
         """The leader copies its weights, when all that it did of earlier tasks is told."""
         if not worker.leads or worker.settling or worker.mailbox.rejoin:
             return
-        folder = f"cut-{len(self.cuts)}"
+        folder = f"cut-{len(self.checkpoints)}"
         part = Report(Task(0, "train"))
         if worker.state.open:
             task, rows = worker.state.open[0]
             part = Report(task, rows, rows // 512, 2.0 * rows, float(rows))
-        self.cuts[folder] = list(worker.state.weights)
-        worker.mailbox.tell("cut", part, folder=folder)
+        self.checkpoints[folder] = list(worker.state.weights)
+        worker.mailbox.tell("checkpoint", part, folder=folder)
         worker.writing.append(folder)
 
     def finish_cut(self, worker: Worker) -> None:
         if worker.writing:
             self.disk.add(worker.writing[-1])
-            worker.mailbox.tell("cut written", Report(Task(0, "train")), folder=worker.writing.pop())
+            worker.mailbox.tell("checkpoint written", Report(Task(0, "train")), folder=worker.writing.pop())
 
     def name_as_slow(self, worker: Worker) -> None:
         if worker.leads and worker.group is not None:

@@ -12,18 +12,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from edl.master.cuts import Cuts, Taking
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.parameters import OnServers
+from edl.master.cuts import CheckpointCoordinator, PendingCheckpoint
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.parameters import ServerRecovery
 from edl.master.seats import Answer, Call
 from edl.master.servers import Servers
 from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
-    Cut,
-    CutTaken,
+    CheckpointTaken,
     Figures,
     Manifest,
     Mode,
@@ -31,6 +30,7 @@ from edl.ps.messages import (
     Revoke,
     Revoked,
     Shard,
+    TakeCheckpoint,
     Version,
 )
 from edl.rpc.channel import AwayError
@@ -38,7 +38,7 @@ from edl.spec import Checkpoints
 from edl.tasks import encoding
 from edl.tasks.failed import to_failed
 from edl.tasks.job import Plan
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.mailbox import Outbox
 from tests.edl.master.test_schedules import finished
 
@@ -75,7 +75,7 @@ class Server:
 
     @property
     def at(self) -> tuple[int, int]:
-        return (self.arranged.generation, self.arranged.life) if self.arranged else (-1, -1)
+        return (self.arranged.generation, self.arranged.epoch) if self.arranged else (-1, -1)
 
 
 class Saved:
@@ -127,7 +127,7 @@ class World:
         self.now = 0.0
         self.durable = b""
         self.notes: list[str] = []
-        self.cuts: dict[str, Saved] = {}
+        self.checkpoints: dict[str, Saved] = {}
         self.machines = [Server(index, 0) for index in range(servers)]
         self.workers = [Worker(f"worker-{number}", 0) for number in range(workers)]
         self.calls: list[Call] = []
@@ -137,12 +137,12 @@ class World:
 
     # The master -------------------------------------------------------------------------------------------
 
-    def start(self, kept: Kept | None) -> None:
-        self.master = Leases(self.plan, kept, OnServers, lease_secs=LEASE, note=self.notes.append)
+    def start(self, kept: MasterState | None) -> None:
+        self.master = TaskManager(self.plan, kept, ServerRecovery, lease_secs=LEASE, note=self.notes.append)
         steps = self.random.choice([0, 5])
         when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
         count = len(self.machines)
-        self.servers = Servers(self.master, self.mode, count, Cuts(self.master, when, count))
+        self.servers = Servers(self.master, self.mode, count, CheckpointCoordinator(self.master, when, count))
         self.write()
         for machine in self.machines:  # as the cluster lists them
             if not machine.alive:
@@ -164,7 +164,7 @@ class World:
                 self.execute(call)
         self.calls.clear()
         self.answers.clear()
-        kept = encoding.decode(self.durable, Kept)
+        kept = encoding.decode(self.durable, MasterState)
         self.now = max(self.now, kept.seconds)
         self.start(kept)
 
@@ -172,14 +172,14 @@ class World:
         self.master.tick(self.now)
         self.servers.tick(self.now)
         for call in self.servers.calls(self.now):
-            if isinstance(call.header, Arrange | Cut):
+            if isinstance(call.header, Arrange | TakeCheckpoint):
                 self.write()
             self.calls.append(call)
-        if taking := self.servers.cuts.to_complete():
-            self.cuts[taking.name].complete = True
+        if taking := self.servers.checkpoints.to_complete():
+            self.checkpoints[taking.name].complete = True
             if self.random.random() < 0.1:
                 self.restart()
-            elif self.servers.cuts.completed(taking, manifest(taking, self.mode)):
+            elif self.servers.checkpoints.completed(taking, manifest(taking, self.mode)):
                 self.write()
                 if self.random.random() < 0.1:
                     self.restart()
@@ -188,10 +188,12 @@ class World:
     def remove_others(self) -> None:
         if self.copies == "neighbours":
             return
-        complete = [name for name, cut in self.cuts.items() if cut.complete]
-        stay = self.servers.cuts.kept(complete)
-        self.cuts = {name: cut for name, cut in self.cuts.items() if name in stay}
-        assert not self.keep or sum(cut.complete for cut in self.cuts.values()) <= self.keep
+        complete = [name for name, checkpoint in self.checkpoints.items() if checkpoint.complete]
+        stay = self.servers.checkpoints.kept(complete)
+        self.checkpoints = {name: checkpoint for name, checkpoint in self.checkpoints.items() if name in stay}
+        assert (
+            not self.keep or sum(checkpoint.complete for checkpoint in self.checkpoints.values()) <= self.keep
+        )
 
     # Calls to servers ---------------------------------------------------------------------------------------
 
@@ -223,27 +225,27 @@ class World:
                 return None
             machine.void.update(header.leases)
             return Revoked(tuple(machine.progress[n] for n in header.leases if n in machine.progress))
-        if isinstance(header, Cut):
-            return self.cut(machine, header)
+        if isinstance(header, TakeCheckpoint):
+            return self.checkpoint(machine, header)
         version = Version(*machine.at, machine.step)
         return Figures(call.index, machine.at[0], version, open=machine.open, written=dict(machine.written))
 
     def arrange(self, machine: Server, header: Arrange) -> Answer | None:
-        if (header.generation, header.life) < machine.at:
+        if (header.generation, header.epoch) < machine.at:
             return None
-        if (header.generation, header.life) > machine.at:
+        if (header.generation, header.epoch) > machine.at:
             index = header.index
             machine.rows, machine.progress, machine.void = Counter(), {}, set()
             machine.open = bool(header.restore)
             machine.step = 0
             if header.restore:
-                saved = self.cuts[header.restore]  # it is there
+                saved = self.checkpoints[header.restore]  # it is there
                 assert saved.complete
                 if header.manifest and not self.fetch(machine, header):
                     return None
                 machine.rows, machine.step = Counter(saved.rows[index]), saved.step
                 if (
-                    header.life > 0 and saved.generation == header.generation
+                    header.epoch > 0 and saved.generation == header.generation
                 ):  # it goes on for the leases of then
                     machine.progress, machine.void = dict(saved.progress[index]), set(saved.void[index])
         machine.arranged = header
@@ -263,15 +265,15 @@ class World:
                 machine.memory.add(shard)
         return True
 
-    def cut(self, machine: Server, header: Cut) -> Answer | None:
+    def checkpoint(self, machine: Server, header: TakeCheckpoint) -> Answer | None:
         if not self.together or machine.at[0] != header.generation or not machine.open:
             return None
-        self.cuts[header.folder] = Saved(self.machines)
+        self.checkpoints[header.folder] = Saved(self.machines)
         for each in self.machines if header.memory else ():
             each.memory = {
                 shard for shard in each.memory if shard[0] >= header.folder or shard[0] in header.kept
             }
-        return CutTaken(Version(*machine.at, machine.step), tuple(machine.progress.values()))
+        return CheckpointTaken(Version(*machine.at, machine.step), tuple(machine.progress.values()))
 
     @property
     def together(self) -> bool:
@@ -288,7 +290,7 @@ class World:
         )
 
     def write_shard(self) -> None:
-        for name, saved in self.cuts.items():
+        for name, saved in self.checkpoints.items():
             for machine in list(saved.writing):
                 if machine.alive and self.random.random() < 0.5:
                     index = int(machine.name[3:])
@@ -325,7 +327,7 @@ class World:
         """Push a piece of the task in hands, or finish it, or begin another."""
         task = worker.task
         if task is None:
-            worker.task, worker.done = worker.mailbox.take(*ASIDE, "train"), 0
+            worker.task, worker.done = worker.mailbox.take(*CONTROL, "train"), 0
         elif not worker.mailbox.valid(task):
             worker.task = None
         elif task.type != "train" or worker.done == task.rows:
@@ -391,7 +393,9 @@ class World:
     # Instances ----------------------------------------------------------------------------------------------
 
     def kill_server(self) -> None:
-        spared = self.copies == "neighbours" and self.master.kept.cut is None  # so that there is one to lose
+        spared = (
+            self.copies == "neighbours" and self.master.kept.checkpoint is None
+        )  # so that there is one to lose
         if self.deaths and not spared:
             machine = self.random.choice(self.machines)
             if machine.alive:
@@ -463,7 +467,7 @@ class World:
         raise AssertionError("the job does not end")
 
 
-def manifest(taking: Taking, mode: Mode) -> Manifest:
+def manifest(taking: PendingCheckpoint, mode: Mode) -> Manifest:
     return manifest_of(taking.name, taking.version, mode, [*taking.shards.values()])
 
 

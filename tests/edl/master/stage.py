@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from edl.errors import SQLFlowError
-from edl.master.crew import Crew
-from edl.master.cuts import Cuts
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.parameters import OnServers
+from edl.master.crew import InstanceManager
+from edl.master.cuts import CheckpointCoordinator
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.parameters import ServerRecovery
 from edl.master.seats import Answer, Call
 from edl.master.servers import Servers
 from edl.ps.cuts import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
-    Cut,
-    CutTaken,
+    CheckpointTaken,
     Figures,
     Mode,
     Progress,
@@ -25,6 +24,7 @@ from edl.ps.messages import (
     Revoked,
     Shard,
     Status,
+    TakeCheckpoint,
     Version,
 )
 from edl.rpc.channel import AwayError
@@ -69,23 +69,25 @@ class Stage:
         self.unheard: list[Call] = []  # that were not
         self._start(None)
 
-    def _start(self, kept: Kept | None) -> None:
-        self.leases = Leases(
+    def _start(self, kept: MasterState | None) -> None:
+        self.leases = TaskManager(
             self.plan,
             kept,
-            OnServers,
+            ServerRecovery,
             lease_secs=LEASE,
             note=self.notes.append,
             is_there=lambda name: name not in self.lost_cuts,
         )
-        self.cuts = Cuts(self.leases, self.when, self.count, steps_per_version=self.steps_per_version)
-        self.servers = Servers(self.leases, self.mode, self.count, self.cuts)
-        self.crew = Crew(self.leases, 1, self.servers)
+        self.checkpoints = CheckpointCoordinator(
+            self.leases, self.when, self.count, steps_per_version=self.steps_per_version
+        )
+        self.servers = Servers(self.leases, self.mode, self.count, self.checkpoints)
+        self.instances = InstanceManager(self.leases, 1, self.servers)
 
     def restart(self, servers: int = 0) -> None:
         """The master dies and comes back with all that it knew, and with so many servers, if that is said."""
         self.count = servers or self.count
-        self._start(encoding.decode(encoding.encode(self.leases.to_keep()[0]), Kept))
+        self._start(encoding.decode(encoding.encode(self.leases.to_keep()[0]), MasterState))
 
     # Servers ------------------------------------------------------------------------------------------------
 
@@ -114,20 +116,20 @@ class Stage:
 
     def answer(self, call: Call) -> Answer:
         header = call.header
-        version = Version(self.leases.kept.generation, call.life, self.step)
+        version = Version(self.leases.kept.generation, call.epoch, self.step)
         if isinstance(header, Arrange):
             return Arranged(version, self.is_open, self.is_open)
         if isinstance(header, Revoke):
             known = self.progress[call.index]
             return Revoked(tuple(known[lease] for lease in header.leases if lease in known))
-        if isinstance(header, Cut):
-            return CutTaken(version, tuple(self.progress[0].values()))
+        if isinstance(header, TakeCheckpoint):
+            return CheckpointTaken(version, tuple(self.progress[0].values()))
         written = {
             str(one.header.folder): Shard(
                 call.index, f"server-{call.index}.safetensors", error="it is full" if self.full else ""
             )
             for one in self.asked
-            if isinstance(one.header, Cut)
+            if isinstance(one.header, TakeCheckpoint)
         }
         return Figures(call.index, version.generation, version, open=self.is_open, written=written)
 
@@ -155,16 +157,18 @@ class Stage:
     def complete(self) -> str:
         """The cut under way becomes complete; its name."""
         self.talk(0.5)
-        taking = self.cuts.to_complete()
+        taking = self.checkpoints.to_complete()
         assert taking is not None
         shards = [*taking.shards.values()]
-        assert self.cuts.completed(taking, manifest_of(taking.name, taking.version, self.mode, shards))
+        assert self.checkpoints.completed(taking, manifest_of(taking.name, taking.version, self.mode, shards))
         return taking.name
 
     def said(self, kind: type) -> list[Call]:
         """Calls of that kind that were made since the last time."""
         found = [call for call in self.asked if isinstance(call.header, kind)]
-        self.asked = [call for call in self.asked if isinstance(call.header, Cut) and call not in found]
+        self.asked = [
+            call for call in self.asked if isinstance(call.header, TakeCheckpoint) and call not in found
+        ]
         return found
 
     # Workers ------------------------------------------------------------------------------------------------

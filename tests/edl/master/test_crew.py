@@ -6,9 +6,9 @@ import pytest
 
 from edl.cluster import Change, Instance, NoRoomError, Reason, Room
 from edl.errors import ClusterError
-from edl.master.crew import LONGEST_WAIT, SILENT_LEASES, Crew, Order
-from edl.master.leases import Leases
-from edl.master.parameters import InTrainer
+from edl.master.crew import LONGEST_WAIT, SILENT_LEASES, InstanceManager, ScaleAction
+from edl.master.leases import TaskManager
+from edl.master.parameters import TrainerRecovery
 from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks.exchange import Flag
@@ -29,15 +29,15 @@ TRAIN = Plan("train", 40 * LEAST_ROWS, 0, Training(batch_size=512))
 class Job:
     def __init__(self, workers: int, *, patience: int = 0) -> None:
         self.notes: list[str] = []
-        self.leases = Leases(PREDICT, note=self.notes.append)
-        self.crew = Crew(self.leases, workers, patience=patience)
+        self.leases = TaskManager(PREDICT, note=self.notes.append)
+        self.instances = InstanceManager(self.leases, workers, patience=patience)
 
     def started(self, now: float) -> list[tuple[str, int]]:
-        return [order.instance.key for order in self.crew.orders(now)]
+        return [action.instance.key for action in self.instances.actions(now)]
 
     def ended(self, name: str, incarnation: int, reason: Reason, now: float = 0.0) -> None:
         change = Change(Instance(name, "worker", incarnation), "ended", reason=reason, exit_code=1)
-        self.crew.changed(change, now)
+        self.instances.changed(change, now)
 
 
 def test_as_many_workers_are_started_as_are_wanted_once() -> None:
@@ -101,7 +101,7 @@ def test_how_a_worker_ended_is_said_once(reason: Reason, code: int | None, detai
     job = Job(1, patience=1)
     job.started(0.0)
     change = Change(Instance("worker-0", "worker", 0), "ended", reason=reason, exit_code=code, detail=detail)
-    job.crew.changed(change, 0.0)
+    job.instances.changed(change, 0.0)
     failed = job.leases.kept.failed
     assert failed is not None
     assert failed.message.endswith(f"the last, worker-0, {said}")
@@ -132,27 +132,27 @@ def test_who_runs_out_of_memory_is_told_each_time_though_it_had_not_begun() -> N
     job = Job(1)
     job.started(0.0)
     for incarnation in range(2):
-        job.crew.changed(starved(incarnation), 0.0)
+        job.instances.changed(starved(incarnation), 0.0)
         job.started(100.0)
     assert job.notes == ["worker-0 ran out of memory (limit 2Gi)"] * 2
-    assert job.crew.ending("worker-0") == "ran out of memory (limit 2Gi)"
-    assert job.crew.notes == ("workers ran out of memory 2 times; take 4Gi",)
+    assert job.instances.ending("worker-0") == "ran out of memory (limit 2Gi)"
+    assert job.instances.notes == ("workers ran out of memory 2 times; take 4Gi",)
 
 
 def test_ends_after_which_the_next_one_gets_more_memory_never_fail_the_job() -> None:
     job = Job(1, patience=1)
     job.started(0.0)
     for incarnation in range(5):
-        job.crew.changed(starved(incarnation, remedied=True), 0.0)
+        job.instances.changed(starved(incarnation, remedied=True), 0.0)
         assert job.started(0.0) == [("worker-0", incarnation + 1)]
-    job.crew.changed(starved(5), 0.0)
+    job.instances.changed(starved(5), 0.0)
     assert job.leases.kept.failed is not None
 
 
 def test_a_job_that_fails_for_want_of_memory_says_that_and_what_to_do() -> None:
     job = Job(1, patience=1)
     job.started(0.0)
-    job.crew.changed(starved(0), 0.0)
+    job.instances.changed(starved(0), 0.0)
     failed = job.leases.kept.failed
     assert failed is not None
     assert failed.message.endswith("the last, worker-0, ran out of memory (limit 2Gi)")
@@ -189,40 +189,40 @@ def test_a_change_of_an_earlier_start_is_nothing() -> None:
 def test_fewer_workers_are_stopped_and_more_are_started() -> None:
     job = Job(3)
     job.started(0.0)
-    assert [order.instance.key for order in job.crew.scale(1)] == [("worker-1", 0), ("worker-2", 0)]
+    assert [action.instance.key for action in job.instances.scale(1)] == [("worker-1", 0), ("worker-2", 0)]
     job.ended("worker-1", 0, "stopped")
     job.ended("worker-2", 0, "stopped")
     assert job.started(0.0) == []
-    assert job.crew.scale(2) == []
+    assert job.instances.scale(2) == []
     assert job.started(0.0) == [("worker-1", 1)]
 
 
-def served(*, patience: int = 0) -> tuple[Stage, Crew]:
+def served(*, patience: int = 0) -> tuple[Stage, InstanceManager]:
     stage = Stage(Mode("async"))
-    return stage, Crew(stage.leases, 2, stage.servers, patience=patience)
+    return stage, InstanceManager(stage.leases, 2, stage.servers, patience=patience)
 
 
 def test_servers_are_started_before_workers_and_scaling_is_about_workers() -> None:
-    _, crew = served()
-    started = [order.instance for order in crew.orders(0.0)]
+    _, instances = served()
+    started = [action.instance for action in instances.actions(0.0)]
     assert [(each.name, each.role) for each in started] == [
         ("ps-0", "ps"),
         ("ps-1", "ps"),
         ("worker-0", "worker"),
         ("worker-1", "worker"),
     ]
-    assert [order.instance.name for order in crew.scale(0)] == ["worker-0", "worker-1"]
-    assert crew.orders(0.0) == []
+    assert [action.instance.name for action in instances.scale(0)] == ["worker-0", "worker-1"]
+    assert instances.actions(0.0) == []
 
 
 def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_workers_do() -> None:
-    stage, crew = served(patience=3)
-    crew.orders(0.0)
+    stage, instances = served(patience=3)
+    instances.actions(0.0)
     for incarnation in range(3):
         assert not stage.leases.finished
         stage.leases.kept.done["train"] = incarnation
-        crew.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="out of memory"), 0.0)
-        crew.orders(100.0)
+        instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="out of memory"), 0.0)
+        instances.actions(100.0)
     assert stage.leases.kept.failed is not None
     assert stage.leases.kept.failed.message == (
         "3 parameter servers in a row ended with nothing done for good; the last, ps-1, ran out of memory"
@@ -230,18 +230,18 @@ def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_wo
 
 
 def test_a_server_that_ends_is_replaced_by_the_next_of_its_name() -> None:
-    stage, crew = served()
-    crew.orders(0.0)
+    stage, instances = served()
+    instances.actions(0.0)
     stage.open()
-    crew.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
+    instances.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
     assert stage.leases.kept.servers[1].address == ""
-    assert [order.instance for order in crew.orders(0.0)] == [Instance("ps-1", "ps", 1)]
+    assert [action.instance for action in instances.actions(0.0)] == [Instance("ps-1", "ps", 1)]
 
 
 def test_a_cluster_that_refuses_is_asked_again() -> None:
     job = Job(1)
-    [order] = job.crew.orders(0.0)
-    job.crew.refused(order.instance, ClusterError("there is no room"), 0.0)
+    [action] = job.instances.actions(0.0)
+    job.instances.refused(action.instance, ClusterError("there is no room"), 0.0)
     assert job.started(0.0) == [("worker-0", 1)]
 
 
@@ -249,11 +249,11 @@ def test_a_cluster_without_room_is_asked_for_the_same_start_later_and_later_and_
     job = Job(1, patience=3)
     now, waits = 0.0, []
     for _ in range(20):
-        [order] = job.crew.orders(now)
-        assert order.instance.key == ("worker-0", 0)
-        job.crew.refused(order.instance, NoRoomError("all slots are taken"), now)
+        [action] = job.instances.actions(now)
+        assert action.instance.key == ("worker-0", 0)
+        job.instances.refused(action.instance, NoRoomError("all slots are taken"), now)
         began = now
-        while not job.crew._posts["worker-0"].not_before <= now:
+        while not job.instances._slots["worker-0"].not_before <= now:
             now += 0.05
         waits.append(round(now - began, 1))
     assert waits == sorted(waits)
@@ -262,23 +262,23 @@ def test_a_cluster_without_room_is_asked_for_the_same_start_later_and_later_and_
     assert job.notes == ["worker-0 waits: all slots are taken"]
 
 
-def names(orders: list[Order], *, stop: bool) -> list[str]:
-    return [order.instance.name for order in orders if order.stop == stop]
+def names(actions: list[ScaleAction], *, stop: bool) -> list[str]:
+    return [action.instance.name for action in actions if action.stop == stop]
 
 
 def test_there_are_no_more_instances_than_there_is_room_for_and_the_others_wait() -> None:
     job = Job(3)
-    job.crew.resized(Room(0))
-    assert job.crew.orders(0.0) == []
-    assert job.crew.waiting == ["worker-0", "worker-1", "worker-2"]
-    job.crew.resized(Room(2))
+    job.instances.resized(Room(0))
+    assert job.instances.actions(0.0) == []
+    assert job.instances.waiting == ["worker-0", "worker-1", "worker-2"]
+    job.instances.resized(Room(2))
     assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
-    assert (job.started(1.0), job.crew.waiting) == ([], ["worker-2"])
-    assert (job.crew.starting, job.crew.running) == (2, 0)
-    job.crew.changed(Change(Instance("worker-0", "worker", 0), "running"), 1.0)
-    assert (job.crew.starting, job.crew.running) == (1, 1)
-    job.crew.resized(Room(3))
-    assert (job.started(2.0), job.crew.waiting) == ([("worker-2", 0)], [])
+    assert (job.started(1.0), job.instances.waiting) == ([], ["worker-2"])
+    assert (job.instances.starting, job.instances.running) == (2, 0)
+    job.instances.changed(Change(Instance("worker-0", "worker", 0), "running"), 1.0)
+    assert (job.instances.starting, job.instances.running) == (1, 1)
+    job.instances.resized(Room(3))
+    assert (job.started(2.0), job.instances.waiting) == ([("worker-2", 0)], [])
 
 
 def test_the_youngest_workers_leave_once_where_room_shrinks_and_come_again_where_it_grows() -> None:
@@ -287,12 +287,12 @@ def test_the_youngest_workers_leave_once_where_room_shrinks_and_come_again_where
     for incarnation in range(10):
         job.ended("worker-0", incarnation, "preempted")
         assert job.started(1.0 + incarnation) == [("worker-0", incarnation + 1)]
-        job.crew.resized(Room(2))
-        [order] = job.crew.orders(1.0 + incarnation)
-        assert (order.stop, order.instance.key) == (True, ("worker-0", incarnation + 1))
-        assert job.crew.orders(1.5 + incarnation) == []
-        job.crew.resized(Room(3))
-        assert job.crew.orders(1.5 + incarnation) == []  # it leaves, and is there until then
+        job.instances.resized(Room(2))
+        [action] = job.instances.actions(1.0 + incarnation)
+        assert (action.stop, action.instance.key) == (True, ("worker-0", incarnation + 1))
+        assert job.instances.actions(1.5 + incarnation) == []
+        job.instances.resized(Room(3))
+        assert job.instances.actions(1.5 + incarnation) == []  # it leaves, and is there until then
     job.ended("worker-0", 10, "stopped")
     assert job.started(20.0) == [("worker-0", 11)]
     assert not job.leases.finished
@@ -301,36 +301,36 @@ def test_the_youngest_workers_leave_once_where_room_shrinks_and_come_again_where
 def test_one_that_left_for_want_of_room_waits_and_costs_nothing() -> None:
     job = Job(2, patience=1)
     job.started(0.0)
-    job.crew.resized(Room(1))
-    assert names(job.crew.orders(0.0), stop=True) == ["worker-1"]
+    job.instances.resized(Room(1))
+    assert names(job.instances.actions(0.0), stop=True) == ["worker-1"]
     job.ended("worker-1", 0, "stopped")
-    assert (job.crew.orders(0.0), job.crew.waiting) == ([], ["worker-1"])
+    assert (job.instances.actions(0.0), job.instances.waiting) == ([], ["worker-1"])
     assert not job.leases.finished
-    job.crew.resized(Room(2))
+    job.instances.resized(Room(2))
     assert job.started(0.0) == [("worker-1", 1)]
 
 
 def test_who_forms_rings_is_told_how_many_workers_there_is_room_for() -> None:
-    stage, crew = served()
+    stage, instances = served()
     told: list[int] = []
     stage.leases.parameters.want = told.append  # type: ignore[method-assign]
-    crew.resized(Room(3))
-    crew.scale(7)
-    crew.resized(Room(8))
-    crew.resized(Room(20))
+    instances.resized(Room(3))
+    instances.scale(7)
+    instances.resized(Room(8))
+    instances.resized(Room(20))
     assert told == [1, 1, 6, 7]
 
 
 def test_servers_have_their_room_before_workers_and_keep_it_when_they_die() -> None:
-    _, crew = served(patience=9)
-    crew.resized(Room(3))
-    assert names(crew.orders(0.0), stop=False) == ["ps-0", "ps-1", "worker-0"]
+    _, instances = served(patience=9)
+    instances.resized(Room(3))
+    assert names(instances.actions(0.0), stop=False) == ["ps-0", "ps-1", "worker-0"]
     for incarnation in range(3):
-        crew.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="killed"), 0.0)
-        early = names(crew.orders(0.0), stop=False)
-        assert (early or names(crew.orders(100.0), stop=False)) == ["ps-1"]
-    crew.resized(Room(2))
-    assert names(crew.orders(100.0), stop=True) == ["worker-0"]
+        instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="killed"), 0.0)
+        early = names(instances.actions(0.0), stop=False)
+        assert (early or names(instances.actions(100.0), stop=False)) == ["ps-1"]
+    instances.resized(Room(2))
+    assert names(instances.actions(100.0), stop=True) == ["worker-0"]
 
 
 class StandIns:
@@ -339,19 +339,19 @@ class StandIns:
     def __init__(self, workers: int = 2, *, withdrawn: bool = False) -> None:
         """withdrawn: the server was taken, and given up as it waited for a place."""
         self.stage = Stage(Mode("async"))
-        self.crew = self.stage.crew
-        self.crew.wanted = workers
+        self.instances = self.stage.instances
+        self.instances.wanted = workers
         self.boxes = [self.stage.worker(f"worker-{number}") for number in range(workers)]
-        for order in self.crew.orders(0.0):
-            self.crew.changed(Change(order.instance, "running"), 0.0)
+        for action in self.instances.actions(0.0):
+            self.instances.changed(Change(action.instance, "running"), 0.0)
         self.stage.open()
         self.stage.complete()
-        self.crew.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
-        [order] = self.crew.orders(0.0)
+        self.instances.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
+        [action] = self.instances.actions(0.0)
         if withdrawn:
-            self.crew.changed(Change(order.instance, "ended", reason="no room"), 0.0)
+            self.instances.changed(Change(action.instance, "ended", reason="no room"), 0.0)
         else:
-            self.crew.refused(order.instance, NoRoomError("all slots are taken"), 0.0)
+            self.instances.refused(action.instance, NoRoomError("all slots are taken"), 0.0)
 
     def flags(self, box: Outbox) -> Flag:
         box.answered(self.stage.leases.exchange(box.request({}), self.stage.now))
@@ -364,7 +364,7 @@ class StandIns:
         self.stage.talk()
 
     def started(self) -> list[tuple[str, int]]:
-        return [order.instance.key for order in self.crew.orders(1000.0) if not order.stop]
+        return [action.instance.key for action in self.instances.actions(1000.0) if not action.stop]
 
 
 @pytest.mark.parametrize("withdrawn", [False, True])
@@ -377,7 +377,7 @@ def test_a6_where_there_is_no_room_for_a_server_the_last_worker_stands_in(withdr
     assert job.stage.leases.servers.ready
     assert job.stage.leases.servers.addresses == ("ps-0:0", "a:1")
     assert job.started() == [("worker-1", 1)]  # when there is room
-    assert job.crew.workers == ["worker-0"]
+    assert job.instances.workers == ["worker-0"]
     assert job.stage.leases.kept.members["worker-1"].gone
 
 
@@ -391,10 +391,10 @@ def test_a_server_that_was_given_up_for_want_of_room_is_started_anew_and_nobody_
     job = StandIns(workers=1, withdrawn=True)
     for incarnation in range(2, 20):
         assert job.started() == [("ps-1", incarnation)]
-        job.crew.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="no room"), 0.0)
+        job.instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="no room"), 0.0)
     assert job.stage.leases.kept.failed is None
-    assert job.crew.waiting == ["ps-1"]
-    assert job.crew.posts["ps-1"][1] == 1  # it was killed once
+    assert job.instances.waiting == ["ps-1"]
+    assert job.instances.slots["ps-1"][1] == 1  # it was killed once
 
 
 @pytest.mark.parametrize("registered", [True, False])
@@ -403,7 +403,7 @@ def test_a_stand_in_that_dies_leaves_the_place_to_the_server(registered: bool) -
     if registered:
         job.take_over()
         job.started()
-    job.crew.changed(Change(Instance("worker-1", "worker", 0), "ended", reason="killed"), 900.0)
+    job.instances.changed(Change(Instance("worker-1", "worker", 0), "ended", reason="killed"), 900.0)
     assert job.stage.leases.kept.servers[1].address == ""
     assert "ps-1" in [name for name, _ in job.started()]
 
@@ -416,7 +416,7 @@ def test_a_stand_in_is_not_ended_for_being_no_worker_any_more() -> None:
         job.stage.talk(1.0)
         job.stage.leases.exchange(job.boxes[0].request({}), job.stage.now)
         job.stage.leases.tick(job.stage.now)
-        stopped = [order.instance.name for order in job.crew.orders(job.stage.now) if order.stop]
+        stopped = [action.instance.name for action in job.instances.actions(job.stage.now) if action.stop]
         assert stopped == []
 
 
@@ -425,10 +425,10 @@ def test_a_stand_in_is_no_worker_that_leaves_where_room_shrinks(registered: bool
     job = StandIns(workers=3)
     if registered:
         job.take_over()
-    job.crew.resized(Room(4))
-    assert job.crew.orders(job.stage.now) == []
-    job.crew.resized(Room(3))
-    assert names(job.crew.orders(job.stage.now), stop=True) == ["worker-1"]
+    job.instances.resized(Room(4))
+    assert job.instances.actions(job.stage.now) == []
+    job.instances.resized(Room(3))
+    assert names(job.instances.actions(job.stage.now), stop=True) == ["worker-1"]
 
 
 def test_a_new_master_knows_who_stands_in() -> None:
@@ -436,9 +436,9 @@ def test_a_new_master_knows_who_stands_in() -> None:
     job.take_over()
     job.stage.restart()
     running = [Instance("ps-0", "ps"), Instance("worker-0", "worker"), Instance("worker-1", "worker")]
-    job.stage.crew.wanted = 2
-    job.stage.crew.found([Change(instance, "running") for instance in running], job.stage.now)
-    assert [order.instance.key for order in job.stage.crew.orders(job.stage.now)] == [("worker-1", 1)]
+    job.stage.instances.wanted = 2
+    job.stage.instances.found([Change(instance, "running") for instance in running], job.stage.now)
+    assert [action.instance.key for action in job.stage.instances.actions(job.stage.now)] == [("worker-1", 1)]
     job.stage.talk()
     assert job.stage.leases.servers is not None
     assert job.stage.leases.servers.ready
@@ -448,7 +448,7 @@ def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:
     job = Job(2)
     for name in ("worker-0", "worker-1"):
         job.leases.join(name, 4, 0.0)
-    job.crew.found([Change(Instance("worker-0", "worker", 4), "running", "pid 1")], 0.0)
+    job.instances.found([Change(Instance("worker-0", "worker", 4), "running", "pid 1")], 0.0)
     assert job.started(0.0) == [("worker-1", 5)]
     assert job.leases.kept.members["worker-1"].gone
     assert not job.leases.kept.members["worker-0"].gone
@@ -463,15 +463,15 @@ def test_a_new_master_counts_the_starts_that_earlier_ones_gave() -> None:
         Instance("worker-1", "worker", 1),
         Instance("worker-2", "worker"),
     ]
-    job.crew.found([Change(instance, "running") for instance in running], 0.0)
-    assert {name: relaunches for name, (_, relaunches) in job.crew.posts.items()} == {
+    job.instances.found([Change(instance, "running") for instance in running], 0.0)
+    assert {name: relaunches for name, (_, relaunches) in job.instances.slots.items()} == {
         "worker-0": 2,
         "worker-1": 1,
         "worker-2": 0,
     }
     job.ended("worker-1", 1, "killed")
     assert job.started(0.0) == [("worker-1", 2)]
-    assert job.crew.posts["worker-1"][1] == 2
+    assert job.instances.slots["worker-1"][1] == 2
 
 
 class Trainers:
@@ -479,19 +479,19 @@ class Trainers:
 
     def __init__(self, plan: Plan) -> None:
         self.now = 0.0
-        self.leases = Leases(plan, None, InTrainer, lease_secs=LEASE)
-        self.crew = Crew(self.leases, 1)
+        self.leases = TaskManager(plan, None, TrainerRecovery, lease_secs=LEASE)
+        self.instances = InstanceManager(self.leases, 1)
 
     def start(self) -> tuple[Instance, Outbox]:
         """Have the crew start its worker, which registers."""
         self.now += 60.0
-        (order,) = self.crew.orders(self.now)
-        self.crew.changed(Change(order.instance, "running"), self.now)
-        box = Outbox(order.instance.name, order.instance.incarnation)
+        (action,) = self.instances.actions(self.now)
+        self.instances.changed(Change(action.instance, "running"), self.now)
+        box = Outbox(action.instance.name, action.instance.incarnation)
         joined = self.leases.join(box.instance, box.incarnation, self.now)
         assert joined is not None
         box.joined(joined)
-        return order.instance, box
+        return action.instance, box
 
     def do_a_task(self, box: Outbox) -> None:
         box.answered(self.leases.exchange(box.request({"train": 1, "predict": 1}), self.now))
@@ -500,13 +500,13 @@ class Trainers:
         box.tell("done", finished(task))
         box.answered(self.leases.exchange(box.request({}), self.now))
 
-    def cut(self, box: Outbox) -> None:
-        for kind in ("cut", "cut written"):
+    def checkpoint(self, box: Outbox) -> None:
+        for kind in ("checkpoint", "checkpoint written"):
             box.tell(kind, Report(Task(0, "train")), folder="a cut")  # type: ignore[arg-type]
         box.answered(self.leases.exchange(box.request({}), self.now))
 
     def crash(self, instance: Instance) -> None:
-        self.crew.changed(Change(instance, "ended", reason="failed", exit_code=1), self.now)
+        self.instances.changed(Change(instance, "ended", reason="failed", exit_code=1), self.now)
 
 
 def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> None:
@@ -525,7 +525,7 @@ def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
     for _ in range(20):
         instance, box = stage.start()
         stage.do_a_task(box)
-        stage.cut(box)
+        stage.checkpoint(box)
         stage.crash(instance)
     assert stage.leases.kept.failed is None
 
@@ -535,18 +535,18 @@ class Ring(RingStage):
 
     def __init__(self) -> None:
         super().__init__(PAIR, TRAIN)
-        self.crew = Crew(self.master, len(PAIR))
-        self.crew.orders(self.now)
+        self.instances = InstanceManager(self.master, len(PAIR))
+        self.instances.actions(self.now)
         self.train_together(PAIR)
 
     def crash(self, name: str) -> None:
         incarnation = self.incarnations[name]
         change = Change(Instance(name, "worker", incarnation), "ended", reason="failed", exit_code=1)
-        self.crew.changed(change, self.now)
+        self.instances.changed(change, self.now)
         if not self.master.finished:
             self.now += 60.0
-            (order,) = self.crew.orders(self.now)
-            assert order.instance.name == name
+            (action,) = self.instances.actions(self.now)
+            assert action.instance.name == name
             self.start(name)
 
     def do_a_task(self) -> None:
@@ -592,15 +592,15 @@ def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:
 def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:
     stage = Trainers(PREDICT)
     instance, _ = stage.start()
-    orders = []
+    actions = []
     for _ in range(5 * SILENT_LEASES * int(LEASE)):
         stage.now += 1.0
         stage.leases.tick(stage.now)
-        orders += stage.crew.orders(stage.now)
-    assert [(order.instance, order.stop) for order in orders] == [(instance, True)]
-    stage.crew.changed(Change(instance, "ended", reason="stopped"), stage.now)
-    (order,) = stage.crew.orders(stage.now)
-    assert (order.instance.incarnation, order.stop) == (instance.incarnation + 1, False)
+        actions += stage.instances.actions(stage.now)
+    assert [(action.instance, action.stop) for action in actions] == [(instance, True)]
+    stage.instances.changed(Change(instance, "ended", reason="stopped"), stage.now)
+    (action,) = stage.instances.actions(stage.now)
+    assert (action.instance.incarnation, action.stop) == (instance.incarnation + 1, False)
 
 
 def test_a_worker_that_speaks_again_soon_is_left_in_its_place() -> None:
@@ -611,4 +611,4 @@ def test_a_worker_that_speaks_again_soon_is_left_in_its_place() -> None:
         stage.leases.tick(stage.now)
     stage.leases.join(box.instance, box.incarnation, stage.now)
     stage.now += 2 * LEASE
-    assert stage.crew.orders(stage.now) == []
+    assert stage.instances.actions(stage.now) == []

@@ -11,8 +11,8 @@ import pytest
 from edl.cluster.snapshot import Row, Snapshot
 from edl.data import event_files
 from edl.master.curves import Curves, learning_rate
-from edl.master.kept import Cut, Kept
-from edl.master.leases import Leases
+from edl.master.kept import Checkpoint, MasterState
+from edl.master.leases import TaskManager
 from edl.spec import Component, JobSpec, RegressionLabel, Rows
 from edl.spec.job import Cluster
 from edl.tasks import encoding
@@ -35,9 +35,9 @@ def spec(**changes: Any) -> JobSpec:
 class Running:
     """A job that trains, and its curves."""
 
-    def __init__(self, folder: Path, kept: Kept | None = None) -> None:
+    def __init__(self, folder: Path, kept: MasterState | None = None) -> None:
         self.notes: list[str] = []
-        self.leases = Leases(PLAN, kept, note=self.notes.append)
+        self.leases = TaskManager(PLAN, kept, note=self.notes.append)
         self.curves = Curves(spec(), folder, self.leases)
 
     def train(self, step: int, loss: float, rate: float = 100.0) -> None:
@@ -61,9 +61,9 @@ class Running:
         self.leases.job.state.curve.add(row)
         self.curves.epoch_end(row)
 
-    def kept(self) -> Kept:
+    def kept(self) -> MasterState:
         """What the ledger has."""
-        return encoding.decode(encoding.encode(self.leases.to_keep()[0]), Kept)
+        return encoding.decode(encoding.encode(self.leases.to_keep()[0]), MasterState)
 
 
 def test_a_point_has_the_loss_of_what_was_trained_since_the_one_before(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_job_that_goes_back_takes_its_curves_along(tmp_path: Path) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
     job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
-    job.leases.kept.cut = Cut("10", job.kept().job or JobState())
+    job.leases.kept.checkpoint = Checkpoint("10", job.kept().job or JobState())
     job.train(20, 2.0)
     job.conclude(EpochEnd(2, 20, 0.25, {}, 2.0))
     job.leases.go_back()
@@ -111,7 +111,7 @@ def test_a_job_that_goes_back_to_where_nobody_looked_yet_tells_of_it(tmp_path: P
     job = Running(tmp_path)
     job.train(10, 3.0)
     job.advance(20, 1.0)
-    job.leases.kept.cut = Cut("20", job.kept().job or JobState())
+    job.leases.kept.checkpoint = Checkpoint("20", job.kept().job or JobState())
     job.conclude(EpochEnd(1, 25, 0.5, {}, 1.0))
     job.leases.go_back()
     job.look()
@@ -126,12 +126,12 @@ def test_a_job_that_goes_back_and_writes_its_next_checkpoint_before_anybody_look
 ) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
-    job.leases.kept.cut = Cut("10", job.kept().job or JobState())
+    job.leases.kept.checkpoint = Checkpoint("10", job.kept().job or JobState())
     job.train(20, 2.0)
     for step in (15, 30):
         job.leases.go_back()
         job.advance(step, 1.0)
-        job.leases.kept.cut = Cut(str(step), job.kept().job or JobState())
+        job.leases.kept.checkpoint = Checkpoint(str(step), job.kept().job or JobState())
     job.conclude(EpochEnd(1, 30, 0.5, {}, 1.0))
     job.look()
     job.curves.close()
@@ -160,7 +160,7 @@ def test_the_next_master_goes_on_from_its_ledger(tmp_path: Path) -> None:
 def test_a_job_that_goes_back_to_where_it_is_keeps_what_it_told(tmp_path: Path) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
-    job.leases.kept.cut = Cut("10", job.kept().job or JobState())
+    job.leases.kept.checkpoint = Checkpoint("10", job.kept().job or JobState())
     job.look()
     job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
     job.leases.go_back()
@@ -210,10 +210,10 @@ def test_a_folder_that_cannot_be_made_harms_nothing(tmp_path: Path) -> None:
     ids=["as it is", "by a schedule", "by the rounds of sync", "of a program of one's own", "of no training"],
 )
 def test_the_learning_rate_is_told_where_it_is_known(changes: dict[str, Any], expected: float | None) -> None:
-    assert learning_rate(spec(**changes), Leases(PLAN), 4) == expected
+    assert learning_rate(spec(**changes), TaskManager(PLAN), 4) == expected
 
 
 def test_the_learning_rate_of_a_callback_goes_before_all_others() -> None:
-    leases = Leases(PLAN)
+    leases = TaskManager(PLAN)
     leases.job.state.rate = (3, 0.125)
     assert learning_rate(spec(edited=True), leases, 4) == 0.125

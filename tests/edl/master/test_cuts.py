@@ -7,7 +7,7 @@ import pytest
 from edl.errors import ClusterError
 from edl.master.cuts import AGAIN_SECS
 from edl.master.seats import Call
-from edl.ps.messages import Cut, Mode
+from edl.ps.messages import Mode, TakeCheckpoint
 from edl.spec import Checkpoints
 from edl.tasks.job import Job, JobState
 from edl.tasks.task import Report
@@ -21,21 +21,21 @@ def opened(when: Checkpoints, *, steps_per_version: int = 1) -> Stage:
     stage = Stage(SYNC, when=when, steps_per_version=steps_per_version)
     stage.open()
     stage.complete()
-    stage.said(Cut)
+    stage.said(TakeCheckpoint)
     return stage
 
 
 def begun(stage: Stage) -> Call:
     """A cut is asked for, and the call is not answered yet."""
     stage.step += 1
-    stage.mute = {Cut}
+    stage.mute = {TakeCheckpoint}
     stage.talk(11.0)
-    return next(call for call in reversed(stage.asked) if isinstance(call.header, Cut))
+    return next(call for call in reversed(stage.asked) if isinstance(call.header, TakeCheckpoint))
 
 
 def state(stage: Stage) -> JobState:
-    assert stage.leases.kept.cut is not None
-    return stage.leases.kept.cut.job
+    assert stage.leases.kept.checkpoint is not None
+    return stage.leases.kept.checkpoint.job
 
 
 def test_the_first_is_taken_as_soon_as_the_servers_are_open() -> None:
@@ -43,20 +43,20 @@ def test_the_first_is_taken_as_soon_as_the_servers_are_open() -> None:
     for index in (0, 1):
         stage.register(index)
     stage.talk(100.0)
-    assert not stage.said(Cut)
+    assert not stage.said(TakeCheckpoint)
     stage.is_open = True
     stage.talk(1.0)
-    [call] = stage.said(Cut)
-    assert call.header == Cut(1, "000001-000001")
+    [call] = stage.said(TakeCheckpoint)
+    assert call.header == TakeCheckpoint(1, "000001-000001")
 
 
 def test_others_follow_by_seconds_when_something_was_done() -> None:
     stage = opened(Checkpoints(secs=30.0))
     stage.talk(100.0)
-    assert not stage.said(Cut)
+    assert not stage.said(TakeCheckpoint)
     stage.step += 1
     stage.talk(2.0)
-    assert len(stage.said(Cut)) == 1
+    assert len(stage.said(TakeCheckpoint)) == 1
 
 
 @pytest.mark.parametrize(("steps_per_version", "versions"), [(1, 8), (4, 2)])
@@ -64,10 +64,10 @@ def test_others_follow_by_steps(steps_per_version: int, versions: int) -> None:
     stage = opened(Checkpoints(steps=8, secs=0.0), steps_per_version=steps_per_version)
     stage.step += versions - 1
     stage.talk(100.0)
-    assert not stage.said(Cut)
+    assert not stage.said(TakeCheckpoint)
     stage.step += 1
     stage.talk(2.0)
-    assert len(stage.said(Cut)) == 1
+    assert len(stage.said(TakeCheckpoint)) == 1
 
 
 def test_a_cut_has_the_tasks_as_far_as_the_parameters_have_them() -> None:
@@ -89,11 +89,11 @@ def test_a_cut_has_the_tasks_as_far_as_the_parameters_have_them() -> None:
 
 def test_what_is_handed_out_while_a_cut_is_taken_is_in_it() -> None:
     stage = opened(Checkpoints(secs=10.0))
-    cut = begun(stage)
+    checkpoint = begun(stage)
     task = stage.take(stage.worker())
     assert task is not None
     stage.push(task, 1024)
-    stage.servers.answered(cut, stage.answer(cut), stage.now)
+    stage.servers.answered(checkpoint, stage.answer(checkpoint), stage.now)
     stage.complete()
     assert Job(PLAN, state(stage)).state.rows == 1024
 
@@ -136,17 +136,17 @@ def test_a15_a_cut_that_comes_to_nothing_is_forgotten_and_taken_again(why: str) 
     stage = opened(Checkpoints(secs=10.0))
     before = state(stage)
     stage.full = why == "a shard"
-    cut = begun(stage)
+    checkpoint = begun(stage)
     if why == "the call":
-        stage.servers.unanswered(cut, ClusterError("it was begun at another version"), stage.now)
+        stage.servers.unanswered(checkpoint, ClusterError("it was begun at another version"), stage.now)
     else:
-        stage.servers.answered(cut, stage.answer(cut), stage.now)
+        stage.servers.answered(checkpoint, stage.answer(checkpoint), stage.now)
     if why == "a server":
         stage.lose(1)
         stage.register(1, 1)
     stage.mute = set()
     stage.talk(1.0)
-    assert not stage.cuts.under_way
+    assert not stage.checkpoints.under_way
     assert state(stage) is before
     stage.full = False
     stage.step += 1
@@ -161,9 +161,9 @@ def test_the_last_ones_are_kept_and_the_one_under_way() -> None:
         stage.talk(11.0)
         stage.complete()
     names = [f"000001-00000{number}" for number in range(1, 6)]
-    assert stage.cuts.kept(names) == set(names[2:4])  # no ledger knows the fifth
+    assert stage.checkpoints.kept(names) == set(names[2:4])  # no ledger knows the fifth
     begun(stage)
-    assert stage.cuts.kept(names) == set(names[2:])
+    assert stage.checkpoints.kept(names) == set(names[2:])
 
 
 def test_all_are_kept_where_none_is_too_many() -> None:
@@ -172,4 +172,4 @@ def test_all_are_kept_where_none_is_too_many() -> None:
     stage.talk(11.0)
     stage.complete()
     names = ["000001-000001", "000001-000002"]
-    assert stage.cuts.kept(names) == set(names)
+    assert stage.checkpoints.kept(names) == set(names)

@@ -6,21 +6,21 @@ import msgspec
 import pytest
 
 from edl.errors import JobError
-from edl.master.kept import Kept
-from edl.master.leases import ATTEMPTS, Leases
-from edl.master.parameters import InTrainer, NoParameters
+from edl.master.kept import MasterState
+from edl.master.leases import ATTEMPTS, TaskManager
+from edl.master.parameters import RecoveryPolicy, TrainerRecovery
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag
 from edl.tasks.failed import Failed
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from edl.tasks.task import ASIDE, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.mailbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
-ALL: dict[TaskType, int] = dict.fromkeys((*ASIDE, "train", "predict"), 1)
+ALL: dict[TaskType, int] = dict.fromkeys((*CONTROL, "train", "predict"), 1)
 PREDICT = Plan("predict", 3 * STREAMED_ROWS)
 TRAIN = Plan("train", 4 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 
@@ -28,7 +28,7 @@ TRAIN = Plan("train", 4 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 class Job:
     """A master, and the workers that talk to it."""
 
-    def __init__(self, plan: Plan, *, parameters: type[NoParameters] = NoParameters) -> None:
+    def __init__(self, plan: Plan, *, parameters: type[RecoveryPolicy] = RecoveryPolicy) -> None:
         self.plan = plan
         self.parameters = parameters
         self.now = 0.0
@@ -36,8 +36,8 @@ class Job:
         self.lost_cuts: set[str] = set()
         self.master = self._master(None)
 
-    def _master(self, kept: Kept | None) -> Leases:
-        return Leases(
+    def _master(self, kept: MasterState | None) -> TaskManager:
+        return TaskManager(
             self.plan,
             kept,
             self.parameters,
@@ -57,7 +57,7 @@ class Job:
     def call(self, box: Outbox, want: dict[TaskType, int] | None = None) -> Task | None:
         """An exchange; a task that the worker has then."""
         box.answered(self.master.exchange(box.request(ALL if want is None else want), self.now))
-        return box.take(*ASIDE, "train", "predict")
+        return box.take(*CONTROL, "train", "predict")
 
     def work(self, box: Outbox, tasks: int = 10_000) -> list[Task]:
         """Do so many tasks, or all there are; those that were done."""
@@ -77,7 +77,7 @@ class Job:
 
     def restart(self) -> None:
         """The master dies and comes back with all that it knew."""
-        self.master = self._master(encoding.decode(encoding.encode(self.master.to_keep()[0]), Kept))
+        self.master = self._master(encoding.decode(encoding.encode(self.master.to_keep()[0]), MasterState))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a5_a_lease_that_was_not_written_down_counts_once() -> None:
     kept = encoding.encode(job.master.to_keep()[0])
     task = job.call(box)
     assert task is not None
-    job.master = job._master(encoding.decode(kept, Kept))
+    job.master = job._master(encoding.decode(kept, MasterState))
     box.tell("done", finished(task))
     job.work(box)
     assert job.master.job.finished
@@ -265,7 +265,7 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
 
 
 def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> None:
-    job = Job(TRAIN, parameters=InTrainer)
+    job = Job(TRAIN, parameters=TrainerRecovery)
     box = job.worker()
     lost = job.master.exchange(box.request({"train": 3}), job.now)
     box.answered(job.master.exchange(box.request({"train": 3}), job.now))
@@ -277,13 +277,13 @@ def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> No
 def cut_after(job: Job, box: Outbox, tasks: int) -> None:
     """The trainer does so many tasks, and cuts."""
     job.work(box, tasks)
-    for kind in ("cut", "cut written"):
+    for kind in ("checkpoint", "checkpoint written"):
         box.tell(kind, Report(Task(0, "train")), folder="cut-1")  # type: ignore[arg-type]
     job.call(box, {})
 
 
 def test_a_master_that_comes_back_without_its_checkpoints_goes_on_with_the_trainer_that_lives() -> None:
-    job = Job(TRAIN, parameters=InTrainer)
+    job = Job(TRAIN, parameters=TrainerRecovery)
     box = job.worker()
     cut_after(job, box, 2)
     job.lost_cuts.add("cut-1")
@@ -296,7 +296,7 @@ def test_a_master_that_comes_back_without_its_checkpoints_goes_on_with_the_train
 
 @pytest.mark.parametrize("order", ["the worker first", "the master first"])
 def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_says_so(order: str) -> None:
-    job = Job(TRAIN, parameters=InTrainer)
+    job = Job(TRAIN, parameters=TrainerRecovery)
     cut_after(job, job.worker(), 2)
     job.lost_cuts.add("cut-1")
     if order == "the worker first":
@@ -319,7 +319,7 @@ def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_say
 
 
 def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost() -> None:
-    job = Job(TRAIN, parameters=InTrainer)
+    job = Job(TRAIN, parameters=TrainerRecovery)
     box = job.worker()
     cut_after(job, box, 2)
     job.work(box)
@@ -337,7 +337,7 @@ def test_a_ledger_that_was_written_before_there_were_servers_is_read() -> None:
     kept = msgspec.msgpack.decode(encoding.encode(job.master.to_keep()[0]))
     del kept["revoking"], kept["servers"]
     kept["leases"] = {number: lease[:8] for number, lease in kept["leases"].items()}
-    job.master = job._master(encoding.decode(msgspec.msgpack.encode(kept), Kept))
+    job.master = job._master(encoding.decode(msgspec.msgpack.encode(kept), MasterState))
     assert list(job.master.kept.leases) == [task.attempt]
     other = job.worker("worker-1")
     job.work(other)

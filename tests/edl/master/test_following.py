@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from edl.cluster import Change, Instance, Room
 from edl.errors import ClusterError
-from edl.master.crew import Crew
+from edl.master.crew import InstanceManager
 from edl.master.following import follow
 from edl.tasks.task import Task
 from tests.edl.master.ring_stage import LEASE, PLAN, RingStage
@@ -57,8 +57,8 @@ def running(name: str) -> Change:
 def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_found_missing() -> None:
     """They say nothing any more; the fourth goes on alone meanwhile."""
     stage = RingStage(NAMES, PLAN)
-    crew = Crew(stage.master, len(NAMES))
-    crew.orders(0.0)
+    instances = InstanceManager(stage.master, len(NAMES))
+    instances.actions(0.0)
     stage.train_together(NAMES)
     task = stage.take("worker-0")
     cluster = Cluster(stage, (stage.now + 1.0, stage.now + 301.0), set(NAMES[1:]))
@@ -70,13 +70,13 @@ def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_fo
 
     follow(
         cluster,
-        lambda change: crew.changed(change, stage.now) if isinstance(change, Change) else None,
-        lambda changes: crew.found(changes, stage.now),
+        lambda change: instances.changed(change, stage.now) if isinstance(change, Change) else None,
+        lambda changes: instances.found(changes, stage.now),
         pause,
     )
     assert cluster.lists == 1
     assert isinstance(task, Task)
     assert list(stage.master.kept.leases) == [task.attempt]
     assert stage.master.kept.generation == 1
-    started = [order.instance for order in crew.orders(stage.now + 60.0) if not order.stop]
+    started = [order.instance for order in instances.actions(stage.now + 60.0) if not order.stop]
     assert started == [Instance(name, "worker", 1) for name in NAMES[1:]]

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 import pytest
 
 from edl.errors import ClusterError, JobError
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.office import Office
-from edl.master.parameters import OnServers
-from edl.master.ring_leases import InRing
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.office import StateLoop
+from edl.master.parameters import ServerRecovery
+from edl.master.ring_leases import AllReduceRecovery
 from edl.master.rings import JOIN_SECS
 from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Flag, Request, Seek, Told
+from edl.tasks.exchange import Flag, JoinRequest, Request, TaskUpdate
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report
@@ -32,7 +32,7 @@ class MemoryLedger:
     """Keeps what is written; `open` lets writes end."""
 
     def __init__(self) -> None:
-        self.written: list[Kept] = []
+        self.written: list[MasterState] = []
         self.open = threading.Event()
         self.open.set()
         self.full = self.taken = False
@@ -50,7 +50,7 @@ class MemoryLedger:
             raise ClusterError("this job has another master")
         if self.full:
             raise JobError("the ledger of the job cannot be written; the disk is full")
-        self.written.append(encoding.decode(data, Kept))
+        self.written.append(encoding.decode(data, MasterState))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -60,19 +60,19 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(work, 20.0))
 
 
-def office(tasks: int = 2) -> tuple[Office, MemoryLedger]:
+def state_loop(tasks: int = 2) -> tuple[StateLoop, MemoryLedger]:
     ledger = MemoryLedger()
-    return Office(Leases(Plan("predict", tasks * STREAMED_ROWS)), ledger), ledger
+    return StateLoop(TaskManager(Plan("predict", tasks * STREAMED_ROWS)), ledger), ledger
 
 
 def request(name: str = "worker-0", *told: Report, want: int = 1, seen: int = 0) -> Request:
-    numbered = tuple(Told(number, "done", report) for number, report in enumerate(told, seen + 1))
+    numbered = tuple(TaskUpdate(number, "done", report) for number, report in enumerate(told, seen + 1))
     return Request(name, 0, 1, numbered, (), {"predict": want}, seen)
 
 
 def test_a_registration_is_written_down_before_it_is_answered() -> None:
     async def work() -> None:
-        subject, ledger = office()
+        subject, ledger = state_loop()
         ledger.open.clear()
         joining = asyncio.create_task(subject.join("worker-0", 0, {}))
         await asyncio.sleep(0)
@@ -88,7 +88,7 @@ def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> N
     async def work() -> None:
         ledger = MemoryLedger()
         plan = Plan("train", LEAST_ROWS, 0, Training(batch_size=512))
-        subject = Office(Leases(plan, None, OnServers), ledger)
+        subject = StateLoop(TaskManager(plan, None, ServerRecovery), ledger)
         await subject.join("worker-0", 0, {})
         answer = await subject.exchange(Request("worker-0", 0, 1, want={"train": 1}), 0.0, Flag.NONE)
         assert [task.attempt for task in answer.tasks] == list(ledger.written[-1].leases)
@@ -99,13 +99,13 @@ def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> N
 def test_a_ring_is_written_down_before_it_is_told() -> None:
     async def work() -> None:
         ledger = MemoryLedger()
-        subject = Office(Leases(Plan("train", LEAST_ROWS), None, InRing), ledger)
+        subject = StateLoop(TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery), ledger)
         await subject.join("worker-0", 0, {})
         writing = asyncio.create_task(subject.run())
-        asked = Request("worker-0", 0, 1, seek=Seek("a:1"))
+        asked = Request("worker-0", 0, 1, seek=JoinRequest("a:1"))
         answer = await subject.exchange(asked, 10.0, Flag.PREDICT_OVER)
         assert answer.ring is not None
-        assert answer.ring == ledger.written[-1].rings.present
+        assert answer.ring == ledger.written[-1].rendezvous.present
         writing.cancel()
 
     run(work())
@@ -113,11 +113,11 @@ def test_a_ring_is_written_down_before_it_is_told() -> None:
 
 def test_a_server_is_written_down_before_it_is_answered_and_wanted_only_where_there_are_some() -> None:
     async def work() -> None:
-        subject, ledger = office()
-        assert await subject.seat("ps-0", 0, "a:1") is None
+        subject, ledger = state_loop()
+        assert await subject.register_server("ps-0", 0, "a:1") is None
         stage = Stage(Mode("async"))
-        subject = Office(stage.leases, ledger, stage.servers)
-        assert await subject.seat("ps-1", 0, "a:1") is not None
+        subject = StateLoop(stage.leases, ledger, stage.servers)
+        assert await subject.register_server("ps-1", 0, "a:1") is not None
         assert [place.address for place in ledger.written[-1].servers] == ["", "a:1"]
 
     run(work())
@@ -125,7 +125,7 @@ def test_a_server_is_written_down_before_it_is_answered_and_wanted_only_where_th
 
 def test_registrations_at_the_same_time_share_a_write() -> None:
     async def work() -> None:
-        subject, ledger = office()
+        subject, ledger = state_loop()
         await asyncio.gather(*(subject.join(f"worker-{number}", 0, {}) for number in range(100)))
         assert len(ledger.written) <= 3
 
@@ -134,7 +134,7 @@ def test_registrations_at_the_same_time_share_a_write() -> None:
 
 def test_a_write_goes_on_alone_when_who_asked_for_it_is_gone() -> None:
     async def work() -> None:
-        subject, ledger = office()
+        subject, ledger = state_loop()
         ledger.open.clear()
         gone = asyncio.create_task(subject.write())
         while not ledger.writing:
@@ -154,7 +154,7 @@ def test_a_write_goes_on_alone_when_who_asked_for_it_is_gone() -> None:
 
 def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
     async def work() -> None:
-        subject, _ = office(tasks=1)
+        subject, _ = state_loop(tasks=1)
         for name in ("worker-0", "worker-1"):
             await subject.join(name, 0, {})
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
@@ -170,7 +170,7 @@ def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
 
 def test_the_end_is_told_when_it_is_written_down() -> None:
     async def work() -> None:
-        subject, ledger = office(tasks=1)
+        subject, ledger = state_loop(tasks=1)
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
@@ -191,7 +191,7 @@ def test_the_end_is_told_when_it_is_written_down() -> None:
 
 def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() -> None:
     async def work() -> None:
-        subject, _ = office()
+        subject, _ = state_loop()
         for name in ("silent", "lost", "there"):
             await subject.join(name, 0, {})
         assert subject.waits_for(["silent"])
@@ -206,15 +206,15 @@ def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() ->
 
 def test_at_the_end_nobody_waits_for_who_was_left_out_of_the_ring() -> None:
     async def work() -> None:
-        leases = Leases(Plan("train", LEAST_ROWS), None, InRing)
-        subject = Office(leases, MemoryLedger())
+        leases = TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery)
+        subject = StateLoop(leases, MemoryLedger())
         for name in ("left out", "leader"):
             await subject.join(name, 0, {})
-        leases.exchange(Request("leader", 0, 1, seek=Seek("a:1")), 0.0)
+        leases.exchange(Request("leader", 0, 1, seek=JoinRequest("a:1")), 0.0)
         leases.tick(JOIN_SECS)
         assert subject.waits_for(["leader"])
         assert not subject.waits_for(["left out"])
-        leases.exchange(Request("left out", 0, 1, number=1, seek=Seek("b:1")), subject.now())
+        leases.exchange(Request("left out", 0, 1, number=1, seek=JoinRequest("b:1")), subject.now())
         assert subject.waits_for(["left out"])
 
     run(work())
@@ -222,7 +222,7 @@ def test_at_the_end_nobody_waits_for_who_was_left_out_of_the_ring() -> None:
 
 def test_a_ledger_that_cannot_be_written_ends_the_job() -> None:
     async def work() -> None:
-        subject, ledger = office()
+        subject, ledger = state_loop()
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
@@ -240,7 +240,7 @@ def test_a_ledger_that_cannot_be_written_ends_the_job() -> None:
 @pytest.mark.parametrize("reports", [1, 300])
 def test_reports_are_written_in_groups(reports: int) -> None:
     async def work() -> None:
-        subject, ledger = office(tasks=reports + 1)
+        subject, ledger = state_loop(tasks=reports + 1)
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
         before = len(ledger.written)
@@ -261,7 +261,7 @@ def test_reports_are_written_in_groups(reports: int) -> None:
 
 def test_a_ledger_of_another_master_ends_this_one_and_not_the_job() -> None:
     async def work() -> None:
-        subject, ledger = office()
+        subject, ledger = state_loop()
         running = asyncio.create_task(subject.run())
         while not ledger.written:
             await asyncio.sleep(0)

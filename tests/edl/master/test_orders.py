@@ -7,8 +7,8 @@ import threading
 
 from edl.cluster import Instance
 from edl.errors import ClusterError
-from edl.master.crew import Order
-from edl.master.orders import AT_ONCE, Orders
+from edl.master.crew import ScaleAction
+from edl.master.orders import AT_ONCE, Scaler
 
 
 class Cluster:
@@ -35,14 +35,14 @@ class Cluster:
             raise ClusterError("it does not answer")
 
 
-def carried_out(cluster: Cluster, *orders: Order) -> list[Instance]:
+def carried_out(cluster: Cluster, *actions: ScaleAction) -> list[Instance]:
     """Give the orders and wait for them; who was refused."""
     refused: list[Instance] = []
 
     async def work() -> None:
-        given = Orders(cluster, lambda instance, error: refused.append(instance), retry_secs=0.0)  # type: ignore[arg-type]
-        for order in orders:
-            given.give(order)
+        given = Scaler(cluster, lambda instance, error: refused.append(instance), retry_secs=0.0)  # type: ignore[arg-type]
+        for action in actions:
+            given.submit(action)
         await given.finish()
         given.close()
 
@@ -56,19 +56,19 @@ def worker(number: int, incarnation: int = 0) -> Instance:
 
 def test_many_names_are_started_at_the_same_time() -> None:
     cluster = Cluster(together=AT_ONCE)
-    assert not carried_out(cluster, *(Order(worker(100 + number)) for number in range(AT_ONCE)))
+    assert not carried_out(cluster, *(ScaleAction(worker(100 + number)) for number in range(AT_ONCE)))
     assert len(cluster.asked) == AT_ONCE
 
 
 def test_the_orders_of_a_name_are_carried_out_one_after_another() -> None:
     cluster = Cluster()
-    orders = [
-        Order(worker(0)),
-        Order(worker(0), stop=True),
-        Order(worker(0, 1)),
-        Order(worker(0, 1), stop=True),
+    actions = [
+        ScaleAction(worker(0)),
+        ScaleAction(worker(0), stop=True),
+        ScaleAction(worker(0, 1)),
+        ScaleAction(worker(0, 1), stop=True),
     ]
-    carried_out(cluster, *orders)
+    carried_out(cluster, *actions)
     assert cluster.asked == [
         ("worker-0", 0, "start"),
         ("worker-0", 0, "stop"),
@@ -79,12 +79,14 @@ def test_the_orders_of_a_name_are_carried_out_one_after_another() -> None:
 
 def test_a_start_that_is_refused_is_told_and_the_next_order_is_carried_out() -> None:
     cluster = Cluster()
-    refused = carried_out(cluster, Order(worker(9)), Order(worker(9), stop=True), Order(worker(1)))
+    refused = carried_out(
+        cluster, ScaleAction(worker(9)), ScaleAction(worker(9), stop=True), ScaleAction(worker(1))
+    )
     assert refused == [worker(9)]
     assert sorted(cluster.asked)[-1] == ("worker-9", 0, "stop")
 
 
 def test_a_stop_that_fails_is_repeated_before_the_next_order_of_its_name() -> None:
     cluster = Cluster(deaf=2)
-    assert not carried_out(cluster, Order(worker(0), stop=True), Order(worker(0, 1)))
+    assert not carried_out(cluster, ScaleAction(worker(0), stop=True), ScaleAction(worker(0, 1)))
     assert cluster.asked == [*[("worker-0", 0, "stop")] * 3, ("worker-0", 1, "start")]

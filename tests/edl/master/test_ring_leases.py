@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from edl.master.kept import Kept
+from edl.master.kept import MasterState
 from edl.master.ring_leases import RING
 from edl.master.rings import BOUNDARY_SECS, JOIN_SECS, MEMBER_SECS
 from edl.tasks import encoding
-from edl.tasks.exchange import Flag, Held, Ring
+from edl.tasks.exchange import Flag, Held, WorkerGroup
 from edl.tasks.failed import Failed
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Report, Task
@@ -89,7 +89,7 @@ def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_i
     kept = encoding.encode(trio.master.to_keep()[0])
     task = trio.take("a")
     assert task is not None
-    trio._start(encoding.decode(kept, Kept))
+    trio._start(encoding.decode(kept, MasterState))
     trio.kill("a")
     trio.seek("bc")
     trio.held["b"] = [Held(task, 512, 1, 512.0)]
@@ -177,11 +177,11 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
         trio.kill(name)
     assert (trio.master.kept.generation, trio.master.kept.leases) == (2, {})
     assert trio.notes[-1] == "training begins anew"
-    assert (trio.rings.present, trio.rings.held) == (None, False)
+    assert (trio.rendezvous.present, trio.rendezvous.held) == (None, False)
     trio.start("b")
     trio.seek("b", after=0)
     trio.pass_time(JOIN_SECS)
-    assert trio.present == Ring(2, ("b",), 0, "b:1")
+    assert trio.present == WorkerGroup(2, ("b",), 0, "b:1")
     trio.form("b")
     again = trio.take("b")
     assert again is not None
@@ -194,8 +194,8 @@ def test_a18_the_job_goes_back_to_the_leaders_cut(trio: RingStage) -> None:
     trio.held["a"] = [Held(half)]
     trio.say("a", finished(done))
     part = Report(half, 512, 1, 512.0, 512.0)
-    trio.say("a", part, kind="cut", folder="cut-1")
-    trio.say("a", Report(Task(0, "train")), kind="cut written", folder="cut-1")
+    trio.say("a", part, kind="checkpoint", folder="cut-1")
+    trio.say("a", Report(Task(0, "train")), kind="checkpoint written", folder="cut-1")
     for name in "abc":
         trio.kill(name)
     assert trio.master.job.state.rows == LEAST_ROWS + 512
@@ -208,7 +208,7 @@ def test_a_ring_that_is_lost_with_all_checkpoints_begins_anew(trio: RingStage, o
     task = trio.take("a")
     assert task is not None
     trio.say("a", finished(task))
-    for kind in ("cut", "cut written"):
+    for kind in ("checkpoint", "checkpoint written"):
         trio.say("a", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]
     if order == "the master first":
         trio.lost_cuts.add("cut-1")
@@ -252,7 +252,7 @@ def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: RingStage)
         trio.pass_time(1.0)
         trio.held["a"] = [Held(task, 512 * steps, steps)]
         trio.say("a")
-    assert trio.rings.step_secs == pytest.approx(0.5)
+    assert trio.rendezvous.step_secs == pytest.approx(0.5)
 
 
 # Rings that the master heard nothing of --------------------------------------------------------------------
@@ -266,7 +266,7 @@ def unheard(trio: RingStage) -> None:
     trio.ring["b"] = 2
     trio.seek("ac")
     trio.pass_time(BOUNDARY_SECS)
-    assert (trio.rings.number, trio.present.members) == (3, ("a", "c"))
+    assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "c"))
 
 
 def test_who_is_in_a_ring_that_is_over_is_told_so(trio: RingStage) -> None:
@@ -286,13 +286,13 @@ def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_nex
     trio.kill("a")
     trio.seek("b")
     assert trio.present.members == ("b",)
-    trio.ring["b"] = trio.rings.number
+    trio.ring["b"] = trio.rendezvous.number
     assert trio.say("b", finished(task)).seen_upto == 1
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
 def test_a_cut_of_a_ring_that_nobody_knew_of_is_none(trio: RingStage) -> None:
     unheard(trio)
-    for kind in ("cut", "cut written"):
+    for kind in ("checkpoint", "checkpoint written"):
         trio.say("b", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]
-    assert trio.master.kept.cut is None
+    assert trio.master.kept.checkpoint is None

@@ -6,7 +6,7 @@ import pytest
 
 from edl.master.ring_leases import RING
 from edl.master.rings import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS
-from edl.tasks.exchange import Flag, Ring, Seek
+from edl.tasks.exchange import Flag, JoinRequest, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from tests.edl.master.ring_stage import RingStage
 from tests.edl.master.test_schedules import finished
@@ -17,37 +17,37 @@ from tests.edl.master.test_schedules import finished
 def test_the_first_ring_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
     stage = RingStage("abc")
     stage.seek("ab")
-    assert stage.rings.present is None
+    assert stage.rendezvous.present is None
     stage.seek("c")
-    assert stage.present == Ring(1, ("a", "b", "c"), 0, "a:1")
+    assert stage.present == WorkerGroup(1, ("a", "b", "c"), 0, "a:1")
 
 
 def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
     stage = RingStage("abc")
     stage.seek("b")
     stage.pass_time(JOIN_SECS - 0.2)
-    assert stage.rings.present is None
+    assert stage.rendezvous.present is None
     stage.pass_time(0.2)
     assert stage.present.members == ("b",)
 
 
 def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
     stage = RingStage("a")
-    seek = Seek("a:1")
+    seek = JoinRequest("a:1")
     assert stage.say("a", seek=seek).ring is None
     assert stage.master.awaited
     stage.write()
     assert not stage.master.awaited
     assert stage.say("a", seek=seek).ring == stage.say("a", seek=seek).ring == stage.present
-    assert stage.say("a", seek=Seek("a:1", after=1)).ring is None
+    assert stage.say("a", seek=JoinRequest("a:1", after=1)).ring is None
 
 
 def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: RingStage) -> None:
     trio.kill("a")
     trio.seek("c")
-    assert trio.rings.number == 1
+    assert trio.rendezvous.number == 1
     trio.seek("b")
-    assert trio.present == Ring(2, ("b", "c"), 2, "b:1")
+    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
 
 
 def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
@@ -55,13 +55,13 @@ def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_hold
 ) -> None:
     trio.seek("bc")
     trio.pass_time(MEMBER_SECS - 0.1)
-    assert trio.rings.number == 1
+    assert trio.rendezvous.number == 1
     trio.pass_time(0.2)
     assert trio.present.members == ("b", "c")
     assert trio.notes[-1] == "a did not come: the next ring begins without it"
     trio.form("bc")
     trio.seek("abc", after=2)
-    assert trio.present == Ring(3, ("b", "c", "a"), 2, "b:1")
+    assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1")
 
 
 def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_formed(
@@ -78,10 +78,10 @@ def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_
 
 
 def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: RingStage) -> None:
-    trio.rings.step_secs = 1.0
+    trio.rendezvous.step_secs = 1.0
     trio.seek("ab")
     trio.pass_time(1.9)
-    assert trio.rings.number == 1
+    assert trio.rendezvous.number == 1
     trio.seek("c")
     assert trio.present.members == ("a", "b", "c")
 
@@ -95,7 +95,7 @@ def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
     for _ in range(5):
         stage.pass_time(1.0)
         stage.seek("b", after=0)
-    assert stage.rings.number == 1
+    assert stage.rendezvous.number == 1
 
 
 def test_a_joiner_whose_ring_comes_to_nothing_does_not_begin_the_next_without_the_holder() -> None:
@@ -107,21 +107,21 @@ def test_a_joiner_whose_ring_comes_to_nothing_does_not_begin_the_next_without_th
     assert stage.present.members == ("a", "b")
     stage.seek("b")
     stage.pass_time(BOUNDARY_SECS + 1.0)
-    assert stage.rings.number == 2
+    assert stage.rendezvous.number == 2
 
 
 def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: RingStage) -> None:
     trio.seek("abc")
     trio.kill("c")
     trio.seek("ab", after=1)  # b was not told of the ring, a was
-    assert (trio.rings.number, trio.present.members) == (3, ("a", "b"))
+    assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b"))
 
 
 def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: RingStage) -> None:
     trio.restart()
     trio.kill("a")
     trio.seek("bc")
-    assert trio.present == Ring(2, ("b", "c"), 2, "b:1")
+    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
 
 
 # Joiners ----------------------------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
     stage.start("b")
     stage.seek("b", after=0)
     assert stage.say("a").flags & Flag.REGROUP
-    assert not stage.say("b", seek=Seek("b:1")).flags & Flag.REGROUP
+    assert not stage.say("b", seek=JoinRequest("b:1")).flags & Flag.REGROUP
     stage.seek("a")
-    assert stage.present == Ring(2, ("a", "b"), 1, "a:1")
+    assert stage.present == WorkerGroup(2, ("a", "b"), 1, "a:1")
     stage.form("a")
     assert not stage.say("a").flags & Flag.REGROUP
 
@@ -182,7 +182,7 @@ def test_a_slow_member_pauses_longer_each_time(trio: RingStage) -> None:
         assert trio.present.members == ("a", "b")
         trio.form("ab")
         trio.seek("c", after=2 * times - 1)
-        assert trio.rings.paused("c", trio.now) == pytest.approx(seconds)
+        assert trio.rendezvous.paused("c", trio.now) == pytest.approx(seconds)
         assert not trio.say("a").flags & Flag.REGROUP
         for _ in range(int(seconds)):
             trio.pass_time(1.0, speaking="ab")
@@ -197,11 +197,11 @@ def test_no_pause_is_longer_than_some_minutes(trio: RingStage) -> None:
     for number in range(1, 80, 2):
         trio.seek("ab", without=("c",))
         trio.form("ab")
-        trio.rings._state.pauses["c"].until = 0.0
+        trio.rendezvous._state.pauses["c"].until = 0.0
         trio.seek("cab", after=number + 1)
         trio.form("abc")
     trio.seek("ab", without=("c",))
-    assert trio.rings.paused("c", trio.now) == LONGEST_PAUSE
+    assert trio.rendezvous.paused("c", trio.now) == LONGEST_PAUSE
 
 
 def test_the_last_one_does_not_pause(trio: RingStage) -> None:
@@ -218,11 +218,11 @@ def test_the_last_one_does_not_pause(trio: RingStage) -> None:
 def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: RingStage) -> None:
     trio.seek("abc")
     trio.seek("abc")
-    assert (trio.rings.number, trio.present.members) == (3, ("a", "b", "c"))
+    assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b", "c"))
     trio.seek("abc")
-    assert (trio.rings.number, trio.present.members) == (4, ("a", "b"))
+    assert (trio.rendezvous.number, trio.present.members) == (4, ("a", "b"))
     trio.seek("ab")
-    assert (trio.rings.number, trio.present.members) == (5, ("a",))
+    assert (trio.rendezvous.number, trio.present.members) == (5, ("a",))
 
 
 # What is told of it -----------------------------------------------------------------------------------------

@@ -11,16 +11,16 @@ from functools import partial
 
 import pytest
 
-from edl.master.kept import Kept
-from edl.master.leases import Leases
-from edl.master.parameters import InTrainer, NoParameters
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
+from edl.master.parameters import RecoveryPolicy, TrainerRecovery
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.exchange import Flag, Joined
 from edl.tasks.job import Plan
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from edl.tasks.task import ASIDE, Conclusion, Report, Task, TaskType
+from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskType
 from edl.worker.mailbox import Outbox
 from tests.edl.master.blocks import blocks
 
@@ -34,7 +34,7 @@ class Worker:
     def __init__(self, name: str, incarnation: int) -> None:
         self.mailbox = Outbox(name, incarnation)
         self.task: Task | None = None
-        self.cutting: list[str] = []
+        self.pending_checkpoints: list[str] = []
         self.steps: list[tuple[int, int, int, int]] = []  # of a trainer: what its weights have taken
 
     def do(self) -> Task | None:
@@ -45,7 +45,7 @@ class Worker:
                 (done.number, done.id, done.skip, done.rows) if done.type == "train" else (0, 0, 0, 0)
             )
             self.mailbox.tell("done", finished(done))
-        self.task = self.mailbox.take(*ASIDE, "train", "predict")
+        self.task = self.mailbox.take(*CONTROL, "train", "predict")
         return done
 
 
@@ -69,7 +69,7 @@ class World:
         plan: Plan,
         workers: int,
         *,
-        parameters: type[NoParameters] = NoParameters,
+        parameters: type[RecoveryPolicy] = RecoveryPolicy,
         loses_disks: bool = False,
     ) -> None:
         self.loses_disks = loses_disks
@@ -82,11 +82,11 @@ class World:
         self.durable = b""
         self.write()
         self.workers = [Worker(f"worker-{n}", 0) for n in range(workers)]
-        self.cuts: dict[str, list[tuple[int, int, int, int]]] = {"": []}
+        self.checkpoints: dict[str, list[tuple[int, int, int, int]]] = {"": []}
 
-    def leases(self, kept: Kept | None) -> Leases:
+    def leases(self, kept: MasterState | None) -> TaskManager:
         is_there = self.disk.__contains__
-        return Leases(self.plan, kept, self.parameters, lease_secs=LEASE, is_there=is_there)
+        return TaskManager(self.plan, kept, self.parameters, lease_secs=LEASE, is_there=is_there)
 
     def write(self) -> None:
         kept, marks = self.master.to_keep()
@@ -108,16 +108,16 @@ class World:
         answer = self.master.exchange(mailbox.request(WANT), self.now)
         if not lose_answer:
             mailbox.answered(answer)
-            if mailbox.rejoin and self.parameters is InTrainer:
+            if mailbox.rejoin and self.parameters is TrainerRecovery:
                 self.replace(worker)
 
     def begin(self, worker: Worker, joined: Joined) -> None:
         """A trainer goes on from its cut, if it can still have that."""
-        if self.parameters is InTrainer:
+        if self.parameters is TrainerRecovery:
             if joined.resume and joined.resume not in self.disk:
                 self.kill(worker)
                 return
-            worker.steps = list(self.cuts[joined.resume])
+            worker.steps = list(self.checkpoints[joined.resume])
         worker.mailbox.joined(joined)
 
     def replace(self, worker: Worker) -> None:
@@ -162,7 +162,7 @@ class World:
 
     def restart(self) -> None:
         """The master dies, and is back with what it had written down, perhaps on an empty disk."""
-        kept = encoding.decode(self.durable, Kept)
+        kept = encoding.decode(self.durable, MasterState)
         self.now = max(self.now, kept.seconds)
         if self.loses_disks and self.random.random() < 0.3:
             self.disk = set()
@@ -178,7 +178,7 @@ class World:
                 self.call(worker)
                 worker.do()
                 if (
-                    self.parameters is InTrainer
+                    self.parameters is TrainerRecovery
                     and worker in self.workers
                     and self.random.random() < 0.1
                     and worker.task is None
@@ -191,18 +191,20 @@ class World:
 
     def take_cut(self, worker: Worker) -> None:
         """A trainer writes down its weights, in the middle of a task or between two."""
-        if self.parameters is not InTrainer or worker.mailbox.rejoin:
+        if self.parameters is not TrainerRecovery or worker.mailbox.rejoin:
             return
-        folder = f"cut-{len(self.cuts)}"
-        self.cuts[folder] = list(worker.steps)
-        worker.mailbox.tell("cut", Report(Task(0, "train")), folder=folder)
-        worker.cutting.append(folder)
+        folder = f"cut-{len(self.checkpoints)}"
+        self.checkpoints[folder] = list(worker.steps)
+        worker.mailbox.tell("checkpoint", Report(Task(0, "train")), folder=folder)
+        worker.pending_checkpoints.append(folder)
 
     def finish_cut(self, worker: Worker) -> None:
         """What a trainer wrote in the background is complete."""
-        if worker.cutting:
-            self.disk.add(worker.cutting[-1])
-            worker.mailbox.tell("cut written", Report(Task(0, "train")), folder=worker.cutting.pop())
+        if worker.pending_checkpoints:
+            self.disk.add(worker.pending_checkpoints[-1])
+            worker.mailbox.tell(
+                "checkpoint written", Report(Task(0, "train")), folder=worker.pending_checkpoints.pop()
+            )
 
 
 def run(
@@ -210,7 +212,7 @@ def run(
     plan: Plan,
     workers: int,
     *,
-    parameters: type[NoParameters] = NoParameters,
+    parameters: type[RecoveryPolicy] = RecoveryPolicy,
     loses_disks: bool = False,
     steps: int = 300,
 ) -> World:
@@ -252,7 +254,7 @@ def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
     for seed in range(100 * block, 100 * block + 100):
-        world = run(seed, plan, workers=1, parameters=InTrainer, loses_disks=loses_disks)
+        world = run(seed, plan, workers=1, parameters=TrainerRecovery, loses_disks=loses_disks)
         assert world.master.job.state.rows == 2 * rows
         taken = [step[:3] for step in world.workers[0].steps if step[0]]
         assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)], seed

@@ -9,7 +9,7 @@ from edl.cluster import Change, Instance
 from edl.errors import SpecError
 from edl.master.crew import SILENT_LEASES
 from edl.master.seats import Header
-from edl.ps.messages import Arrange, Cut, Mode, Revoke
+from edl.ps.messages import Arrange, Mode, Revoke, TakeCheckpoint
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training
 from edl.tasks.exchange import Flag
@@ -69,9 +69,9 @@ def test_a_server_that_registers_again_keeps_its_place_and_an_earlier_start_of_i
     stage.open()
     stage.register(0)
     assert stage.leases.kept.generation == 1
-    assert stage.leases.kept.servers[0].life == 0
+    assert stage.leases.kept.servers[0].epoch == 0
     stage.register(0, 1)
-    assert stage.leases.kept.servers[0].life == 1
+    assert stage.leases.kept.servers[0].epoch == 1
     assert stage.servers.register("ps-0", 0, "ps-0:0", stage.now) is None
     assert stage.servers.register("ps-7", 0, "ps-7:0", stage.now) is None
 
@@ -79,7 +79,7 @@ def test_a_server_that_registers_again_keeps_its_place_and_an_earlier_start_of_i
 def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched() -> None:
     stage = Stage(ASYNC)
     stage.open()
-    cut = stage.complete()
+    checkpoint = stage.complete()
     task = stage.take(stage.worker())
     assert task is not None
     stage.push(task, 512)
@@ -91,10 +91,12 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
     stage.talk()
     addresses, out = ("ps-0:1", "ps-1:0"), (task.attempt,)
     assert orders_of(stage) == [
-        Arrange(0, 1, 1, addresses, ASYNC, cut, leased=task.attempt, valid=out),
-        Arrange(1, 1, 0, addresses, ASYNC, cut, leased=task.attempt, valid=out),
+        Arrange(0, 1, 1, addresses, ASYNC, checkpoint, leased=task.attempt, valid=out),
+        Arrange(1, 1, 0, addresses, ASYNC, checkpoint, leased=task.attempt, valid=out),
     ]
-    assert stage.notes == [f"ps-0 was killed; it goes on from the checkpoint {cut}: 1 updates of it are lost"]
+    assert stage.notes == [
+        f"ps-0 was killed; it goes on from the checkpoint {checkpoint}: 1 updates of it are lost"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     box.tell("done", Report(done, done.rows, 16, 1.0, 1.0))
     stage.take(box)
     stage.talk(31.0)
-    cut = stage.complete()
+    checkpoint = stage.complete()
     stage.said(Arrange)
     stage.take(box)
     for index in killed:
@@ -128,7 +130,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     assert stage.leases.servers is not None
     assert (stage.leases.servers.generation, stage.leases.servers.ready) == (2, True)
     wanted = [stage.servers._wanted(index).restore for index in range(servers)]
-    assert wanted == [cut] * servers
+    assert wanted == [checkpoint] * servers
 
 
 def test_without_a_cut_training_begins_anew() -> None:
@@ -145,8 +147,8 @@ def test_without_a_cut_training_begins_anew() -> None:
 def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_in_memory() -> None:
     stage = Stage(ASYNC, 3, MEMORY)
     stage.open()
-    [call] = stage.said(Cut)
-    assert call.header == Cut(1, "000001-000001", memory=True)
+    [call] = stage.said(TakeCheckpoint)
+    assert call.header == TakeCheckpoint(1, "000001-000001", memory=True)
     stage.complete()
     stage.said(Arrange)
     stage.restart()  # the ledger has it
@@ -169,20 +171,20 @@ def test_when_two_neighbours_are_lost_their_cut_is_none_and_training_begins_anew
     stage.open()
     stage.complete()
     stage.lose(2)
-    assert stage.leases.kept.cut is not None
+    assert stage.leases.kept.checkpoint is not None
     stage.register(2, 1)
     stage.lose(0)  # before 2 got anything back
-    assert stage.leases.kept.cut is None
+    assert stage.leases.kept.checkpoint is None
     assert stage.notes[-2:] == [
         "ps-0 was killed, and with it the checkpoint in memory",
         "training begins anew",
     ]
     stage.register(0, 1)
     stage.talk()
-    orders = [call.header for call in stage.said(Arrange)][-3:]
+    actions = [call.header for call in stage.said(Arrange)][-3:]
     generation = stage.leases.kept.generation
     assert generation == (2 if mode is ASYNC else 3)
-    assert {(order.generation, order.restore) for order in orders if isinstance(order, Arrange)} == {
+    assert {(order.generation, order.restore) for order in actions if isinstance(order, Arrange)} == {
         (generation, "")
     }
 
@@ -195,7 +197,7 @@ def test_what_nobody_has_in_memory_any_more_is_begun_anew_and_fails_no_job() -> 
     stage.register(1, 1)
     stage.refuse(SpecError("it is not in memory"))
     assert not stage.leases.finished
-    assert stage.leases.kept.cut is None
+    assert stage.leases.kept.checkpoint is None
     stage.talk(1.0)
     assert ready(stage)
     assert stage.leases.kept.generation == 2
@@ -206,7 +208,7 @@ def test_one_server_has_no_neighbour_and_says_so() -> None:
     stage.open()
     stage.step += 100
     stage.talk(100.0)
-    assert not stage.said(Cut)
+    assert not stage.said(TakeCheckpoint)
     assert stage.notes == [
         "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
     ]
@@ -218,8 +220,8 @@ def test_the_cut_that_the_ledger_has_stays_in_memory_while_the_next_is_taken() -
     stage.complete()
     stage.step += 1
     stage.talk(11.0)
-    call = stage.said(Cut)[-1]
-    assert call.header == Cut(1, "000001-000002", memory=True, kept=("000001-000001",))
+    call = stage.said(TakeCheckpoint)[-1]
+    assert call.header == TakeCheckpoint(1, "000001-000002", memory=True, kept=("000001-000001",))
 
 
 def test_a_server_that_held_nothing_yet_is_only_replaced() -> None:
@@ -247,17 +249,17 @@ def test_what_cannot_be_restored_fails_the_job_and_who_is_away_is_asked_again() 
 
 def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours() -> None:
     stage = Stage(ASYNC)
-    for order in stage.crew.orders(0.0):
-        stage.crew.changed(Change(order.instance, "running"), 0.0)
+    for order in stage.instances.actions(0.0):
+        stage.instances.changed(Change(order.instance, "running"), 0.0)
     stage.open()
     stage.mute = {1}
     stage.talk(SILENT_LEASES * LEASE - 1.0)
-    assert stage.crew.orders(stage.now) == []
+    assert stage.instances.actions(stage.now) == []
     stage.now += 1000.0  # we slept ourselves
     stage.talk()
-    assert stage.crew.orders(stage.now) == []
+    assert stage.instances.actions(stage.now) == []
     stage.talk(2.0)
-    [order] = stage.crew.orders(stage.now)
+    [order] = stage.instances.actions(stage.now)
     assert (order.instance.name, order.stop, order.grace) == ("ps-1", True, 0.0)
     assert stage.notes == ["ps-1 says nothing for 31 s, and is ended"]
 
@@ -267,22 +269,22 @@ def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours
 def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode, order: str) -> None:
     stage = Stage(mode, servers=1)
     stage.open()
-    cut = stage.complete()
+    checkpoint = stage.complete()
     if order == "the server first":
         stage.lose(0)
-        stage.lost_cuts.add(cut)
+        stage.lost_cuts.add(checkpoint)
         stage.restart()
         stage.register(0, 1)
         stage.refuse(SpecError("the checkpoint is gone"))
         stage.now += 1.0
     else:
-        stage.lost_cuts.add(cut)
+        stage.lost_cuts.add(checkpoint)
         stage.restart()
         stage.talk(1.0)
         assert stage.leases.kept.generation == 1  # the server has what was trained
-        [*_, call] = stage.said(Cut)  # and writes it down again, without delay
-        assert isinstance(call.header, Cut)
-        assert call.header.folder > cut
+        [*_, call] = stage.said(TakeCheckpoint)  # and writes it down again, without delay
+        assert isinstance(call.header, TakeCheckpoint)
+        assert call.header.folder > checkpoint
         stage.lose(0)
         stage.register(0, 1)
     stage.said(Arrange)
@@ -298,13 +300,13 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
 def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_its_cut(copies: str) -> None:
     stage = Stage(SYNC, when=Checkpoints(secs=30.0, copies=copies))  # type: ignore[arg-type]
     stage.open()
-    cut = stage.complete()
+    checkpoint = stage.complete()
     stage.said(Arrange)
     stage.restart(servers=3)
     for index in range(3):
         stage.register(index)
     stage.talk()
-    restore = cut if copies == "files" else ""  # what was in memory is gone
+    restore = checkpoint if copies == "files" else ""  # what was in memory is gone
     addresses = ("ps-0:0", "ps-1:0", "ps-2:0")
     found = [msgspec.structs.replace(order, leased=0) for order in orders_of(stage)]
     assert found == [Arrange(index, 2, 0, addresses, SYNC, restore) for index in range(3)]
@@ -453,9 +455,9 @@ def test_a_new_master_finds_the_servers_and_arranges_them_as_they_are() -> None:
     stage.said(Arrange)
     stage.restart()
     running = [Change(Instance(f"ps-{index}", "ps", 0), "running") for index in (0, 1)]
-    stage.crew.found(running, stage.now)
+    stage.instances.found(running, stage.now)
     stage.talk()
-    assert {(call.header.generation, call.life) for call in stage.said(Arrange)} == {(1, 0)}  # type: ignore[union-attr]
+    assert {(call.header.generation, call.epoch) for call in stage.said(Arrange)} == {(1, 0)}  # type: ignore[union-attr]
     after = stage.leases.servers
     assert before is not None
     assert after is not None
@@ -467,9 +469,9 @@ def test_a_new_master_misses_a_server_that_is_gone() -> None:
     stage.open()
     stage.complete()
     stage.restart()
-    stage.crew.found([Change(Instance("ps-0", "ps", 0), "running")], stage.now)
+    stage.instances.found([Change(Instance("ps-0", "ps", 0), "running")], stage.now)
     assert [place.address for place in stage.leases.kept.servers] == ["ps-0:0", ""]
-    assert "ps-1" in [order.instance.name for order in stage.crew.orders(stage.now)]
+    assert "ps-1" in [order.instance.name for order in stage.instances.actions(stage.now)]
     assert stage.leases.kept.generation == 1
 
 
@@ -479,8 +481,8 @@ def test_a15_a_cut_that_an_earlier_master_began_is_forgotten() -> None:
     complete = stage.complete()
     stage.push(stage.take(stage.worker()), 512)  # type: ignore[arg-type]
     stage.talk(31.0)
-    assert len(stage.said(Cut)) == 2
-    assert stage.cuts.under_way
+    assert len(stage.said(TakeCheckpoint)) == 2
+    assert stage.checkpoints.under_way
     stage.restart()
-    assert not stage.cuts.under_way
-    assert stage.cuts.kept([complete, "000001-000002"]) == {complete}
+    assert not stage.checkpoints.under_way
+    assert stage.checkpoints.kept([complete, "000001-000002"]) == {complete}

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from edl.checkpoints.folder import SharedFolder
-from edl.master.cuts import Cuts
-from edl.master.leases import Leases
-from edl.master.office import Office
-from edl.master.parameters import OnServers
+from edl.master.cuts import CheckpointCoordinator
+from edl.master.leases import TaskManager
+from edl.master.office import StateLoop
+from edl.master.parameters import ServerRecovery
 from edl.master.servers import Servers
-from edl.master.serving import Serving
+from edl.master.serving import PsClient
 from edl.ps import cuts, shards
 from edl.ps.messages import Mode, Shard
-from edl.ps.term import TermCopy
+from edl.ps.term import ReplicaSnapshot
 from edl.spec import Checkpoints, Training
 from edl.tasks.exchange import Flag, Request
 from edl.tasks.job import Plan
@@ -46,24 +46,24 @@ class Master:
     def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
         self.notes: list[str] = []
         self.ledger = MemoryLedger()
-        self.leases = Leases(PLAN, None, OnServers, note=self.notes.append)
-        self.servers = Servers(self.leases, ASYNC, 2, Cuts(self.leases, when, 2))
-        self.office = Office(
+        self.leases = TaskManager(PLAN, None, ServerRecovery, note=self.notes.append)
+        self.servers = Servers(self.leases, ASYNC, 2, CheckpointCoordinator(self.leases, when, 2))
+        self.state_loop = StateLoop(
             self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)
         )
         self.store = SharedFolder(checkpoints)
-        self.serving = Serving(self.servers, self.office, ASYNC, self.store, TOKEN)
+        self.serving = PsClient(self.servers, self.state_loop, ASYNC, self.store, TOKEN)
 
     async def until(self, done: Callable[[], object]) -> None:
         while not done():
             await asyncio.sleep(0.02)
 
-    async def seat(self, machines: serving.Servers) -> None:
+    async def register_server(self, machines: serving.Servers) -> None:
         machines.store.folder = self.store.folder
         for index, address in enumerate(machines.addresses):
             incarnation = self.leases.kept.servers[index].incarnation
             if self.leases.kept.servers[index].address != address:
-                await self.office.seat(f"ps-{index}", incarnation + 1, address)
+                await self.state_loop.register_server(f"ps-{index}", incarnation + 1, address)
         await self.until(lambda: self.servers.ready)
 
 
@@ -71,7 +71,7 @@ class Master:
 async def master(folder: Path, when: Checkpoints | None = None) -> AsyncIterator[Master]:
     made = Master(folder, when or Checkpoints(secs=0.0, keep=2))
     await made.serving.start()
-    running = asyncio.create_task(made.office.run())
+    running = asyncio.create_task(made.state_loop.run())
     yield made
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -91,14 +91,14 @@ def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_ledger_sa
 ) -> None:
     async def work() -> None:
         async with master(tmp_path) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
-            await subject.until(lambda: any(kept.cut for kept in subject.ledger.written))
+            await subject.until(lambda: any(kept.checkpoint for kept in subject.ledger.written))
             assert cuts.complete(tmp_path) == ["000001-000001"]
             [*_, kept] = subject.ledger.written
-            assert kept.cut is not None
-            assert kept.cut.folder == "000001-000001"
+            assert kept.checkpoint is not None
+            assert kept.checkpoint.folder == "000001-000001"
 
     run(work())
 
@@ -109,7 +109,7 @@ def test_a13_the_last_cuts_are_kept(machines: serving.Servers, tmp_path: Path) -
 
     async def work() -> None:
         async with master(tmp_path, Checkpoints(steps=1, secs=0.0, keep=2)) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
             for number in range(1, 5):
@@ -130,7 +130,7 @@ def test_a13_a_job_that_is_over_leaves_the_last_cuts_and_no_half_of_another(
 
     async def work() -> None:
         async with master(tmp_path, Checkpoints(steps=1, secs=0.0, keep=2)) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
             for number, name in enumerate(names):
@@ -147,7 +147,7 @@ def test_a13_a_job_that_is_over_leaves_the_last_cuts_and_no_half_of_another(
 def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
     machines: serving.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(folder: Path, copied: TermCopy) -> Shard:
+    def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
         if copied.arranged.index == 1:
             raise OSError("no space is left")
         return write_shard(folder, copied)
@@ -158,7 +158,7 @@ def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
 
     async def work() -> None:
         async with master(tmp_path) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
             await subject.until(lambda: len(subject.notes) >= 5)
@@ -173,14 +173,14 @@ def test_a6_a_replaced_server_is_restored_from_the_last_cut(
 ) -> None:
     async def work() -> None:
         async with master(tmp_path) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
-            await subject.until(lambda: subject.leases.kept.cut)
+            await subject.until(lambda: subject.leases.kept.checkpoint)
             before = await asyncio.to_thread(machines.pull, MODEL, {})
             await asyncio.to_thread(train, machines, LATER + 100, 1)
             await asyncio.to_thread(machines.replace, 1)
-            await subject.seat(machines)
+            await subject.register_server(machines)
             after = await asyncio.to_thread(machines.pull, MODEL, {})
         assert subject.leases.kept.generation == 1
         moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
@@ -194,14 +194,14 @@ def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
 ) -> None:
     async def work() -> None:
         async with master(tmp_path, Checkpoints(secs=0.0, copies="neighbours")) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
-            await subject.until(lambda: any(kept.cut for kept in subject.ledger.written))
+            await subject.until(lambda: any(kept.checkpoint for kept in subject.ledger.written))
             before = await asyncio.to_thread(machines.pull, MODEL, {})
             await asyncio.to_thread(train, machines, LATER + 100, 1)
             await asyncio.to_thread(machines.replace, 1)
-            await subject.seat(machines)
+            await subject.register_server(machines)
             after = await asyncio.to_thread(machines.pull, MODEL, {})
         assert subject.leases.kept.generation == 1
         moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
@@ -216,18 +216,18 @@ def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_anoth
 ) -> None:
     async def work() -> None:
         async with master(tmp_path) as subject:
-            await subject.seat(machines)
+            await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
             for name in ("worker-0", "worker-1"):
-                await subject.office.join(name, 0, {})
+                await subject.state_loop.join(name, 0, {})
             want = Request("worker-0", 0, 1, want={"train": 1})
-            [task] = (await subject.office.exchange(want, 0.0, Flag.NONE)).tasks
+            [task] = (await subject.state_loop.exchange(want, 0.0, Flag.NONE)).tasks
             await asyncio.to_thread(train, machines, task.attempt, 512)
-            subject.leases.lost("worker-0", 0, subject.office.now())
+            subject.leases.lost("worker-0", 0, subject.state_loop.now())
             await subject.until(lambda: not subject.leases.kept.revoking)
             other = Request("worker-1", 0, 1, want={"train": 1})
-            [again] = (await subject.office.exchange(other, 0.0, Flag.NONE)).tasks
+            [again] = (await subject.state_loop.exchange(other, 0.0, Flag.NONE)).tasks
             assert (again.id, again.skip) == (task.id, 512)
 
     run(work())

@@ -12,7 +12,7 @@ from edl.data.insisting import AWAY
 from edl.data.jobs import JobFolder
 from edl.data.source import UnreachableError
 from edl.master import storing
-from edl.master.storing import InSource
+from edl.master.storing import SourceResultStore
 from edl.models.intent import Intent
 from edl.models.opening import open_registry
 from edl.models.records import ModelRecord
@@ -46,7 +46,7 @@ def stage(source: Source, task: int) -> None:
 
 def test_results_become_a_table_once_though_a_master_died_before_it_told(job: JobFolder, url: str) -> None:
     for _ in range(2):
-        end = InSource(job, Intent("predict", url, "scores")).end(PREDICTED)
+        end = SourceResultStore(job, Intent("predict", url, "scores")).end(PREDICTED)
         assert isinstance(end, Outcome)
         assert end.stored == "scores: 3 rows"
     with connect(url) as source:
@@ -55,24 +55,24 @@ def test_results_become_a_table_once_though_a_master_died_before_it_told(job: Jo
 
 def test_a_model_was_stored_by_its_worker(job: JobFolder, url: str) -> None:
     trained = Outcome("train", 100, 1.0, stored="m@1")
-    assert InSource(job, Intent("train", url, "m", RECORD)).end(trained) == trained
+    assert SourceResultStore(job, Intent("train", url, "m", RECORD)).end(trained) == trained
 
 
 def test_figures_alone_are_stored_nowhere(job: JobFolder, url: str) -> None:
     measured = Outcome("evaluate", 3, 1.0, figures={"loss": 0.5}, tasks=1)
-    assert InSource(job, Intent("evaluate", url, "")).end(measured) == measured
+    assert SourceResultStore(job, Intent("evaluate", url, "")).end(measured) == measured
 
 
 def test_a_training_that_failed_is_a_version_with_its_reason(job: JobFolder, url: str) -> None:
     for _ in range(2):
-        assert InSource(job, Intent("train", url, "m", RECORD)).end(FAILED) == FAILED
+        assert SourceResultStore(job, Intent("train", url, "m", RECORD)).end(FAILED) == FAILED
     with connect(url) as source:
         [version] = open_registry(source).list()
     assert (version.state, version.reason) == ("failed", FAILED.message)
 
 
 def test_a_training_that_was_cancelled_is_none(job: JobFolder, url: str) -> None:
-    InSource(job, Intent("train", url, "m", RECORD)).end(CANCELLED)
+    SourceResultStore(job, Intent("train", url, "m", RECORD)).end(CANCELLED)
     with connect(url) as source:
         assert not open_registry(source).list()
 
@@ -81,7 +81,7 @@ def test_a_training_that_was_cancelled_is_none(job: JobFolder, url: str) -> None
 def test_what_was_staged_is_dropped_when_the_job_did_not_get_there(
     job: JobFolder, url: str, end: Failed
 ) -> None:
-    InSource(job, Intent("predict", url, "scores")).end(end)
+    SourceResultStore(job, Intent("predict", url, "scores")).end(end)
     with connect(url) as source:
         assert "scores" not in source.tables()
         assert source.sweep(lambda job: True) == 0
@@ -90,7 +90,7 @@ def test_what_was_staged_is_dropped_when_the_job_did_not_get_there(
 def test_a_table_that_cannot_be_made_is_how_the_job_ends(job: JobFolder, url: str) -> None:
     with connect(url) as source:
         source.execute("CREATE TABLE scores (mine INTEGER)")
-    end = InSource(job, Intent("predict", url, "scores")).end(PREDICTED)
+    end = SourceResultStore(job, Intent("predict", url, "scores")).end(PREDICTED)
     assert isinstance(end, Failed)
     assert "scores exists and was not made by sqlflow-edl" in end.message
 
@@ -106,7 +106,7 @@ def test_a_source_that_is_away_for_a_while_is_waited_for(
         return connect(source)
 
     monkeypatch.setattr(storing, "connect", opened)
-    end = InSource(job, Intent("predict", url, "scores"), waited.append).end(PREDICTED)
+    end = SourceResultStore(job, Intent("predict", url, "scores"), waited.append).end(PREDICTED)
     assert isinstance(end, Outcome)
     assert waited == [*AWAY[:3]]
 
@@ -119,7 +119,7 @@ def test_a_source_that_stays_away_fails_the_job_with_its_words(
 
     monkeypatch.setattr(storing, "connect", opened)
     waited: list[float] = []
-    end = InSource(job, Intent("predict", url, "scores"), waited.append).end(PREDICTED)
+    end = SourceResultStore(job, Intent("predict", url, "scores"), waited.append).end(PREDICTED)
     assert isinstance(end, Failed)
     assert end.message == "cannot open the database"
     assert waited == [*AWAY]

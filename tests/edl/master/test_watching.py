@@ -12,10 +12,10 @@ import pytest
 from edl.cluster.folder import ClusterFolder
 from edl.cluster.snapshot import Snapshot
 from edl.master.counters import CheckpointTimes
-from edl.master.kept import Cut
-from edl.master.watching import Watching
+from edl.master.kept import Checkpoint
+from edl.master.watching import MetricsServer
 from edl.tasks.job import JobState
-from tests.edl.master.test_office import office, run
+from tests.edl.master.test_office import run, state_loop
 
 
 def asked(address: str) -> str:
@@ -23,13 +23,13 @@ def asked(address: str) -> str:
         return str(answer.read().decode())
 
 
-def watching(tmp_path: Path) -> tuple[Watching, ClusterFolder, list[str]]:
-    subject, _ = office()
+def watching(tmp_path: Path) -> tuple[MetricsServer, ClusterFolder, list[str]]:
+    subject, _ = state_loop()
     notes: list[str] = []
     subject.leases.note = notes.append
     folder = ClusterFolder(tmp_path)
     return (
-        Watching(subject, None, lambda: Snapshot("", "", rows=42), folder, tmp_path / "cuts"),
+        MetricsServer(subject, None, lambda: Snapshot("", "", rows=42), folder, tmp_path / "cuts"),
         folder,
         notes,
     )
@@ -86,7 +86,7 @@ def test_the_size_of_a_checkpoint_is_that_of_its_files(tmp_path: Path) -> None:
     subject, folder, _ = watching(tmp_path)
     (tmp_path / "cuts" / "7").mkdir(parents=True)
     (tmp_path / "cuts" / "7" / "weights").write_bytes(bytes(1000))
-    subject._office.leases.kept.cut = Cut("7", JobState())
+    subject._state_loop.leases.kept.checkpoint = Checkpoint("7", JobState())
 
     async def scrape() -> str:
         await subject.serve()

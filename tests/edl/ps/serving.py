@@ -13,7 +13,7 @@ import numpy as np
 
 from edl.checkpoints.folder import SharedFolder
 from edl.nn.rows import Optimizer, TableSpec
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import place
 from edl.ps.channel import ServerChannel
 from edl.ps.server import Server
@@ -24,16 +24,16 @@ TOKEN = "secret"  # noqa: S105
 SGD = Optimizer("torch", "sgd", {"momentum": 0.0})
 ADAM = Optimizer("torch", "adam", {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-8, "amsgrad": 0.0})
 ADAGRAD = Optimizer("torch", "adagrad", {"initial_accumulator_value": 0.5, "epsilon": 1e-10, "lr_decay": 0.0})
-DENSE = (say.Dense("kernel", (4, 3)), say.Dense("bias", (3,)), say.Dense("scale", ()))
-STATE = (say.Dense("mean", (2,)),)
+DENSE = (msg.Dense("kernel", (4, 3)), msg.Dense("bias", (3,)), msg.Dense("scale", ()))
+STATE = (msg.Dense("mean", (2,)),)
 TABLES = (TableSpec("users", 2), TableSpec("items", 4, "zeros"))
-ASYNC, SYNC = say.Mode("async"), say.Mode("sync", 1)
+ASYNC, SYNC = msg.Mode("async"), msg.Mode("sync", 1)
 SECONDS = 30.0
 
 
-def definition(optimizer: Optimizer = SGD, **changes: Any) -> say.Definition:
+def definition(optimizer: Optimizer = SGD, **changes: Any) -> msg.Definition:
     fields = {"dense": DENSE, "tables": TABLES, "state": STATE, "seed": 5} | changes
-    return say.Definition(optimizer, **fields)
+    return msg.Definition(optimizer, **fields)
 
 
 def first_values() -> dict[str, np.ndarray]:
@@ -41,8 +41,8 @@ def first_values() -> dict[str, np.ndarray]:
     return {one.name: rng.normal(size=one.shape).astype(np.float32) for one in (*DENSE, *STATE)}
 
 
-def progress(lease: int, rows: int, of: int = 100) -> say.Progress:
-    return say.Progress(Task(lease, "train", 0, of, 1, attempt=lease), rows, rows, float(rows), float(rows))
+def progress(lease: int, rows: int, of: int = 100) -> msg.Progress:
+    return msg.Progress(Task(lease, "train", 0, of, 1, attempt=lease), rows, rows, float(rows), float(rows))
 
 
 class Servers:
@@ -81,34 +81,34 @@ class Servers:
 
     def arrange(
         self,
-        mode: say.Mode = ASYNC,
+        mode: msg.Mode = ASYNC,
         restore: str = "",
         lives: Sequence[int] = (),
-        manifest: say.Manifest | None = None,
+        manifest: msg.Manifest | None = None,
     ) -> None:
         for index in range(len(self.servers)):
-            life = lives[index] if lives else 0
-            order = say.Arrange(index, self.generation, life, self.addresses, mode, restore, manifest)
-            self.call(index, order, say.Arranged)
+            epoch = lives[index] if lives else 0
+            order = msg.Arrange(index, self.generation, epoch, self.addresses, mode, restore, manifest)
+            self.call(index, order, msg.Arranged)
 
-    def define(self, model: say.Definition) -> None:
+    def define(self, model: msg.Definition) -> None:
         placement = place.Placement(model.dense, len(self.servers))
         values = first_values()
         for index in range(len(self.servers)):
             arrays = [placement.flat(values, index)]
             if index == 0:
                 arrays.append(place.Layout(model.state).flat(values))
-            self.call(index, say.Define(self.generation, model), say.Defined, arrays)
+            self.call(index, msg.Define(self.generation, model), msg.Defined, arrays)
 
     def open(self) -> None:
         for index in range(len(self.servers)):
-            self.call(index, say.Open(self.generation), say.Done)
+            self.call(index, msg.Open(self.generation), msg.Done)
 
     # All servers at once ------------------------------------------------------------------------------------
 
     def push(
         self,
-        model: say.Definition,
+        model: msg.Definition,
         gradients: dict[str, np.ndarray],
         rows: dict[str, tuple[np.ndarray, np.ndarray]],
         *,
@@ -119,9 +119,9 @@ class Servers:
         rate: float = 0.1,
         ticket: int = 0,
         state: np.ndarray | None = None,
-        progress: say.Progress | None = None,
+        progress: msg.Progress | None = None,
         private: bytes = b"",
-    ) -> list[say.Pushed]:
+    ) -> list[msg.Pushed]:
         """Gradients of parameters and of rows by name, to those that have them."""
         placement = place.Placement(model.dense, len(self.servers))
         sequence = sequence or next(self._sequences)
@@ -134,23 +134,23 @@ class Servers:
                 arrays += [parts[index].ids, parts[index].of(rows[name][1])]
             if first and state is not None:
                 arrays.append(state)
-            header = say.Push(
+            header = msg.Push(
                 self.generation, instance, incarnation, sequence, rate, count, tuple(rows),
                 state=first and state is not None, ticket=ticket, progress=progress,
                 private=private if first else b"",
             )  # fmt: skip
-            answers.append(self.call(index, header, say.Pushed, arrays)[0])
+            answers.append(self.call(index, header, msg.Pushed, arrays)[0])
         return answers
 
-    def pull(self, model: say.Definition, ids: dict[str, np.ndarray], **more: Any) -> dict[str, np.ndarray]:
+    def pull(self, model: msg.Definition, ids: dict[str, np.ndarray], **more: Any) -> dict[str, np.ndarray]:
         """Parameters and rows by name, and `state`."""
         placement = place.Placement(model.dense, len(self.servers))
         split = {name: place.split(each, len(self.servers)) for name, each in ids.items()}
         found: dict[str, np.ndarray] = {}
         blocks: dict[str, list[np.ndarray]] = {name: [] for name in ids}
         for index in range(len(self.servers)):
-            header = say.Pull(self.generation, tuple(ids), dense=True, state=index == 0, **more)
-            _, arrays = self.call(index, header, say.Pulled, [parts[index].ids for parts in split.values()])
+            header = msg.Pull(self.generation, tuple(ids), dense=True, state=index == 0, **more)
+            _, arrays = self.call(index, header, msg.Pulled, [parts[index].ids for parts in split.values()])
             found |= placement.unflat(arrays[0], index)
             for name, block in zip(ids, arrays[1:], strict=False):
                 blocks[name].append(block)
@@ -169,7 +169,7 @@ def servers(count: int) -> Iterator[Servers]:
 
 
 @contextmanager
-def trained(count: int, model: say.Definition, mode: say.Mode = ASYNC) -> Iterator[Servers]:
+def trained(count: int, model: msg.Definition, mode: msg.Mode = ASYNC) -> Iterator[Servers]:
     """Servers that are arranged, defined and open."""
     with servers(count) as running:
         running.arrange(mode)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
 from tests.edl.ps.serving import SECONDS, definition, first_values, progress, trained
 
@@ -47,7 +47,7 @@ def test_copies_of_a_push_that_come_at_once_are_applied_once() -> None:
             thread.start()
         for thread in threads:
             thread.join(SECONDS)
-        assert servers.call(0, say.Status(), say.Figures)[0].version.step == 1
+        assert servers.call(0, msg.Status(), msg.Figures)[0].version.step == 1
 
 
 def test_pushes_of_many_workers_are_all_applied() -> None:
@@ -68,19 +68,19 @@ def test_pushes_of_many_workers_are_all_applied() -> None:
 def test_a_push_under_a_revoked_lease_is_not_applied() -> None:
     with trained(1, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
-        revoked, _ = servers.call(0, say.Revoke(0, (4, 5)), say.Revoked)
+        revoked, _ = servers.call(0, msg.Revoke(0, (4, 5)), msg.Revoked)
         assert revoked.progress == (progress(4, 10),)
         before = servers.pull(MODEL, {})
         (answer,) = servers.push(MODEL, gradients(), ROWS, progress=progress(4, 20))
         assert answer.revoked and answer.version.step == 1
         np.testing.assert_array_equal(servers.pull(MODEL, {})["kernel"], before["kernel"])
-        assert servers.call(0, say.Revoke(0, (4,)), say.Revoked)[0].progress == (progress(4, 10),)
+        assert servers.call(0, msg.Revoke(0, (4,)), msg.Revoked)[0].progress == (progress(4, 10),)
 
 
 def test_every_server_refuses_a_lease_that_it_has_revoked() -> None:
     with trained(2, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
-        revoked, _ = servers.call(1, say.Revoke(0, (4,)), say.Revoked)
+        revoked, _ = servers.call(1, msg.Revoke(0, (4,)), msg.Revoked)
         assert revoked.progress == (progress(4, 10),)
         answers = servers.push(MODEL, gradients(), ROWS, progress=progress(4, 20))
         assert [answer.revoked for answer in answers] == [False, True]
@@ -89,12 +89,12 @@ def test_every_server_refuses_a_lease_that_it_has_revoked() -> None:
 def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_path: Path) -> None:
     with trained(1, MODEL) as servers:
         servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
-        servers.call(0, say.Cut(0, str(tmp_path / "cut"), wait=True), say.CutTaken)
+        servers.call(0, msg.TakeCheckpoint(0, str(tmp_path / "cut"), wait=True), msg.CheckpointTaken)
         servers.replace(0)
-        order = say.Arrange(
-            0, 0, 1, servers.addresses, restore=str(tmp_path / "cut"), leased=5, valid=(5,), mode=say.Mode()
+        order = msg.Arrange(
+            0, 0, 1, servers.addresses, restore=str(tmp_path / "cut"), leased=5, valid=(5,), mode=msg.Mode()
         )
-        servers.call(0, order, say.Arranged)
+        servers.call(0, order, msg.Arranged)
         for lease, refused in ((4, True), (5, False), (6, False)):
             (answer,) = servers.push(MODEL, gradients(), ROWS, progress=progress(lease, 20))
             assert answer.revoked is refused
@@ -116,22 +116,22 @@ def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back(
             )
         assert servers.pull(MODEL, {})["state"].tolist() == [2, 2]
         for name, expected in (("worker-1", b"worker-1"), ("worker-2", b"")):
-            pulled, _ = servers.call(0, say.Pull(0, state=True, instance=name), say.Pulled)
+            pulled, _ = servers.call(0, msg.Pull(0, state=True, instance=name), msg.Pulled)
             assert pulled.private == expected
 
 
 def test_a_push_of_the_state_alone_is_no_step() -> None:
     with trained(1, MODEL) as servers:
-        push = say.Push(0, "worker-0", 0, 1, 0.1, 0, state=True)
-        servers.call(0, push, say.Pushed, [np.empty(0, np.float32), np.ones(2, np.float32)])
-        pulled, (state,) = servers.call(0, say.Pull(0, state=True), say.Pulled)
+        push = msg.Push(0, "worker-0", 0, 1, 0.1, 0, state=True)
+        servers.call(0, push, msg.Pushed, [np.empty(0, np.float32), np.ones(2, np.float32)])
+        pulled, (state,) = servers.call(0, msg.Pull(0, state=True), msg.Pulled)
         assert (pulled.version.step, state.tolist()) == (0, [1, 1])
 
 
 def test_rows_alone_leave_the_parameters_where_they_are() -> None:
     with trained(1, MODEL) as servers:
-        push = say.Push(0, "worker-0", 0, 1, 0.1, 10, ("items",))
-        servers.call(0, push, say.Pushed, [np.empty(0, np.float32), *ROWS["items"]])
+        push = msg.Push(0, "worker-0", 0, 1, 0.1, 10, ("items",))
+        servers.call(0, push, msg.Pushed, [np.empty(0, np.float32), *ROWS["items"]])
         found = servers.pull(MODEL, {"items": ROWS["items"][0]})
     np.testing.assert_array_equal(found["kernel"], first_values()["kernel"])
     np.testing.assert_allclose(found["items"], -0.1)
@@ -139,27 +139,27 @@ def test_rows_alone_leave_the_parameters_where_they_are() -> None:
 
 def test_who_waits_for_a_step_is_answered_by_the_push_that_makes_it() -> None:
     with trained(1, MODEL) as servers:
-        pull = say.Pull(0, dense=True, at_least=1, wait_secs=SECONDS)
+        pull = msg.Pull(0, dense=True, at_least=1, wait_secs=SECONDS)
         pending = servers.channels[0].begin(pull, (), SECONDS)
         servers.push(MODEL, gradients(), {})
-        pulled, _ = pending.result(say.Pulled)
+        pulled, _ = pending.result(msg.Pulled)
         assert pulled.version.step == 1
 
 
 def test_who_waits_in_vain_gets_what_there_is() -> None:
     with trained(1, MODEL) as servers:
-        pulled, _ = servers.call(0, say.Pull(0, dense=True, at_least=5, wait_secs=0.01), say.Pulled)
+        pulled, _ = servers.call(0, msg.Pull(0, dense=True, at_least=5, wait_secs=0.01), msg.Pulled)
         assert pulled.version.step == 0
 
 
 def test_who_waits_when_the_generation_ends_is_refused() -> None:
     with trained(1, MODEL) as servers:
-        pending = servers.channels[0].begin(say.Pull(0, at_least=1, wait_secs=SECONDS), (), SECONDS)
-        servers.call(0, say.Status(), say.Figures)
+        pending = servers.channels[0].begin(msg.Pull(0, at_least=1, wait_secs=SECONDS), (), SECONDS)
+        servers.call(0, msg.Status(), msg.Figures)
         servers.generation = 1
         servers.arrange()
         with pytest.raises((GenerationError, NotReadyError)):  # the latter, where it came in between
-            pending.result(say.Pulled)
+            pending.result(msg.Pulled)
 
 
 def test_arranging_again_changes_nothing_but_addresses() -> None:
@@ -167,8 +167,8 @@ def test_arranging_again_changes_nothing_but_addresses() -> None:
         servers.push(MODEL, gradients(), ROWS)
         servers.replace(1)
         servers.arrange(lives=(0, 1))
-        arranged, _ = servers.call(0, say.Arrange(0, 0, 0, servers.addresses, say.Mode()), say.Arranged)
-        assert arranged == say.Arranged(say.Version(0, 0, 1), defined=True, open=True)
-        earlier = say.Arrange(1, 0, 0, servers.addresses, say.Mode())
+        arranged, _ = servers.call(0, msg.Arrange(0, 0, 0, servers.addresses, msg.Mode()), msg.Arranged)
+        assert arranged == msg.Arranged(msg.Version(0, 0, 1), defined=True, open=True)
+        earlier = msg.Arrange(1, 0, 0, servers.addresses, msg.Mode())
         with pytest.raises(GenerationError):
-            servers.call(1, earlier, say.Arranged)
+            servers.call(1, earlier, msg.Arranged)

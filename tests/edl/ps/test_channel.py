@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edl.errors import ClusterError, JobError, SpecError
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import wire
 from edl.ps.channel import SERVICE, GenerationError, NotReadyError, ServerChannel
 from edl.rpc.channel import TOKEN, AwayError
@@ -48,12 +48,12 @@ def channel(handler: Answering) -> Iterator[ServerChannel]:
 
 def test_a_call_brings_header_and_arrays_and_the_token(handler: Answering, channel: ServerChannel) -> None:
     def answer(payload: bytes, context: Any) -> bytes:
-        pull, arrays = wire.decode(payload, say.Pull)
+        pull, arrays = wire.decode(payload, msg.Pull)
         assert dict(context.invocation_metadata())[TOKEN] == "secret"
-        return wire.encode(say.Pulled(say.Version(pull.generation)), [array * 2 for array in arrays])
+        return wire.encode(msg.Pulled(msg.Version(pull.generation)), [array * 2 for array in arrays])
 
     handler.answer = answer
-    pulled, arrays = channel.call(say.Pull(3, ("t",)), [np.arange(4)], say.Pulled, 10)
+    pulled, arrays = channel.call(msg.Pull(3, ("t",)), [np.arange(4)], msg.Pulled, 10)
     assert pulled.version.generation == 3
     assert arrays[0].tolist() == [0, 2, 4, 6]
     assert handler.asked == [f"/{SERVICE}/Pull"]
@@ -75,30 +75,30 @@ def test_a_refusal_says_what_to_do(
 ) -> None:
     handler.answer = lambda payload, context: context.abort(code, "because")
     with pytest.raises(kind) as error:
-        channel.call(say.Status(), (), say.Figures, 10)
+        channel.call(msg.Status(), (), msg.Figures, 10)
     assert type(error.value) is kind
 
 
 def test_a_server_that_is_gone_is_away() -> None:
     with ServerChannel("127.0.0.1:1", "secret") as channel, pytest.raises(AwayError):
-        channel.call(say.Status(), (), say.Figures, 10)
+        channel.call(msg.Status(), (), msg.Figures, 10)
 
 
 def test_a_call_that_is_cancelled_is_away(handler: Answering, channel: ServerChannel) -> None:
     handler.answer = lambda payload, context: b"\0" * (30 << 20)
-    pending = channel.begin(say.Status(), (), 10)
+    pending = channel.begin(msg.Status(), (), 10)
     pending.cancel()
     with pytest.raises(AwayError):
-        pending.result(say.Figures)
+        pending.result(msg.Figures)
 
 
 def test_a_connection_that_was_closed_is_away(channel: ServerChannel) -> None:
     channel.close()
     with pytest.raises(AwayError):
-        channel.begin(say.Status(), (), 5.0)
+        channel.begin(msg.Status(), (), 5.0)
 
 
 def test_an_answer_that_is_damaged_is_named(handler: Answering, channel: ServerChannel) -> None:
     handler.answer = lambda payload, context: b"\xff" * 40
     with pytest.raises(SpecError, match="damaged"):
-        channel.call(say.Status(), (), say.Figures, 10)
+        channel.call(msg.Status(), (), msg.Figures, 10)

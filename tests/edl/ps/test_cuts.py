@@ -13,7 +13,7 @@ from edl.checkpoints.folder import SharedFolder
 from edl.errors import JobError, SpecError
 from edl.nn.rows import Optimizer
 from edl.ps import cuts
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from tests.edl.ps.serving import (
     ADAGRAD,
     ADAM,
@@ -31,7 +31,7 @@ MOMENTUM = Optimizer("torch", "sgd", {"momentum": 0.9, "nesterov": 0.0})
 EVERY = {"users": np.arange(-20, 60), "items": np.array([3, 2**40, -1, 77])}
 
 
-def step(running: Servers, model: say.Definition, number: int, **more: object) -> None:
+def step(running: Servers, model: msg.Definition, number: int, **more: object) -> None:
     """A push of the same gradients whoever gets it."""
     rng = np.random.default_rng(number)
     gradients = {one.name: rng.normal(size=one.shape).astype(np.float32) for one in model.dense}
@@ -43,9 +43,9 @@ def step(running: Servers, model: say.Definition, number: int, **more: object) -
     running.push(model, gradients, rows, state=state, **more)  # type: ignore[arg-type]
 
 
-def cut(running: Servers, folder: Path, *, wait: bool = True) -> say.CutTaken:
-    order = say.Cut(running.generation, str(folder), wait=wait)
-    taken: say.CutTaken = running.call(0, order, say.CutTaken)[0]
+def cut(running: Servers, folder: Path, *, wait: bool = True) -> msg.CheckpointTaken:
+    order = msg.TakeCheckpoint(running.generation, str(folder), wait=wait)
+    taken: msg.CheckpointTaken = running.call(0, order, msg.CheckpointTaken)[0]
     return taken
 
 
@@ -81,7 +81,7 @@ def test_a14_training_goes_on_with_another_number_of_servers(
         for number in range(3, 6):
             step(running, model, number)
         found = running.pull(model, EVERY)
-        figures, _ = running.call(0, say.Status(), say.Figures)
+        figures, _ = running.call(0, msg.Status(), msg.Figures)
     assert figures.version.step == 6
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value)
@@ -144,8 +144,8 @@ def test_a_push_that_is_in_the_cut_is_known_to_who_restores_it_alone(tmp_path: P
         before = running.pull(model, EVERY)
         step(running, model, 0, sequence=9)
         after = running.pull(model, EVERY)
-        figures, _ = running.call(1, say.Status(), say.Figures)
-    assert figures.version == say.Version(0, 1, 1)
+        figures, _ = running.call(1, msg.Status(), msg.Figures)
+    assert figures.version == msg.Version(0, 1, 1)
     for name, value in before.items():
         np.testing.assert_array_equal(after[name], value)
 
@@ -165,7 +165,7 @@ def test_another_job_that_begins_with_a_cut_knows_no_push_of_it(tmp_path: Path) 
 def test_a_server_that_wrote_its_file_says_so(tmp_path: Path) -> None:
     with trained(1, definition()) as running:
         (shard,) = cut(running, tmp_path / "c").shards
-        figures, _ = running.call(0, say.Status(), say.Figures)
+        figures, _ = running.call(0, msg.Status(), msg.Figures)
     assert figures.written == {str(tmp_path / "c"): shard}
     assert (tmp_path / "c" / shard.file).stat().st_size == shard.bytes
 
@@ -255,9 +255,9 @@ def test_a_server_that_cannot_restore_says_why(made: Path) -> None:
 def checkpoints(tmp_path: Path) -> Path:
     store = SharedFolder(tmp_path)
     for number in range(5):
-        manifest = cuts.manifest_of("", say.Version(0, 0, number), ASYNC, [say.Shard(0, "f")])
+        manifest = cuts.manifest_of("", msg.Version(0, 0, number), ASYNC, [msg.Shard(0, "f")])
         cuts.write_manifest(store, f"{number}", manifest)
-    cuts.write_manifest(store, "best-1", cuts.manifest_of("", say.Version(), ASYNC, [say.Shard(0, "f")]))
+    cuts.write_manifest(store, "best-1", cuts.manifest_of("", msg.Version(), ASYNC, [msg.Shard(0, "f")]))
     (tmp_path / "half").mkdir()
     return tmp_path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from edl.ps.gate import Gate
+from edl.ps.gate import RWLock
 
 SECONDS = 30.0
 
@@ -17,10 +17,10 @@ def started(work: Callable[[], None]) -> threading.Thread:
 
 
 def test_many_go_through_together() -> None:
-    gate, inside = Gate(), threading.Barrier(3)
+    lock, inside = RWLock(), threading.Barrier(3)
 
     def enter() -> None:
-        with gate.together():
+        with lock.shared():
             inside.wait(SECONDS)
 
     threads = [started(enter) for _ in range(3)]
@@ -30,12 +30,12 @@ def test_many_go_through_together() -> None:
 
 
 def test_who_is_alone_waits_for_those_inside_and_keeps_others_out() -> None:
-    gate, order = Gate(), list[str]()
+    lock, order = RWLock(), list[str]()
     waiting, inside = threading.Event(), threading.Event()
 
-    def alone() -> None:
+    def exclusive() -> None:
         waiting.set()
-        with gate.alone():
+        with lock.exclusive():
             order.append("alone")
             inside.set()
             late.start()
@@ -43,14 +43,14 @@ def test_who_is_alone_waits_for_those_inside_and_keeps_others_out() -> None:
             order.append("alone still")
 
     def enter() -> None:
-        with gate.together():
+        with lock.shared():
             order.append("late")
             entered.set()
 
     entered = threading.Event()
     late = threading.Thread(target=enter, daemon=True)
-    with gate.together():
-        thread = started(alone)
+    with lock.shared():
+        thread = started(exclusive)
         assert waiting.wait(SECONDS)
         assert not inside.wait(0.01)
         order.append("early")
@@ -60,30 +60,30 @@ def test_who_is_alone_waits_for_those_inside_and_keeps_others_out() -> None:
 
 
 def test_several_are_alone_one_after_another() -> None:
-    gate, inside, most = Gate(), [0], [0]
+    lock, inside, most = RWLock(), [0], [0]
 
-    def alone() -> None:
+    def exclusive() -> None:
         for _ in range(200):
-            with gate.alone():
+            with lock.exclusive():
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 inside[0] -= 1
 
-    threads = [started(alone) for _ in range(4)]
+    threads = [started(exclusive) for _ in range(4)]
     for thread in threads:
         thread.join(SECONDS)
     assert most == [1]
-    with gate.together():  # nothing is left behind
+    with lock.shared():  # nothing is left behind
         pass
 
 
 def test_an_error_inside_opens_the_gate() -> None:
-    gate = Gate()
-    for enter in (gate.together, gate.alone):
+    lock = RWLock()
+    for enter in (lock.shared, lock.exclusive):
         try:
             with enter():
                 raise KeyError
         except KeyError:
             pass
-    with gate.alone():
+    with lock.exclusive():
         pass

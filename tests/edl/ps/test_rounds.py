@@ -22,8 +22,8 @@ def test_a_round_is_complete_when_all_its_tickets_landed() -> None:
     rounds = Rounds(2)
     one, two = rounds.ask("a", 0, 1, 0), rounds.ask("b", 0, 2, 0)
     assert isinstance(one, int) and isinstance(two, int)
-    assert rounds.land(two) and not rounds.begin()
-    assert rounds.land(one)
+    assert rounds.confirm(two) and not rounds.begin()
+    assert rounds.confirm(one)
     assert commit(rounds) == (one, two)
     assert (rounds.step, rounds.idle) == (1, True)
 
@@ -32,7 +32,7 @@ def test_one_worker_with_two_tickets_accumulates() -> None:
     rounds = Rounds(2)
     for _ in range(2):
         ticket = rounds.ask("a", 0, 1, 0)
-        assert isinstance(ticket, int) and rounds.land(ticket)
+        assert isinstance(ticket, int) and rounds.confirm(ticket)
     assert commit(rounds) == (1, 2)
 
 
@@ -40,7 +40,7 @@ def test_a_gradient_of_an_earlier_version_is_stale() -> None:
     rounds = Rounds(1)
     assert rounds.ask("a", 0, 1, 0) == 1
     assert rounds.ask("b", 0, 2, 0) == "wait"
-    rounds.land(1)
+    rounds.confirm(1)
     commit(rounds)
     assert rounds.ask("b", 0, 2, 0) == "stale"
     assert rounds.ask("b", 0, 2, 1) == 2
@@ -50,7 +50,7 @@ def test_a_gradient_of_an_earlier_version_is_stale() -> None:
 def test_no_ticket_is_given_while_a_round_is_committed() -> None:
     rounds = Rounds(1)
     rounds.ask("a", 0, 1, 0)
-    rounds.land(1)
+    rounds.confirm(1)
     assert rounds.begin() == (1,)
     assert rounds.ask("b", 0, 2, 0) == "wait"
     assert not rounds.begin()
@@ -67,38 +67,38 @@ def test_a_ticket_whose_answer_was_lost_is_given_again() -> None:
 def test_landing_twice_is_landing_once() -> None:
     rounds = Rounds(1)
     rounds.ask("a", 0, 1, 0)
-    assert rounds.land(1) and rounds.land(1)
+    assert rounds.confirm(1) and rounds.confirm(1)
     assert rounds.begin() == (1,)
-    assert rounds.land(1)
+    assert rounds.confirm(1)
     rounds.committed()
-    assert rounds.land(1) and rounds.idle
+    assert rounds.confirm(1) and rounds.idle
 
 
 def test_a_ticket_that_was_never_given_does_not_land() -> None:
-    assert not Rounds(1).land(1)
+    assert not Rounds(1).confirm(1)
 
 
 def test_a_revoked_lease_loses_its_tickets_and_frees_their_places() -> None:
     rounds = Rounds(2)
     rounds.ask("a", 0, 1, 0)
     rounds.ask("b", 0, 2, 0)
-    rounds.land(1)
+    rounds.confirm(1)
     assert rounds.ask("c", 0, 3, 0) == "wait"
     rounds.revoke([1])
     assert rounds.ask("a", 0, 1, 0) == "revoked"
     assert rounds.ask("c", 0, 3, 0) == 3
-    assert not rounds.land(1)
-    assert rounds.land(2) and rounds.land(3)
+    assert not rounds.confirm(1)
+    assert rounds.confirm(2) and rounds.confirm(3)
     assert commit(rounds) == (2, 3)
 
 
 def test_a_round_that_is_being_committed_is_beyond_recall() -> None:
     rounds = Rounds(1)
     rounds.ask("a", 0, 1, 0)
-    rounds.land(1)
+    rounds.confirm(1)
     rounds.begin()
     rounds.revoke([1])
-    assert rounds.land(1)
+    assert rounds.confirm(1)
     rounds.committed()
     assert rounds.step == 1
 
@@ -106,7 +106,7 @@ def test_a_round_that_is_being_committed_is_beyond_recall() -> None:
 def test_a_flush_commits_what_landed() -> None:
     rounds = Rounds(3)
     rounds.ask("a", 0, 1, 0)
-    rounds.land(1)
+    rounds.confirm(1)
     assert not rounds.begin()
     rounds.flush()
     assert commit(rounds) == (1,)
@@ -116,7 +116,7 @@ def test_a_flush_waits_for_the_tickets_that_are_out() -> None:
     rounds = Rounds(3)
     rounds.ask("a", 0, 1, 0)
     rounds.ask("b", 0, 2, 0)
-    rounds.land(1)
+    rounds.confirm(1)
     rounds.flush()
     assert not rounds.begin() and not rounds.idle
     rounds.revoke([2])
@@ -129,18 +129,18 @@ def test_a_flush_of_nothing_commits_no_later_round() -> None:
     assert rounds.idle
     rounds.ask("a", 0, 1, 0)
     rounds.flush()
-    rounds.land(1)
+    rounds.confirm(1)
     assert not rounds.begin()
 
 
 def test_a_flush_of_what_was_revoked_since_is_over() -> None:
     rounds = Rounds(2)
     rounds.ask("a", 0, 1, 0)
-    rounds.land(1)
+    rounds.confirm(1)
     rounds.ask("b", 0, 2, 0)
     rounds.flush()
     rounds.revoke([1])
-    rounds.land(2)
+    rounds.confirm(2)
     assert not rounds.begin()
 
 
@@ -149,7 +149,7 @@ def test_a_worker_that_starts_anew_leaves_no_ticket_behind() -> None:
     rounds.ask("a", 0, 1, 0)
     assert rounds.ask("b", 0, 2, 0) == "wait"
     assert rounds.ask("a", 1, 3, 0) == 2
-    assert not rounds.land(1)
+    assert not rounds.confirm(1)
     assert rounds.ask("a", 0, 1, 0) == "revoked"
 
 
@@ -181,7 +181,7 @@ class World:
     )  # ticket -> lease, step it was computed on
     starts: dict[int, tuple[str, int]] = field(default_factory=dict)  # ticket -> who has it
     owed: dict[str, list[int]] = field(default_factory=dict)  # leases that are to be revoked
-    landed: set[int] = field(default_factory=set)
+    confirmed: set[int] = field(default_factory=set)
     dead: set[int] = field(default_factory=set)  # tickets of revoked leases, and of workers that started anew
     applied: list[tuple[int, ...]] = field(default_factory=list)
     committing: tuple[int, ...] = ()
@@ -206,7 +206,7 @@ class World:
             self.dead |= {
                 ticket
                 for ticket, (name, start) in self.starts.items()
-                if name == worker.name and start < worker.incarnation and ticket not in self.landed
+                if name == worker.name and start < worker.incarnation and ticket not in self.confirmed
             }
         if isinstance(answer, int):
             assert worker.pulled == self.rounds.step  # a stale gradient is never taken
@@ -220,24 +220,24 @@ class World:
         elif answer == "revoked":
             worker.lease, worker.ticket = self.lease(), 0
 
-    def land(self, worker: Worker) -> None:
+    def confirm(self, worker: Worker) -> None:
         if not worker.ticket:
             return
-        taken = self.rounds.land(worker.ticket)
+        taken = self.rounds.confirm(worker.ticket)
         assert taken == (worker.ticket not in self.dead)
         if taken:
-            self.landed.add(worker.ticket)
+            self.confirmed.add(worker.ticket)
         worker.ticket = 0
 
     def land_unheard(self, worker: Worker) -> None:
         """It lands, and will say so again."""
         ticket = worker.ticket
-        self.land(worker)
+        self.confirm(worker)
         worker.ticket = ticket
 
     def forget(self, worker: Worker) -> None:
         """The answer to its request for a ticket is lost."""
-        if worker.ticket not in self.landed:
+        if worker.ticket not in self.confirmed:
             worker.ticket = 0
 
     def revoke(self, worker: Worker) -> None:
@@ -273,7 +273,7 @@ class World:
         if not self.committing:
             self.committing = self.rounds.begin()
             for ticket in self.committing:
-                assert ticket in self.landed and ticket not in self.dead
+                assert ticket in self.confirmed and ticket not in self.dead
                 assert self.granted[ticket][1] == self.rounds.step
             assert len(self.committing) <= self.size
         else:
@@ -308,7 +308,7 @@ class World:
             self.rounds.flush()
             self.do("commit", next(iter(self.alive)))
         taken = {ticket for tickets in self.applied for ticket in tickets}
-        assert self.landed <= taken | self.dead
+        assert self.confirmed <= taken | self.dead
 
 
 ACTIONS = (

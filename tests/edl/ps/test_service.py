@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edl.errors import ClusterError, JobError
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import place
 from edl.ps.channel import GenerationError, NotReadyError, ServerChannel
 from tests.edl.ps import serving
@@ -56,7 +56,7 @@ def test_a_call_without_the_token_is_refused() -> None:
         ServerChannel(servers.addresses[0], "guess") as channel,
         pytest.raises(ClusterError, match="token"),
     ):
-        channel.call(say.Status(), (), say.Figures, SECONDS)
+        channel.call(msg.Status(), (), msg.Figures, SECONDS)
 
 
 def test_what_comes_too_early_is_not_ready() -> None:
@@ -75,7 +75,7 @@ def test_a_call_of_another_generation_is_refused() -> None:
     with trained(1, MODEL) as servers:
         for generation in (-1, 1):
             with pytest.raises(GenerationError):
-                servers.call(0, say.Pull(generation, dense=True), say.Pulled)
+                servers.call(0, msg.Pull(generation, dense=True), msg.Pulled)
 
 
 def test_the_first_definition_counts() -> None:
@@ -83,7 +83,7 @@ def test_the_first_definition_counts() -> None:
         servers.arrange()
         servers.define(MODEL)
         zeros = [np.zeros(16, np.float32), np.zeros(2, np.float32)]
-        defined, _ = servers.call(0, say.Define(0, MODEL), say.Defined, zeros)
+        defined, _ = servers.call(0, msg.Define(0, MODEL), msg.Defined, zeros)
         assert not defined.open
         servers.open()
         assert servers.pull(MODEL, IDS)["kernel"].all()
@@ -102,7 +102,7 @@ def test_values_that_do_not_fit_the_definition_are_refused() -> None:
     with serving.servers(1) as servers:
         servers.arrange()
         with pytest.raises(JobError, match="16 parameters"):
-            servers.call(0, say.Define(0, MODEL), say.Defined, [np.zeros(3, np.float32)])
+            servers.call(0, msg.Define(0, MODEL), msg.Defined, [np.zeros(3, np.float32)])
 
 
 def test_rows_to_start_from_are_taken_until_training_begins() -> None:
@@ -111,9 +111,9 @@ def test_rows_to_start_from_are_taken_until_training_begins() -> None:
         servers.define(MODEL)
         rows = np.full((3, 4), 2, np.float32)
         for value in (1, 2):
-            servers.call(0, say.Load(0, "items"), say.Done, [IDS["items"], rows * np.float32(value / 2)])
+            servers.call(0, msg.Load(0, "items"), msg.Done, [IDS["items"], rows * np.float32(value / 2)])
         servers.open()
-        servers.call(0, say.Load(0, "items"), say.Done, [IDS["items"], rows * 9])
+        servers.call(0, msg.Load(0, "items"), msg.Done, [IDS["items"], rows * 9])
         assert (servers.pull(MODEL, IDS)["items"] == 2).all()
 
 
@@ -131,32 +131,32 @@ def test_rows_to_start_from_are_taken_until_training_begins() -> None:
 )
 def test_a_push_that_does_not_fit_moves_nothing(push: dict[str, object], arrays: list[np.ndarray]) -> None:
     with trained(1, MODEL) as servers:
-        header = say.Push(0, "worker-0", 0, 1, 0.1, 10, **push)  # type: ignore[arg-type]
+        header = msg.Push(0, "worker-0", 0, 1, 0.1, 10, **push)  # type: ignore[arg-type]
         with pytest.raises(JobError):
-            servers.call(0, header, say.Pushed, arrays)
-        figures, _ = servers.call(0, say.Status(), say.Figures)
+            servers.call(0, header, msg.Pushed, arrays)
+        figures, _ = servers.call(0, msg.Status(), msg.Figures)
         assert figures.version.step == 0
         np.testing.assert_array_equal(servers.pull(MODEL, {})["kernel"], first_values()["kernel"])
 
 
 def test_dense_that_is_known_is_not_sent_again() -> None:
     with trained(1, MODEL) as servers:
-        pulled, _ = servers.call(0, say.Pull(0, dense=True), say.Pulled)
-        again = say.Pull(0, dense=True, known=pulled.version)
-        pulled, arrays = servers.call(0, again, say.Pulled)
+        pulled, _ = servers.call(0, msg.Pull(0, dense=True), msg.Pulled)
+        again = msg.Pull(0, dense=True, known=pulled.version)
+        pulled, arrays = servers.call(0, again, msg.Pulled)
         assert not pulled.dense and not arrays
         servers.push(MODEL, gradients(), {})
-        pulled, arrays = servers.call(0, again, say.Pulled)
+        pulled, arrays = servers.call(0, again, msg.Pulled)
         assert pulled.dense and arrays[0].shape == (16,)
 
 
 def test_a_push_brings_the_next_pull() -> None:
     with trained(1, MODEL) as servers:
         flat = place.Placement(MODEL.dense, 1).flat(gradients(), 0)
-        pull = say.Pull(0, ("items", "users"), dense=True)
-        push = say.Push(0, "worker-0", 0, 1, 0.5, 10, ("items",), pull=pull)
+        pull = msg.Pull(0, ("items", "users"), dense=True)
+        push = msg.Push(0, "worker-0", 0, 1, 0.5, 10, ("items",), pull=pull)
         arrays = [flat, np.array([7]), np.ones((1, 4), np.float32), np.array([8, 7]), np.array([1, 2, 3])]
-        pushed, found = servers.call(0, push, say.Pushed, arrays)
+        pushed, found = servers.call(0, push, msg.Pushed, arrays)
     assert pushed.version.step == pushed.pulled.version.step == 1
     assert [array.shape for array in found] == [(16,), (2, 4), (3, 2)]
     assert found[1].tolist() == [[0, 0, 0, 0], [-0.5, -0.5, -0.5, -0.5]]
@@ -169,7 +169,7 @@ def test_rows_are_exported_by_ascending_id() -> None:
         for index in range(2):
             after, more, own = None, True, 0
             while more:
-                exported, (found, rows) = servers.call(index, say.Export(0, "users", after, 4), say.Exported)
+                exported, (found, rows) = servers.call(index, msg.Export(0, "users", after, 4), msg.Exported)
                 assert rows.shape == (len(found), 2) and len(found) <= 4
                 assert sorted(found.tolist()) == found.tolist()
                 ids += found.tolist()
@@ -181,14 +181,14 @@ def test_rows_are_exported_by_ascending_id() -> None:
 
 def test_status_tells_what_a_server_has_and_did() -> None:
     with serving.servers(1) as servers:
-        figures, _ = servers.call(0, say.Status(), say.Figures)
+        figures, _ = servers.call(0, msg.Status(), msg.Figures)
         assert (figures.index, figures.defined) == (-1, False)
         servers.arrange()
         servers.define(MODEL)
         servers.open()
         servers.push(MODEL, gradients(), ones())
         servers.pull(MODEL, {"users": IDS["users"]})
-        figures, _ = servers.call(0, say.Status(), say.Figures)
+        figures, _ = servers.call(0, msg.Status(), msg.Figures)
     assert (figures.index, figures.defined, figures.open, figures.version.step) == (0, True, True, 1)
     assert figures.rows == {"users": 35, "items": 3}
     assert figures.bytes == 4 * (16 + 35 * 2 + 3 * 4)

@@ -11,7 +11,7 @@ import pytest
 
 from edl.errors import JobError
 from edl.ps import cuts
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError, Pending
 from edl.ps.peers import Peers
 from edl.rpc.channel import AwayError
@@ -19,36 +19,36 @@ from tests.edl.ps import serving
 from tests.edl.ps.serving import ADAM, SECONDS, SYNC, Servers, definition, first_values, progress, trained
 
 MODEL = definition()
-TWO = say.Mode("sync", 2)
+TWO = msg.Mode("sync", 2)
 IDS = np.arange(20)
 
 
 def step(running: Servers) -> int:
-    return int(running.call(0, say.Status(), say.Figures)[0].version.step)
+    return int(running.call(0, msg.Status(), msg.Figures)[0].version.step)
 
 
-def ask(running: Servers, instance: str, lease: int, at: int, *, wait: float = 0.0) -> say.Ticketed:
-    asked = say.Ticket(0, instance, 0, lease, say.Version(0, 0, at), wait)
-    answer: say.Ticketed = running.call(0, asked, say.Ticketed)[0]
+def ask(running: Servers, instance: str, lease: int, at: int, *, wait: float = 0.0) -> msg.Ticketed:
+    asked = msg.Ticket(0, instance, 0, lease, msg.Version(0, 0, at), wait)
+    answer: msg.Ticketed = running.call(0, asked, msg.Ticketed)[0]
     return answer
 
 
 def begin(running: Servers, instance: str, lease: int, at: int) -> Pending:
     """Ask for a ticket, and wait for it elsewhere."""
     return running.channels[0].begin(
-        say.Ticket(0, instance, 0, lease, say.Version(0, 0, at), SECONDS), (), SECONDS
+        msg.Ticket(0, instance, 0, lease, msg.Version(0, 0, at), SECONDS), (), SECONDS
     )
 
 
-def land(running: Servers, ticket: int) -> say.Landed:
-    answer: say.Landed = running.call(0, say.Land(0, ticket), say.Landed)[0]
+def confirm(running: Servers, ticket: int) -> msg.Confirmed:
+    answer: msg.Confirmed = running.call(0, msg.Confirm(0, ticket), msg.Confirmed)[0]
     return answer
 
 
 def committed(running: Servers, at: int) -> None:
     """Wait until every server has that step."""
     for index in range(len(running.servers)):
-        pulled, _ = running.call(index, say.Pull(0, at_least=at, wait_secs=SECONDS), say.Pulled)
+        pulled, _ = running.call(index, msg.Pull(0, at_least=at, wait_secs=SECONDS), msg.Pulled)
         assert pulled.version.step == at
 
 
@@ -64,7 +64,7 @@ def test_one_worker_steps_round_by_round(count: int) -> None:
         for number in range(3):
             answer = ask(servers, "worker-0", 1, number)
             push(servers, "worker-0", answer.ticket, 0.5)
-            assert not land(servers, answer.ticket).stale
+            assert not confirm(servers, answer.ticket).stale
             committed(servers, number + 1)
         found = servers.pull(MODEL, {"items": IDS})
     np.testing.assert_array_equal(found["items"], np.full((20, 4), -1.5, np.float32))
@@ -75,7 +75,7 @@ def test_a_push_moves_nothing_before_its_round() -> None:
     with trained(2, MODEL, TWO) as servers:
         first = ask(servers, "worker-0", 1, 0)
         push(servers, "worker-0", first.ticket, 1.0)
-        land(servers, first.ticket)
+        confirm(servers, first.ticket)
         found = servers.pull(MODEL, {"items": IDS})
         assert not found["items"].any() and step(servers) == 0
 
@@ -85,7 +85,7 @@ def test_a_round_is_the_mean_weighted_by_rows() -> None:
         tickets = [ask(servers, name, lease, 0).ticket for lease, name in enumerate(("a", "b"))]
         for name, ticket, value, rows in zip("ab", tickets, (1.0, 5.0), (30, 10), strict=True):
             push(servers, name, ticket, value, rows)
-            land(servers, ticket)
+            confirm(servers, ticket)
         committed(servers, 1)
         found = servers.pull(MODEL, {"items": IDS})
     np.testing.assert_array_equal(found["items"], np.full((20, 4), -2, np.float32))
@@ -97,9 +97,9 @@ def test_rows_that_one_of_two_pushed_move_by_its_share() -> None:
         flat = np.zeros(0, np.float32)
         for number, ids in enumerate(([1, 2], [2, 3])):
             ticket = ask(servers, "ab"[number], number, 0).ticket
-            header = say.Push(0, "ab"[number], 0, 1, 1.0, 10, ("items",), ticket=ticket)
-            servers.call(0, header, say.Pushed, [flat, np.array(ids), np.ones((2, 4), np.float32)])
-            land(servers, ticket)
+            header = msg.Push(0, "ab"[number], 0, 1, 1.0, 10, ("items",), ticket=ticket)
+            servers.call(0, header, msg.Pushed, [flat, np.array(ids), np.ones((2, 4), np.float32)])
+            confirm(servers, ticket)
         committed(servers, 1)
         found = servers.pull(MODEL, {"items": np.array([1, 2, 3])})
     assert found["items"][:, 0].tolist() == [-0.5, -1, -0.5]
@@ -111,8 +111,8 @@ def test_who_asks_too_late_is_stale_and_who_waits_hears_it_when_the_round_ends()
         assert ask(servers, "b", 2, 0).outcome == "wait"
         waiting = begin(servers, "b", 2, 0)
         push(servers, "a", first.ticket, 1.0)
-        land(servers, first.ticket)
-        answer, _ = waiting.result(say.Ticketed)
+        confirm(servers, first.ticket)
+        answer, _ = waiting.result(msg.Ticketed)
         assert (answer.outcome, answer.version.step) == ("stale", 1)
 
 
@@ -121,22 +121,22 @@ def test_a_worker_that_dies_between_its_pushes_is_in_no_round() -> None:
     with trained(2, MODEL, TWO) as servers:
         dead, other = ask(servers, "a", 1, 0).ticket, ask(servers, "b", 2, 0).ticket
         flat = np.full(servers.servers[0]._of(0).trained().layout.size, 100, np.float32)
-        header = say.Push(0, "a", 0, 1, 1.0, 10, ticket=dead, progress=progress(1, 10))
-        servers.call(0, header, say.Pushed, [flat])
+        header = msg.Push(0, "a", 0, 1, 1.0, 10, ticket=dead, progress=progress(1, 10))
+        servers.call(0, header, msg.Pushed, [flat])
         push(servers, "b", other, 1.0, progress=progress(2, 10))
-        land(servers, other)
+        confirm(servers, other)
         waiting = begin(servers, "c", 3, 0)
-        revoked, _ = servers.call(0, say.Revoke(0, (1,)), say.Revoked)
+        revoked, _ = servers.call(0, msg.Revoke(0, (1,)), msg.Revoked)
         assert revoked.progress == ()
-        third, _ = waiting.result(say.Ticketed)
+        third, _ = waiting.result(msg.Ticketed)
         assert third.outcome == "granted"
         push(servers, "c", third.ticket, 3.0, progress=progress(3, 10))
-        land(servers, third.ticket)
+        confirm(servers, third.ticket)
         committed(servers, 1)
         found = servers.pull(MODEL, {"items": IDS})
-        assert land(servers, dead).stale
+        assert confirm(servers, dead).stale
         assert ask(servers, "a", 1, 1).outcome == "revoked"
-        told, _ = servers.call(0, say.Revoke(0, (2, 3)), say.Revoked)
+        told, _ = servers.call(0, msg.Revoke(0, (2, 3)), msg.Revoked)
     np.testing.assert_array_equal(found["items"], np.full((20, 4), -2, np.float32))
     np.testing.assert_allclose(found["kernel"], first_values()["kernel"] - 2, rtol=1e-6)
     assert told.progress == (progress(2, 10), progress(3, 10))
@@ -146,9 +146,9 @@ def test_what_landed_under_a_revoked_lease_counts_for_nothing() -> None:
     with trained(2, MODEL, TWO) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         push(servers, "a", ticket, 1.0, progress=progress(1, 10))
-        land(servers, ticket)
-        assert servers.call(0, say.Revoke(0, (1,)), say.Revoked)[0].progress == ()
-        flushed, _ = servers.call(0, say.Flush(0, SECONDS), say.Landed)
+        confirm(servers, ticket)
+        assert servers.call(0, msg.Revoke(0, (1,)), msg.Revoked)[0].progress == ()
+        flushed, _ = servers.call(0, msg.Flush(0, SECONDS), msg.Confirmed)
         assert flushed.version.step == 0
 
 
@@ -156,11 +156,11 @@ def test_a_flush_commits_what_landed() -> None:
     with trained(2, MODEL, TWO) as servers:
         ticket = ask(servers, "a", 1, 0).ticket
         push(servers, "a", ticket, 1.0)
-        land(servers, ticket)
-        flushed, _ = servers.call(0, say.Flush(0, SECONDS), say.Landed)
+        confirm(servers, ticket)
+        flushed, _ = servers.call(0, msg.Flush(0, SECONDS), msg.Confirmed)
         assert flushed.version.step == 1
         committed(servers, 1)
-        again, _ = servers.call(0, say.Flush(0, SECONDS), say.Landed)
+        again, _ = servers.call(0, msg.Flush(0, SECONDS), msg.Confirmed)
         assert again.version.step == 1
 
 
@@ -170,14 +170,14 @@ def test_repeated_calls_change_nothing() -> None:
         assert ask(servers, "a", 1, 0).ticket == ticket
         for _ in range(2):
             push(servers, "a", ticket, 1.0, sequence=1)
-        assert not land(servers, ticket).stale
+        assert not confirm(servers, ticket).stale
         committed(servers, 1)
-        assert not land(servers, ticket).stale
+        assert not confirm(servers, ticket).stale
         push(servers, "a", ticket, 1.0, sequence=1)
-        servers.call(1, say.Commit(0, 1, (ticket,)), say.Done)
+        servers.call(1, msg.Commit(0, 1, (ticket,)), msg.Done)
         next_ticket = ask(servers, "a", 1, 1).ticket
         push(servers, "a", next_ticket, 1.0, sequence=2)
-        land(servers, next_ticket)
+        confirm(servers, next_ticket)
         committed(servers, 2)
         found = servers.pull(MODEL, {"items": IDS})
     assert (found["items"] == -2).all()
@@ -188,12 +188,12 @@ def test_state_and_private_and_progress_come_with_the_round() -> None:
         ticket = ask(servers, "a", 1, 0).ticket
         state = np.array([3, 4], np.float32)
         push(servers, "a", ticket, 1.0, state=state, private=b"mine", progress=progress(1, 10))
-        land(servers, ticket)
-        pull = say.Pull(0, state=True, instance="a")
-        pulled, (before,) = servers.call(0, pull, say.Pulled)
+        confirm(servers, ticket)
+        pull = msg.Pull(0, state=True, instance="a")
+        pulled, (before,) = servers.call(0, pull, msg.Pulled)
         assert (before.tolist(), pulled.private) == (first_values()["mean"].tolist(), b"")
-        servers.call(0, say.Flush(0, SECONDS), say.Landed)
-        pulled, (after,) = servers.call(0, pull, say.Pulled)
+        servers.call(0, msg.Flush(0, SECONDS), msg.Confirmed)
+        pulled, (after,) = servers.call(0, pull, msg.Pulled)
         assert (after.tolist(), pulled.private) == ([3, 4], b"mine")
 
 
@@ -204,9 +204,9 @@ def test_a_push_without_a_ticket_is_refused() -> None:
 
 def test_rounds_are_kept_by_server_0_of_a_synchronous_job_alone() -> None:
     with trained(2, MODEL, SYNC) as servers, pytest.raises(JobError, match="server 0"):
-        servers.call(1, say.Flush(0), say.Landed)
+        servers.call(1, msg.Flush(0), msg.Confirmed)
     with trained(1, MODEL) as servers, pytest.raises(JobError, match="synchronous"):
-        servers.call(0, say.Flush(0), say.Landed)
+        servers.call(0, msg.Flush(0), msg.Confirmed)
 
 
 class Away(Peers):
@@ -223,7 +223,7 @@ class Away(Peers):
 
 def test_a_round_of_no_gradients_is_refused() -> None:
     with serving.servers(1) as servers, pytest.raises(JobError, match="cannot wait for 0 gradients"):
-        servers.arrange(say.Mode("sync", 0))
+        servers.arrange(msg.Mode("sync", 0))
 
 
 def test_a_server_that_is_lost_ends_the_generation_and_nobody_waits_on() -> None:
@@ -232,13 +232,13 @@ def test_a_server_that_is_lost_ends_the_generation_and_nobody_waits_on() -> None
         push(servers, "a", ticket, 1.0)
         servers.replace(1)
         servers.servers[0]._peers = others = Away()
-        land(servers, ticket)
+        confirm(servers, ticket)
         assert others.asked.wait(SECONDS)
         waiting = begin(servers, "b", 2, 0)
-        revoking = servers.channels[0].begin(say.Revoke(0, (1,)), (), SECONDS)
+        revoking = servers.channels[0].begin(msg.Revoke(0, (1,)), (), SECONDS)
         servers.generation = 1
         servers.arrange(SYNC, lives=(0, 1))
-        for pending, kind in ((waiting, say.Ticketed), (revoking, say.Revoked)):
+        for pending, kind in ((waiting, msg.Ticketed), (revoking, msg.Revoked)):
             with pytest.raises((GenerationError, NotReadyError)):  # the latter, where it came in between
                 pending.result(kind)
         servers.define(MODEL)
@@ -256,7 +256,7 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
         while not stopped.is_set():
             ticket = ask(servers, "a", 1, at).ticket
             push(servers, "a", ticket, 1.0, progress=progress(1, at + 1, 10**9))
-            land(servers, ticket)
+            confirm(servers, ticket)
             at += 1
             committed(servers, at)
 
@@ -266,7 +266,7 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
         try:
             for number in range(8):
                 folder = tmp_path / f"{number}"
-                taken, _ = servers.call(0, say.Cut(0, str(folder), wait=True), say.CutTaken)
+                taken, _ = servers.call(0, msg.TakeCheckpoint(0, str(folder), wait=True), msg.CheckpointTaken)
                 manifest = cuts.read_manifest(folder)
                 restored = [cuts.restore(folder, manifest, index, 3, same_leases=False) for index in range(3)]
                 assert {start.step for start in restored} == {taken.version.step}

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import place
 from edl.ps.rounds import Rounds
 from edl.ps.store import Gradients, RowGradients, Store
-from edl.ps.term import Term
+from edl.ps.term import Replica
 from tests.edl.ps.serving import ADAM, TABLES, definition, first_values, progress
 
 MODEL = definition(ADAM)
@@ -75,13 +75,13 @@ class Worker:
 
 class World:
     def __init__(self, size: int, workers: int) -> None:
-        mode = say.Mode("sync", size)
+        mode = msg.Mode("sync", size)
         self.rounds = Rounds(size)
-        self.terms = [Term(say.Arrange(i, 0, 0, ("",) * SERVERS, mode), None) for i in range(SERVERS)]
-        for index, term in enumerate(self.terms):
+        self.terms = [Replica(msg.Arrange(i, 0, 0, ("",) * SERVERS, mode), None) for i in range(SERVERS)]
+        for index, replica in enumerate(self.terms):
             state = [np.zeros(2, np.float32)] if index == 0 else []
-            term.define(MODEL, [PLACEMENT.flat(first_values(), index), *state])
-            term.begin()
+            replica.define(MODEL, [PLACEMENT.flat(first_values(), index), *state])
+            replica.begin()
         self.reference = Store(MODEL, 0, 1, place.Placement(MODEL.dense, 1).flat(first_values(), 0))
         self.gradients: dict[int, Gradient] = {}  # by ticket
         self.applied: dict[int, int] = {}  # rows by lease
@@ -111,9 +111,9 @@ class World:
         if worker.ticket and worker.pushed:
             self._push(worker, worker.pushed - 1)
 
-    def land(self, worker: Worker) -> None:
+    def confirm(self, worker: Worker) -> None:
         if worker.ticket and worker.pushed == SERVERS:
-            if self.rounds.land(worker.ticket):
+            if self.rounds.confirm(worker.ticket):
                 worker.rows += self.gradients[worker.ticket].rows
             worker.ticket = 0
 
@@ -131,8 +131,8 @@ class World:
         tickets = self.rounds.begin()
         if not tickets:
             return
-        for term in (*self.terms[::-1], *self.terms):  # each twice: an answer was lost
-            term.commit(self.rounds.step + 1, tickets)
+        for replica in (*self.terms[::-1], *self.terms):  # each twice: an answer was lost
+            replica.commit(self.rounds.step + 1, tickets)
         self.rounds.committed()
         self.reference.apply(serial([self.gradients[ticket] for ticket in tickets]))
         for ticket in tickets:
@@ -144,9 +144,9 @@ class World:
         found: dict[str, np.ndarray] = {}
         blocks: dict[str, list[np.ndarray]] = {name: [] for name in ids}
         parts = place.split(np.arange(IDS), SERVERS)
-        for index, term in enumerate(self.terms):
-            pull = say.Pull(0, tuple(ids), dense=True)
-            pulled, (flat, *rows) = term.pull(pull, [parts[index].ids] * len(ids))
+        for index, replica in enumerate(self.terms):
+            pull = msg.Pull(0, tuple(ids), dense=True)
+            pulled, (flat, *rows) = replica.pull(pull, [parts[index].ids] * len(ids))
             assert pulled.version.step == self.rounds.step
             found |= PLACEMENT.unflat(flat, index)
             for name, block in zip(ids, rows, strict=True):
@@ -162,7 +162,7 @@ class World:
 
     def _push(self, worker: Worker, server: int) -> None:
         gradient = self.gradients[worker.ticket]
-        header = say.Push(
+        header = msg.Push(
             0, worker.name, worker.incarnation, worker.sequence, RATE, gradient.rows, tuple(gradient.tables),
             ticket=worker.ticket, progress=progress(worker.lease, worker.rows + gradient.rows) if not server else None,
         )  # fmt: skip

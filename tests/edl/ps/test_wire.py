@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from edl.errors import SpecError
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.ps import wire
 from edl.tasks.task import Task
 
-PUSH = say.Push(
+PUSH = msg.Push(
     2,
     "worker-0",
     1,
@@ -20,9 +20,9 @@ PUSH = say.Push(
     ("a", "b"),
     state=True,
     ticket=5,
-    progress=say.Progress(Task(1, "train", 0, 512, 1, attempt=9), 512, 1, 0.5, 512.0),
+    progress=msg.Progress(Task(1, "train", 0, 512, 1, attempt=9), 512, 1, 0.5, 512.0),
     private=b"\0\xff",
-    pull=say.Pull(2, ("a",), dense=True, known=say.Version(2, 0, 6)),
+    pull=msg.Pull(2, ("a",), dense=True, known=msg.Version(2, 0, 6)),
 )
 
 
@@ -34,7 +34,7 @@ def test_a_header_and_arrays_come_as_they_went() -> None:
         np.arange(6.0).reshape(2, 3),
         np.array(1.5, np.float32),
     ]
-    header, found = wire.decode(wire.encode(PUSH, arrays), say.Push)
+    header, found = wire.decode(wire.encode(PUSH, arrays), msg.Push)
     assert header == PUSH
     for one, other in zip(found, arrays, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
@@ -43,34 +43,34 @@ def test_a_header_and_arrays_come_as_they_went() -> None:
 
 def test_arrays_that_are_not_contiguous_travel() -> None:
     array = np.arange(12, dtype=np.float32).reshape(3, 4)[:, ::2]
-    _, (found,) = wire.decode(wire.encode(say.Done(), [array]), say.Done)
+    _, (found,) = wire.decode(wire.encode(msg.Done(), [array]), msg.Done)
     np.testing.assert_array_equal(found, array)
 
 
 def test_what_was_decoded_cannot_be_written_to() -> None:
-    _, (found,) = wire.decode(wire.encode(say.Done(), [np.ones(3, np.float32)]), say.Done)
+    _, (found,) = wire.decode(wire.encode(msg.Done(), [np.ones(3, np.float32)]), msg.Done)
     assert not found.flags.writeable
 
 
 def test_an_array_of_objects_does_not_travel() -> None:
     with pytest.raises(TypeError, match="object"):
-        wire.encode(say.Done(), [np.array([object()])])
+        wire.encode(msg.Done(), [np.array([object()])])
 
 
 def test_every_payload_that_is_cut_short_is_damaged() -> None:
     payload = wire.encode(PUSH, [np.arange(5, dtype=np.float32), np.arange(3)])
     for length in range(len(payload)):
         with pytest.raises(SpecError):
-            wire.decode(payload[:length], say.Push)
+            wire.decode(payload[:length], msg.Push)
 
 
 def test_a_payload_that_is_too_long_is_damaged() -> None:
     with pytest.raises(SpecError, match="its head says"):
-        wire.decode(wire.encode(PUSH) + b"\0" * 8, say.Push)
+        wire.decode(wire.encode(PUSH) + b"\0" * 8, msg.Push)
 
 
 @pytest.mark.parametrize("layout", [[["f4", [-1]]], [["O", [1]]], [["f4", [2**40, 2**40]]], [["f4", "x"]]])
 def test_a_hostile_head_is_damaged(layout: object) -> None:
     head = wire._encoder.encode(({}, layout))
     with pytest.raises(SpecError):
-        wire.decode(len(head).to_bytes(4, "little") + head + b"\0" * 64, say.Done)
+        wire.decode(len(head).to_bytes(4, "little") + head + b"\0" * 64, msg.Done)

@@ -10,13 +10,23 @@ from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.tasks import encoding
 from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import Answer, Flag, Held, Joined, Request, Ring, Seek, Servers, Told
+from edl.tasks.exchange import (
+    Answer,
+    Flag,
+    Held,
+    Joined,
+    JoinRequest,
+    Request,
+    Servers,
+    TaskUpdate,
+    WorkerGroup,
+)
 from edl.tasks.failed import Failed
 from edl.tasks.outcome import Outcome
-from edl.tasks.task import Conclusion, Course, Report, Round, Summary, Task
+from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task
 
 STATES = {"auc": (np.array([0.0, 1.0]), np.ones((3, 4)))}
-COURSE = Course(
+COURSE = JobProgress(
     10, 2, 0.5, (EpochEnd(1, 2, 0.1, {"loss": None}, 0.4),), {"loss": 0.1}, "validation", "enough"
 )
 ROUND = Round(
@@ -25,8 +35,8 @@ ROUND = Round(
 TASK = Task(4, "conclude", 0, 0, 3, 0, (7 << 40) + 5, settles=True, round=ROUND)
 TRAIN = Task(1, "train", 8192, 16384, 2, 512, (7 << 40) + 6)
 SERVERS = Servers((7 << 20) + 2, 3, ("127.0.0.1:1", "127.0.0.1:2"), ready=True)
-RING = Ring(5, ("worker-1", "worker-0"), 1, "127.0.0.1:3")
-SEEK = Seek("127.0.0.1:4", 4, ("worker-2",))
+RING = WorkerGroup(5, ("worker-1", "worker-0"), 1, "127.0.0.1:3")
+SEEK = JoinRequest("127.0.0.1:4", 4, ("worker-2",))
 CONCLUSION = Conclusion(
     {"rmse": 0.5, "auc": None}, "enough", Outcome("train", 10, 0.5, archive="archive.zip")
 )
@@ -38,12 +48,12 @@ def over_the_wire(message: object, kind: type) -> object:
 
 def test_a_request_comes_as_it_went() -> None:
     told = (
-        Told(1, "done", Report(TRAIN, 7680, 15, 1.5, 7680.0, STATES)),
-        Told(2, "failed", Report(TRAIN), Failed("job", "no", "yes", "Traceback"), fatal=True),
-        Told(3, "given back", Report(TRAIN, 512, 1, 0.25, 512.0)),
-        Told(4, "cut", Report(TRAIN, 512), folder="000012"),
-        Told(5, "cut written", Report(TRAIN), folder="000012"),
-        Told(6, "done", Report(TRAIN, conclusion=CONCLUSION)),
+        TaskUpdate(1, "done", Report(TRAIN, 7680, 15, 1.5, 7680.0, STATES)),
+        TaskUpdate(2, "failed", Report(TRAIN), Failed("job", "no", "yes", "Traceback"), fatal=True),
+        TaskUpdate(3, "given back", Report(TRAIN, 512, 1, 0.25, 512.0)),
+        TaskUpdate(4, "checkpoint", Report(TRAIN, 512), folder="000012"),
+        TaskUpdate(5, "checkpoint written", Report(TRAIN), folder="000012"),
+        TaskUpdate(6, "done", Report(TRAIN, conclusion=CONCLUSION)),
     )
     request = Request(
         "worker-0",

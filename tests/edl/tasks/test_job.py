@@ -15,7 +15,7 @@ from edl.tasks.events import EpochEnd
 from edl.tasks.job import Job, JobState, Plan
 from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS
-from edl.tasks.task import ASIDE, Conclusion, Report, Task
+from edl.tasks.task import CONTROL, Conclusion, Report, Task
 
 ROWS = 3 * LEAST_ROWS + 100
 
@@ -44,7 +44,7 @@ def run(job: Job, *, stop_at: int = 0) -> list[Task]:
     """Do a whole job in one thread; the tasks in the order in which they were done."""
     found: list[Task] = []
     while not job.finished:
-        task = next(task for kind in (*ASIDE, "train", "predict") if (task := job.take(kind)))
+        task = next(task for kind in (*CONTROL, "train", "predict") if (task := job.take(kind)))
         found.append(task)
         stop = "enough" if task.round is not None and task.round.epoch == stop_at > 0 else ""
         job.done(done(task, stop=stop))
@@ -78,7 +78,7 @@ def test_a_rate_that_a_conclusion_sets_goes_out_with_the_tasks_that_follow() -> 
     job = Job(plan(validation=100, epochs=3))
     rates: list[tuple[int, float | None]] = []
     while not job.finished:
-        task = next(task for kind in (*ASIDE, "train") if (task := job.take(kind)))
+        task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         if task.type == "train":
             rates.append((task.number, task.round.rate if task.round is not None else None))
         report = done(task)
@@ -209,7 +209,7 @@ def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st
             break
         action = data.draw(st.sampled_from(["take", "done", "give back", "crash"]))
         if action == "take":
-            kind = data.draw(st.sampled_from([*ASIDE, "train"]))
+            kind = data.draw(st.sampled_from([*CONTROL, "train"]))
             if task := job.take(kind):
                 doing.append(task)
         elif action == "crash":
@@ -246,6 +246,6 @@ def test_the_learning_curve_is_told_row_by_row() -> None:
     job = Job(plan(epochs=1))
     rows: list[EpochEnd] = []
     while not job.finished:
-        task = next(task for kind in (*ASIDE, "train") if (task := job.take(kind)))
+        task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         rows += job.done(done(task), 5.0)
     assert rows == [EpochEnd(1, 49, 2.0, {"loss": 1.0}, 5.0)]

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from grpc import aio
 
-from edl.master.kept import Kept
-from edl.master.leases import Leases
+from edl.master.kept import MasterState
+from edl.master.leases import TaskManager
 from edl.master.ledger import FileLedger
-from edl.master.office import Office
+from edl.master.office import StateLoop
 from edl.master.service import Service, serve
 from edl.tasks import encoding
 from edl.tasks.job import Plan
@@ -52,10 +52,10 @@ class Master:
         self._thread.join()
         self._loop.close()
 
-    def with_leases(self, do: Callable[[Leases], T]) -> T:
+    def with_leases(self, do: Callable[[TaskManager], T]) -> T:
         async def work() -> T:
-            result = do(self.office.leases)
-            self.office.ring()
+            result = do(self.state_loop.leases)
+            self.state_loop.ring()
             return result
 
         return self._do(work())
@@ -63,12 +63,12 @@ class Master:
     async def _start(self) -> None:
         self._ledger = FileLedger(self._folder / "ledger")
         data = self._ledger.read()
-        kept = encoding.decode(data, Kept) if data else None
-        self.office = Office(Leases(self._plan, kept, **self._how), self._ledger)
-        service = Service(self.office, lambda: b"", lambda workers: None)
+        kept = encoding.decode(data, MasterState) if data else None
+        self.state_loop = StateLoop(TaskManager(self._plan, kept, **self._how), self._ledger)
+        service = Service(self.state_loop, lambda: b"", lambda workers: None)
         self._server: aio.Server
         self._server, self.port = await serve(service, f"127.0.0.1:{self.port}", TOKEN)
-        self._running = asyncio.create_task(self.office.run())
+        self._running = asyncio.create_task(self.state_loop.run())
 
     async def _stop(self) -> None:
         self._running.cancel()

@@ -24,7 +24,7 @@ from edl import nn
 from edl.nn import Minibatches
 from edl.nn.collective import GroupError
 from edl.program import load
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.task import Report, Task
 from edl.worker.strategy import VoidError
 
@@ -168,16 +168,16 @@ class Member:
 
     # The rendezvous -----------------------------------------------------------------------------------------
 
-    def next_ring(self, done: Report | None = None) -> Ring:
+    def next_ring(self, done: Report | None = None) -> WorkerGroup:
         self._done = done
         self._say({"seeks": self._number, "without": self._without})
-        return msgspec.json.decode(self._said.readline(), type=Ring)
+        return msgspec.json.decode(self._said.readline(), type=WorkerGroup)
 
     def course(self) -> bytes:
         done = self._done
         return json.dumps({"rows": done.rows if done else 0, "loss": done.loss if done else 0.0}).encode()
 
-    def follow(self, course: bytes, ring: Ring, store: Any, rank: int) -> None:
+    def follow(self, course: bytes, ring: WorkerGroup, store: Any, rank: int) -> None:
         self._number, self._store = ring.number, store
         self.followed = {"ring": ring.number, "rank": rank, **json.loads(course)}
 

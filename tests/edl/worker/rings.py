@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from edl.models.weights import loads
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 
 SECONDS = 60.0
 
@@ -115,7 +115,7 @@ class Rings:
         """The next ring, as its members are told of it."""
         self._number += 1
         names = tuple(member.name for member in members)
-        return msgspec.json.encode(Ring(self._number, names, holders, members[0].address))
+        return msgspec.json.encode(WorkerGroup(self._number, names, holders, members[0].address))
 
 
 def all_do(members: list[Told], do: str, **given: Any) -> list[Answer]:

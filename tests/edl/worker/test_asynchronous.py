@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edl.errors import JobError
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.rpc.channel import AwayError
 from edl.worker.strategy import VoidError
 from tests.edl.ps.serving import Servers
@@ -18,7 +18,7 @@ from tests.edl.worker.on_servers import LABELS, OneWorker, arranged, close, clus
 
 
 def figures(servers: Servers) -> list[Any]:
-    return [servers.call(server, say.Status(), say.Figures)[0] for server in range(len(servers.servers))]
+    return [servers.call(server, msg.Status(), msg.Figures)[0] for server in range(len(servers.servers))]
 
 
 @pytest.mark.parametrize("framework", ["keras", "torch"])
@@ -127,7 +127,7 @@ def _losing_every_other_push(answer: Any) -> Any:
 
     def losing(header: Any, arrays: Any) -> Any:
         found = answer(header, arrays)
-        if isinstance(header, say.Push) and header.sequence % 2 and header.sequence not in seen:
+        if isinstance(header, msg.Push) and header.sequence % 2 and header.sequence not in seen:
             seen.add(header.sequence)
             raise AwayError("the answer is lost")
         return found
@@ -141,7 +141,7 @@ def test_a_server_that_is_replaced_goes_on_from_its_cut_and_the_worker_with_it(t
         worker.train(0, 20)
         worker.strategy.flush()
         cut = str(tmp_path / "cut")
-        servers.call(0, say.Cut(0, cut, wait=True), say.CutTaken)
+        servers.call(0, msg.TakeCheckpoint(0, cut, wait=True), msg.CheckpointTaken)
         worker.train(20, 30)
         worker.strategy.flush()
         servers.replace(1)
@@ -149,7 +149,7 @@ def test_a_server_that_is_replaced_goes_on_from_its_cut_and_the_worker_with_it(t
         place.tell(servers)
         assert np.isfinite(worker.train(30, 60)).all()
         worker.strategy.flush()
-        assert [found.version for found in figures(servers)] == [say.Version(0, 0, 60), say.Version(0, 1, 50)]
+        assert [found.version for found in figures(servers)] == [msg.Version(0, 0, 60), msg.Version(0, 1, 50)]
         assert worker.strategy.step == 60
 
 
@@ -160,14 +160,14 @@ def test_a_server_that_is_gone_is_waited_for(tmp_path: Path) -> None:
         worker.train(0, 5)
         worker.strategy.flush()
         cut = str(tmp_path / "cut")
-        servers.call(0, say.Cut(0, cut, wait=True), say.CutTaken)
+        servers.call(0, msg.TakeCheckpoint(0, cut, wait=True), msg.CheckpointTaken)
         servers.replace(0)
         thread = _in_thread(lambda: worker.train(5, 10))
         servers.arrange(restore=cut, lives=(1,))
         place.tell(servers)
         thread.join(30)
         worker.strategy.flush()
-        assert figures(servers)[0].version == say.Version(0, 1, 10)
+        assert figures(servers)[0].version == msg.Version(0, 1, 10)
 
 
 def _in_thread(do: Any) -> threading.Thread:
@@ -185,12 +185,12 @@ def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_cut(
         worker.train(0, 10)
         worker.strategy.flush()
         cut = str(tmp_path / "cut")
-        servers.call(0, say.Cut(0, cut, wait=True), say.CutTaken)
+        servers.call(0, msg.TakeCheckpoint(0, cut, wait=True), msg.CheckpointTaken)
         expected = worker.weights()
         worker.train(10, 15)
         mark = worker.strategy.mark()
         servers.generation = 1
-        servers.arrange(say.Mode(strategy), restore=cut)
+        servers.arrange(msg.Mode(strategy), restore=cut)
         place.tell(servers)
         with pytest.raises(VoidError):
             worker.train(15, 20)
@@ -209,7 +209,7 @@ def test_servers_that_begin_anew_without_a_cut_get_the_first_values_again(tmp_pa
         worker = OneWorker(model, place, tmp_path, cluster("sync"))
         expected = worker.train(0, 10)
         servers.generation = 1
-        servers.arrange(say.Mode("sync"))
+        servers.arrange(msg.Mode("sync"))
         place.tell(servers)
         with pytest.raises(VoidError):
             worker.train(10, 20)
@@ -245,7 +245,7 @@ def test_a_lease_that_any_server_has_revoked_ends_its_task_and_no_other(told: in
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async"))
         worker.train(0, 5)
         worker.strategy.flush()
-        servers.call(told, say.Revoke(0, (2,)), say.Revoked)
+        servers.call(told, msg.Revoke(0, (2,)), msg.Revoked)
         with pytest.raises(VoidError):
             worker.train(5, 15)
         worker.train(15, 20)

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from edl.errors import ClusterError
-from edl.master.leases import Leases
-from edl.master.parameters import InTrainer, OnServers
+from edl.master.leases import TaskManager
+from edl.master.parameters import ServerRecovery, TrainerRecovery
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
 from edl.spec import Training
 from edl.tasks.exchange import Answer, Request, Servers
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from edl.tasks.task import ASIDE, Report
+from edl.tasks.task import CONTROL, Report
 from edl.worker import remote
 from edl.worker.loop import DivergedError
 from edl.worker.remote import RefusedError, RemoteTasks
@@ -67,7 +67,7 @@ def test_what_follows_from_the_last_task_of_an_epoch_is_known_when_it_is_reporte
     assert tasks.pending
     kinds = []
     while not tasks.over("export"):
-        if task := tasks.next(*ASIDE):
+        if task := tasks.next(*CONTROL):
             kinds.append(task.type)
             tasks.report(done(task))
     assert kinds == ["evaluate", "conclude", "export"]
@@ -77,7 +77,7 @@ def test_what_follows_from_the_last_task_of_an_epoch_is_known_when_it_is_reporte
 def test_reports_from_which_nothing_follows_are_told_together(master: Master) -> None:
     told: list[int] = []
 
-    def count(leases: Leases) -> None:
+    def count(leases: TaskManager) -> None:
         exchange = leases.exchange
 
         def counted(request: Request, now: float) -> Answer:
@@ -174,7 +174,7 @@ def test_who_has_to_go_waits_for_no_task(master: Master) -> None:
 def test_a_worker_that_was_given_up_registers_again(master: Master, tasks: RemoteTasks) -> None:
     task = tasks.next("predict")
     assert task is not None
-    master.with_leases(lambda leases: leases.lost("worker-0", 0, master.office.now()))
+    master.with_leases(lambda leases: leases.lost("worker-0", 0, master.state_loop.now()))
     tasks.report(done(task))
     found = []
     while not tasks.over("predict"):
@@ -184,7 +184,7 @@ def test_a_worker_that_was_given_up_registers_again(master: Master, tasks: Remot
     assert found == [0, 1, 2]
 
 
-@pytest.mark.parametrize("master", [TRAIN | {"parameters": InTrainer}], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"parameters": TrainerRecovery}], indirect=True)
 def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
@@ -193,7 +193,7 @@ def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
         tasks.join()
         task = tasks.next("train")
         assert task is not None
-        master.with_leases(lambda leases: leases.lost("worker-0", 0, master.office.now()))
+        master.with_leases(lambda leases: leases.lost("worker-0", 0, master.state_loop.now()))
         with pytest.raises(RefusedError, match="has given this worker up"):
             while True:
                 tasks.report(done(task))
@@ -202,7 +202,7 @@ def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
 
 @pytest.mark.parametrize("master", [TRAIN], indirect=True)
 def test_who_asks_for_servers_waits_until_all_are_ready(master: Master, tasks: RemoteTasks) -> None:
-    def move(servers: Servers) -> Callable[[Leases], None]:
+    def move(servers: Servers) -> Callable[[TaskManager], None]:
         return lambda leases: setattr(leases, "servers", servers)
 
     assert tasks.servers is None
@@ -216,7 +216,7 @@ def test_who_asks_for_servers_waits_until_all_are_ready(master: Master, tasks: R
     assert tasks.servers == third
 
 
-@pytest.mark.parametrize("master", [TRAIN | {"parameters": OnServers}], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"parameters": ServerRecovery}], indirect=True)
 def test_who_holds_tasks_turns_to_their_gradients_when_there_are_no_others(
     master: Master, tasks: RemoteTasks
 ) -> None:
@@ -231,7 +231,7 @@ def test_what_was_in_hands_is_void_when_the_job_goes_back(master: Master, tasks:
     task = tasks.next("train")
     assert task is not None
 
-    def go_back(leases: Leases) -> None:
+    def go_back(leases: TaskManager) -> None:
         leases.kept.generation += 1
         leases.servers = Servers(2, 2, ("a:1",), ready=True)
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from edl.master.leases import Leases
-from edl.master.ring_leases import InRing
+from edl.master.leases import TaskManager
+from edl.master.ring_leases import AllReduceRecovery
 from edl.nn.collective import GroupError
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
-from edl.tasks.exchange import Ring
+from edl.tasks.exchange import WorkerGroup
 from edl.tasks.job import Plan
 from edl.tasks.ranges import LEAST_ROWS
-from edl.tasks.task import ASIDE, Conclusion, Report, Task
+from edl.tasks.task import CONTROL, Conclusion, Report, Task
 from edl.worker.remote import RefusedError
 from edl.worker.ring_member import GroupMember
 from edl.worker.ring_tasks import GroupTasks
@@ -120,7 +120,7 @@ class Stage:
     def want(self, workers: int) -> None:
         self.master.with_leases(lambda leases: leases.parameters.want(workers))
 
-    def form(self, members: Sequence[Member], done: Report | None = None) -> Ring:
+    def form(self, members: Sequence[Member], done: Report | None = None) -> WorkerGroup:
         """The next ring is theirs; they go on from where the first of them is."""
         self.store.break_down()
         waiting = [in_thread(partial(member.tasks.next_ring, done)) for member in members]
@@ -138,7 +138,7 @@ class Stage:
         self.members.remove(member)
         self.store.break_down()
         member.end()
-        self.master.with_leases(lambda leases: leases.lost(member.name, 0, self.master.office.now()))
+        self.master.with_leases(lambda leases: leases.lost(member.name, 0, self.master.state_loop.now()))
 
     def close(self) -> None:
         self.store.break_down()
@@ -149,14 +149,14 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    master = Master(tmp_path, PLAN, parameters=InRing)
+    master = Master(tmp_path, PLAN, parameters=AllReduceRecovery)
     made = Stage(master)
     yield made
     made.close()
     master.close()
 
 
-def trained(leases: Leases) -> tuple[int, int]:
+def trained(leases: TaskManager) -> tuple[int, int]:
     """Training tasks that are done, and their rows."""
     return leases.kept.done.get("train", 0), leases.job.state.rows
 
@@ -220,21 +220,21 @@ def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_conclud
         assert not member.turn()
         assert member.tasks.pending
         assert member.did[-1] == "keep 1"
-    task = second.tasks.next(*ASIDE)
+    task = second.tasks.next(*CONTROL)
     assert task is not None
     assert task.type == "evaluate"
     following = in_thread(lambda: second.tasks.next("train"))
-    concluding = in_thread(lambda: first.tasks.next(*ASIDE))
+    concluding = in_thread(lambda: first.tasks.next(*CONTROL))
     assert not following.done()
     second.tasks.report(done(task))
     conclude = concluding.result(SECONDS)
     assert conclude is not None
     assert conclude.type == "conclude"
     first.tasks.report(Report(conclude, conclusion=Conclusion({"loss": 1.0})))
-    assert first.tasks.next(*ASIDE) is None
+    assert first.tasks.next(*CONTROL) is None
     assert not first.turn()
     assert following.result(SECONDS) is None
-    assert second.tasks.next(*ASIDE) is None
+    assert second.tasks.next(*CONTROL) is None
     assert not second.tasks.turn()
     for member in (first, second):
         assert member.did[-1] == "keep best 1"
@@ -251,14 +251,14 @@ def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more
         assert [member.train() for _ in range(3)] == [0, 1, 2]
     for member in (second, first):
         assert not member.turn()
-    while task := first.tasks.next(*ASIDE):
+    while task := first.tasks.next(*CONTROL):
         first.tasks.report(done(task))
     stage.lose(first)
-    assert second.tasks.next(*ASIDE) is None
+    assert second.tasks.next(*CONTROL) is None
     assert second.turn()
     stage.form([second])
     assert not second.turn()
-    assert second.tasks.next(*ASIDE) is None
+    assert second.tasks.next(*CONTROL) is None
     assert not second.turn()
     assert second.did == ["keep 1", "keep 1"]
     task = second.next()
@@ -340,7 +340,7 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
     stage.form([one])
     assert [one.train() for _ in range(3)] == [0, 1, 2]
     assert not one.turn()
-    assert one.tasks.next(*ASIDE) is not None
+    assert one.tasks.next(*CONTROL) is not None
     one.draining.set()
     with pytest.raises(VoidError):
         one.tasks.next_ring()
@@ -355,7 +355,7 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
     assert stage.form([other]).holders == 0
     assert not other.turn()
     assert other.did == ["begin", "keep 1"]
-    while task := other.tasks.next(*ASIDE):
+    while task := other.tasks.next(*CONTROL):
         other.tasks.report(done(task))
     assert not other.turn()
     assert other.did == ["begin", "keep 1", "keep best 1"]

@@ -11,7 +11,7 @@ import pytest
 
 from edl.nn.rows import added
 from edl.nn.rows.tables import RowGradients
-from edl.ps import messages as say
+from edl.ps import messages as msg
 from edl.worker.strategy import VoidError
 from tests.edl.worker.on_servers import OneWorker, arranged, close, cluster, create, part, subject
 
@@ -134,7 +134,7 @@ def test_two_workers_make_rounds_together(tmp_path: Path) -> None:
         for thread in threads:
             thread.join(120)
         assert all(len(found) == 40 for found in losses.values())
-        versions = [servers.call(server, say.Status(), say.Figures)[0].version.step for server in (0, 1)]
+        versions = [servers.call(server, msg.Status(), msg.Figures)[0].version.step for server in (0, 1)]
         assert versions[0] == versions[1]
         assert 40 <= versions[0] <= 80  # a flush commits what there is
         for worker in workers:
@@ -157,7 +157,7 @@ def test_a_revoked_lease_gets_no_ticket(tmp_path: Path) -> None:
     with arranged(2, "sync") as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync"))
         worker.train(0, 1)
-        servers.call(0, say.Revoke(0, (2,)), say.Revoked)
+        servers.call(0, msg.Revoke(0, (2,)), msg.Revoked)
         before = worker.adapter.get_buffers()
         with pytest.raises(VoidError):
             worker.train(1, 5)
@@ -171,12 +171,12 @@ def test_what_landed_and_was_revoked_is_waited_for_by_nobody(tmp_path: Path) -> 
     with arranged(2, "sync", grads_to_wait=2) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync", grads_to_wait=2))
         worker.train(0, 1)
-        servers.call(0, say.Revoke(0, (1,)), say.Revoked)
+        servers.call(0, msg.Revoke(0, (1,)), msg.Revoked)
         worker.strategy.flush()
         assert worker.strategy.step == 0
 
         worker.train(1, 2)
-        servers.call(0, say.Revoke(0, (2, 3)), say.Revoked)
+        servers.call(0, msg.Revoke(0, (2, 3)), msg.Revoked)
         with pytest.raises(VoidError):
             worker.train(2, 3)
         worker.train(3, 5)
@@ -188,7 +188,7 @@ def test_a_round_that_is_not_as_full_as_was_thought_is_filled(tmp_path: Path) ->
     with arranged(2, "sync", grads_to_wait=3) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("sync", grads_to_wait=3))
         worker.train(0, 2)
-        servers.call(0, say.Revoke(0, (1,)), say.Revoked)
+        servers.call(0, msg.Revoke(0, (1,)), msg.Revoked)
         worker.train(2, 5)
         worker.strategy.flush()
         assert worker.strategy.step == 1
