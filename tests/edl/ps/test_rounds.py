@@ -298,13 +298,13 @@ class World:
         for _ in range(4 * (self.size + 2)):
             for name in list(self.alive):
                 self.do("ask", name)
-                self.do("land", name)
+                self.do("confirm", name)
                 self.do("commit", name)
         assert self.rounds.step > step
         while not self.rounds.idle:
             for name in list(self.alive):
                 self.do("ask", name) if self.alive[name].ticket else None
-                self.do("land", name)
+                self.do("confirm", name)
             self.rounds.flush()
             self.do("commit", next(iter(self.alive)))
         taken = {ticket for tickets in self.applied for ticket in tickets}
@@ -313,7 +313,7 @@ class World:
 
 ACTIONS = (
     "ask",
-    "land",
+    "confirm",
     "land_unheard",
     "forget",
     "revoke",

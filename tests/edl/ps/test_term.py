@@ -169,7 +169,7 @@ class World:
         assert self.terms[server].push(header, gradient.arrays(server))
 
 
-ACTIONS: Sequence[str] = ("ask", "push", "push", "push_again", "land", "die", "flush", "commit")
+ACTIONS: Sequence[str] = ("ask", "push", "push", "push_again", "confirm", "die", "flush", "commit")
 
 
 @settings(max_examples=80)
@@ -186,7 +186,7 @@ def test_a9_every_schedule_ends_in_the_weights_of_its_rounds(
         world.do(action, number)
     for _ in range(2):  # and every schedule has rounds
         for number in range(workers):
-            for action in ("ask", "push", "push", "land", "flush", "commit"):
+            for action in ("ask", "push", "push", "confirm", "flush", "commit"):
                 world.do(action, number)
     assert world.rounds.step
     world.check()
