@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from edl.models.archive import Figures
 from sqlflow_edl.reports.sparkline import sparkline
 from sqlflow_edl.reports.words import figures, number
+
+if TYPE_CHECKING:
+    from edl.models.archive import Figures
 
 CLOCK = ("epoch", "step", "seconds")
 WHOLE = ("epoch", "step")  # columns of whole numbers
