@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.simulation import Course, spread
-from edl.cluster.allotment import SlotRequest
-from edl.cluster.folder import QuotaUse, Spec
-from edl.cluster.quota import Quota
+from edl.cluster.quota.quota import Quota
+from edl.jobs.run_folder import QuotaUse, Spec
+from edl.jobs.slots import SlotRequest
 from edl.spec import Checkpoints, Cluster
-from tests.edl.jobs.distributed import Job, table
+from tests.edl.end_to_end.distributed import Job, table
 
 ROW_SECONDS = 0.01
 BATCH = 64

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from benchmarks.table import Row
 from benchmarks.training import rate
-from edl.data.jobs import JobFolder
+from edl.data.file_ranges import pin_files
 from edl.data.pinned import write_pinned
-from edl.data.ranges import pin_files
+from edl.jobs.job_folder import JobFolder
 from edl.program import SPEC_FILE
 from edl.program.zoo import find_in_zoo
 from edl.spec import Component, JobSpec, Query, RawLabel, Rows, Zoo, to_json

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlflow_edl
 from benchmarks.table import Row
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 
 STATEMENT = """SELECT age, address, department, income FROM employee
 TRAIN DNNRegressor

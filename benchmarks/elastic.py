@@ -19,14 +19,14 @@ import msgspec
 from benchmarks.jobs import dense_session, training_job
 from benchmarks.table import Row
 from benchmarks.training import BATCH_SIZE, EPOCHS, rate
-from edl.cluster.client import SupervisedJob
-from edl.cluster.folder import Spec
-from edl.data import jobs
-from edl.instance.client import available_cores
+from edl.cluster.local.client import SupervisedJob
+from edl.jobs import job_folder
+from edl.jobs.run_folder import Spec
 from edl.program import read_spec
+from edl.run.training_client import available_cores
 from edl.spec import Cluster, Training, to_json
-from tests.edl.jobs import timed
-from tests.edl.jobs.distributed import Job, table
+from tests.edl.end_to_end import timed
+from tests.edl.end_to_end.distributed import Job, table
 
 MASTER_SECONDS = 3.0  # aimed at, from SIGKILL of the master to the next acknowledged task
 REMOTE_RATIO = 0.95  # aimed at, of one remote worker to one process
@@ -95,7 +95,7 @@ def _training(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 def _remote_rate(made: Path, framework: str) -> float:
     """Rows a second of the epochs after the first, with a master and one worker."""
-    job = jobs.create("train")
+    job = job_folder.create("train")
     for name in ("program", "rows"):
         shutil.copytree(made / name, job.path / name, dirs_exist_ok=True, copy_function=os.link)
     written = read_spec(job.program)

@@ -18,8 +18,8 @@ import sqlflow_edl
 from benchmarks.jobs import job_of
 from benchmarks.table import Row
 from benchmarks.training import rate
-from sqlflow_edl.samples import TABLES
-from sqlflow_edl.session import Session
+from sqlflow_edl.samples.tables import TABLES
+from sqlflow_edl.session.session import Session
 
 CATEGORIES, IDS = 10, 50_000
 EPOCHS = 2

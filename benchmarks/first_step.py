@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.jobs import dense_session
 from benchmarks.table import Row
-from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.observer import Silent
+from edl.jobs.events import EpochEnd, Progress, Tally
+from sqlflow_edl.session.observer import Silent
 
 ROWS = 20_000
 PLACES = {"in one process": 0, "with one worker": 1}

@@ -13,7 +13,7 @@ import numpy as np
 
 import sqlflow_edl
 from benchmarks.table import Row
-from sqlflow_edl import samples
+from sqlflow_edl.samples import tables
 
 PROGRAM = Path(__file__).parent.parent / "samples" / "flights.sql"
 CATEGORIES = ["carrier", "origin", "dest", "weekday", "hour"]
@@ -22,7 +22,7 @@ CATEGORIES = ["carrier", "origin", "dest", "weekday", "hour"]
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     url = f"duckdb:///{folder / 'flights.duckdb'}"
     with sqlflow_edl.connect(url, create=True) as session:
-        for _ in samples.write(session.source):
+        for _ in tables.write(session.source):
             pass
         text = PROGRAM.read_text(encoding="utf-8")
         ours = []

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 import sqlflow_edl
-from edl.data import jobs
 from edl.data.pinned import write_pinned
+from edl.jobs import job_folder
 from edl.program import SPEC_FILE, read_spec
 from edl.spec import to_json
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 
 COLUMNS = 20
 MODEL = "hidden_units = [100, 150, 50]"
@@ -59,9 +59,9 @@ def job_of(session: Session, job: Path, statement: str) -> Path:
     return job
 
 
-def job_with(made: Path, **changes: Any) -> jobs.JobFolder:
+def job_with(made: Path, **changes: Any) -> job_folder.JobFolder:
     """A job in the state folder that runs once, with the rows and the program of `made`. changes: of its JobSpec."""
-    job = jobs.create("train")
+    job = job_folder.create("train")
     for part in ("program", "rows"):
         shutil.copytree(made / part, job.path / part, dirs_exist_ok=True)
     spec = msgspec.structs.replace(read_spec(job.program), **changes)

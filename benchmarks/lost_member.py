@@ -29,13 +29,13 @@ from benchmarks.baselines import training_arrays
 from benchmarks.jobs import dense_session, job_with, training_job
 from benchmarks.table import Row
 from benchmarks.training import BATCH_SIZE
-from edl.cluster.client import SupervisedJob
 from edl.cluster.environment import RESOLVER
-from edl.cluster.folder import ClusterFolder
+from edl.cluster.local.client import SupervisedJob
+from edl.jobs.run_folder import ClusterFolder
 from edl.spec import Cluster, Rows, Training
 from edl.testing import Moment, read_moments
-from tests.edl.jobs import timed
-from tests.edl.jobs.distributed import kill
+from tests.edl.end_to_end import timed
+from tests.edl.end_to_end.distributed import kill
 
 MEMBERS = 3
 EPOCHS = 20

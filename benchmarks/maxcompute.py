@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from benchmarks.table import Row
 from edl.data import Pinned, connect, open_reader
-from edl.data.maxcompute import MaxComputeSource
+from edl.sources.maxcompute.source import MaxComputeSource
 from tests.maxcompute.process import running
 
 BATCH = 1000

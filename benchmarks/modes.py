@@ -15,8 +15,8 @@ import numpy as np
 
 import sqlflow_edl
 from benchmarks.table import Row
-from sqlflow_edl.click_log import ClickLog
-from sqlflow_edl.session import Session
+from sqlflow_edl.samples.click_log import ClickLog
+from sqlflow_edl.session.session import Session
 
 SEEDS = 5
 FIELDS, IDS = 8, 20_000

@@ -23,8 +23,10 @@ import pyarrow.csv as csv
 import pymysql
 
 from benchmarks.table import Row
-from edl.data import Pinned, connect, mysql_drivers, mysql_rows, open_reader
+from edl.data import Pinned, connect, open_reader
 from edl.data.url import parse
+from edl.sources.mysql import drivers as mysql_drivers
+from edl.sources.mysql import pinning
 from tests.mariadb import MISSING, PASSWORD, Server, is_installed, running
 
 COLUMNS = "id, a, b, c, d, e, f, text, at"
@@ -140,15 +142,15 @@ def _table(rows: int) -> pa.Table:
     return pa.table({"id": np.arange(rows), **numbers, "text": text, "at": at})
 
 
-def _reader(url: str, pinned: Pinned, driver: str) -> mysql_rows.TableReader:
-    reader = mysql_rows.open_rows(pinned, pinned.table)  # type: ignore[arg-type]
+def _reader(url: str, pinned: Pinned, driver: str) -> pinning.TableReader:
+    reader = pinning.open_rows(pinned, pinned.table)  # type: ignore[arg-type]
     reader._idle.append(mysql_drivers.connect(parse(url), driver))  # type: ignore[arg-type]
     return reader
 
 
 def _by_hand(url: str, pinned: Pinned, driver: str) -> None:
     """The driver's rows with the values that it decodes, into batches of the same types."""
-    schema = mysql_rows.open_rows(pinned, pinned.table).schema  # type: ignore[arg-type]
+    schema = pinning.open_rows(pinned, pinned.table).schema  # type: ignore[arg-type]
     for rows in _fetched(url, f"SELECT {COLUMNS} FROM t", driver):
         columns = zip(*rows, strict=True)
         pa.RecordBatch.from_arrays(
@@ -180,7 +182,7 @@ def _fetched(url: str, query: str, driver: str) -> Iterator[Sequence[tuple[Any, 
         connection = MySQLdb.connect(**arguments, cursorclass=MySQLdb.cursors.SSCursor)
     with closing(connection), closing(connection.cursor()) as cursor:
         cursor.execute(query)
-        while rows := cursor.fetchmany(mysql_rows.FETCH_ROWS):
+        while rows := cursor.fetchmany(pinning.FETCH_ROWS):
             yield rows
 
 

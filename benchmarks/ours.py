@@ -17,11 +17,11 @@ from pathlib import Path
 import msgspec
 
 from edl import spec
-from edl.data.jobs import JobFolder
-from edl.instance import work
-from edl.instance.client import available_cores
+from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
-from edl.tasks.events import EpochEnd, Progress
+from edl.run import job_runner
+from edl.run.training_client import available_cores
 
 
 def main() -> None:
@@ -35,8 +35,8 @@ def main() -> None:
     written = read_spec(job.program)
     training = spec.Training(epochs, batch_size)
     wanted = msgspec.structs.replace(written, training=training)
-    with work.loaded(job.program, wanted, threads=available_cores()) as program:
-        work.run(program, job, None, observer=observe, cancelled=threading.Event())
+    with job_runner.loaded(job.program, wanted, threads=available_cores()) as program:
+        job_runner.run(program, job, None, observer=observe, cancelled=threading.Event())
     seconds = [after - before for before, after in itertools.pairwise(ends)]
     print(json.dumps({"rows": written.rows.training, "seconds": seconds}))
 

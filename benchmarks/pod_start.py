@@ -1,8 +1,8 @@
 """A job on Kubernetes from the creation of its Job to the first minibatch that is trained, stage by stage.
 
 On the double of the tests, and where EDL_TEST_KUBECONFIG and EDL_TEST_IMAGE name a cluster and an image (see
-`tests.sqlflow_edl.kubernetes.place`), there. A stage ends when something is seen from here, at most LOOK_SECONDS later,
-or when the program says so in its log; the clocks of nodes and of this machine must agree.
+`tests.sqlflow_edl.backends.kubernetes.place`), there. A stage ends when something is seen from here, at most
+LOOK_SECONDS later, or when the program says so in its log; the clocks of nodes and of this machine must agree.
 
 What is not the project's own: nodes that start containers, and the import of the framework, which is timed in a pod
 that does nothing else.
@@ -22,17 +22,17 @@ from pathlib import Path
 from unittest import mock
 
 from benchmarks.table import Row
+from edl.cluster.kubernetes.api_calls import Calls
+from edl.cluster.kubernetes.connect import connect
 from edl.data import connect as connect_source
-from edl.kubernetes.calls import Calls
-from edl.kubernetes.connect import connect
 from edl.spec import Cluster as ClusterSpec
-from tests.edl.jobs import timed
+from tests.edl.end_to_end import timed
 from tests.kubernetes.process import api_server
 from tests.mariadb import MISSING, is_installed, running
-from tests.sqlflow_edl.kubernetes import place
-from tests.sqlflow_edl.kubernetes.in_pods import BATCH, applied, make_table, training
-from tests.sqlflow_edl.kubernetes.kubeconfig import write_kubeconfig
-from tests.sqlflow_edl.kubernetes.place import Place
+from tests.sqlflow_edl.backends.kubernetes import place
+from tests.sqlflow_edl.backends.kubernetes.in_pods import BATCH, applied, make_table, training
+from tests.sqlflow_edl.backends.kubernetes.kubeconfig import write_kubeconfig
+from tests.sqlflow_edl.backends.kubernetes.place import Place
 
 ROWS = 1_000 * BATCH
 LOOK_SECONDS = 0.05

@@ -19,15 +19,15 @@ from typing import Any
 
 from benchmarks.table import Row
 from edl.cluster import Change, Instance, Room
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.cluster import KubernetesCluster
+from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import ClusterError
-from edl.kubernetes import names
-from edl.kubernetes.cluster import KubernetesCluster
-from edl.kubernetes.deployment import Deployment
-from edl.master.crew import InstanceManager
-from edl.master.following import follow
-from edl.master.leases import TaskManager
-from edl.master.orders import Scaler
-from edl.tasks.job import Plan
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.instances.scaler import Scaler
+from edl.master.instances.watch import follow
+from edl.master.tasks.task_manager import TaskManager
+from edl.tasks.job_state import Plan
 from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster, api_server
 

@@ -20,15 +20,15 @@ from benchmarks import quota
 from benchmarks.calibrated import BATCH, CALIBRATED, LOOK_SECONDS, ROW_SECONDS, STEPS, Observed, busy
 from benchmarks.simulation import Job
 from benchmarks.table import Row
+from edl.cluster.kubernetes import names, status_map
 from edl.data import Source, connect
-from edl.kubernetes import board, names
 from edl.spec import Cluster as ClusterSpec
-from tests.edl.jobs import timed
-from tests.edl.kubernetes.deployed import Deployed
+from tests.edl.cluster.kubernetes.deployed import Deployed
+from tests.edl.end_to_end import timed
 from tests.kubernetes.process import api_server
 from tests.mariadb import MISSING, is_installed, running
-from tests.sqlflow_edl.kubernetes.in_pods import Yard, make_table, training
-from tests.sqlflow_edl.kubernetes.kubeconfig import write_kubeconfig
+from tests.sqlflow_edl.backends.kubernetes.in_pods import Yard, make_table, training
+from tests.sqlflow_edl.backends.kubernetes.kubeconfig import write_kubeconfig
 
 SLOTS, WORKERS = 6, 4
 JOB_SECONDS = 60.0  # of steps, of a job with all its workers
@@ -106,7 +106,7 @@ def _look(jobs: dict[str, Deployed], now: float, found: Observed) -> None:
         found.changes.append((now, holds))
     for name, job in jobs.items():
         conditions = job.conditions()
-        assert "Failed" not in conditions, board.read_end(job.status())
+        assert "Failed" not in conditions, status_map.read_end(job.status())
         if name not in found.ends and "Complete" in conditions:
             found.ends[name] = now
 

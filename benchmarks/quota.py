@@ -21,7 +21,7 @@ from benchmarks.calibrated import BATCH, ROW_SECONDS, Observed
 from benchmarks.drawing import Panel, picture
 from benchmarks.simulation import Job, bound, elastic, gang, simulate, used
 from benchmarks.table import Row
-from tests.edl.jobs import timed
+from tests.edl.end_to_end import timed
 
 RATIO = 0.73  # aimed at, of the seconds of jobs that wait for all their slots
 USED = 0.9  # aimed at, of the slots that jobs ask for as long as there are any to do

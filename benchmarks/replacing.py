@@ -19,12 +19,12 @@ import msgspec
 import sqlflow_edl
 from benchmarks.jobs import job_of, job_with
 from benchmarks.table import Row
-from edl.cluster.client import SupervisedJob
-from edl.nn.rows.compiled import FOLDER
+from edl.cluster.local.client import SupervisedJob
+from edl.embeddings.numba_cache import FOLDER
 from edl.spec import Checkpoints, Cluster, Rows, Training
 from edl.testing import read_moments
-from tests.edl.jobs import timed
-from tests.edl.jobs.distributed import kill
+from tests.edl.end_to_end import timed
+from tests.edl.end_to_end.distributed import kill
 
 ROWS, DIM, BATCH = 1_200_000, 16, 8192
 KILLED = "ps-1/0 in a push 260"  # in the second epoch, some checkpoints after all rows are there

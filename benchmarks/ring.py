@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from edl import nn
-from edl.data.jobs import JobFolder
-from edl.instance import work
-from edl.nn import Minibatches
+from edl import frameworks
+from edl.frameworks import Minibatches
+from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
-from edl.tasks.exchange import WorkerGroup
+from edl.run import job_runner
+from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import Report, Task
-from edl.worker.blocks import Blocks
-from edl.worker.strategy import Local, Strategy
+from edl.worker.input.blocks import Blocks
+from edl.worker.strategies.base import Local, Strategy
 
 NAMES = "worker-{}"
 
@@ -52,8 +52,8 @@ class OneRing:
 def main() -> None:
     job, epochs, batch_size, members = JobFolder(Path(sys.argv[1])), *map(int, sys.argv[2:])
     spec = read_spec(job.program)
-    with work.loaded(job.program, spec, threads=1) as program:
-        _, reader = work.rows_of(program, job)
+    with job_runner.loaded(job.program, spec, threads=1) as program:
+        _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, spec.rows.training, "train").arrays
         rows = Minibatches(given.features, given.labels, batch_size)
         seconds = _train(program, rows, epochs, members)
@@ -81,15 +81,15 @@ def _epochs(strategy: Strategy, rows: Minibatches, epochs: int) -> list[float]:
 
 def _local(program: Program, rows: Minibatches) -> Local:
     few = rows.rows(slice(0, 2))
-    return Local(nn.create(program, few.features, few.labels, seed=0))
+    return Local(frameworks.create(program, few.features, few.labels, seed=0))
 
 
 def _member(program: Program, rows: Minibatches, pipes: list[tuple[int, int]], rank: int) -> Strategy:
-    from edl.nn.gloo import Host
-    from edl.worker.allreduce import AllReduce
+    from edl.collectives.gloo import Host
+    from edl.worker.strategies.allreduce.strategy import AllReduce
 
     few = rows.rows(slice(0, 2))
-    adapter = nn.create(program, few.features, few.labels, seed=0)
+    adapter = frameworks.create(program, few.features, few.labels, seed=0)
     host = Host()
     if rank == 0:
         for _, to in pipes[1:]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.table import Row
-from edl.nn.rows import Optimizer, RowTable, TableSpec
+from edl.embeddings import Optimizer, RowTable, TableSpec
 
 Array = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]

@@ -21,12 +21,12 @@ import numpy.typing as npt
 
 from benchmarks.table import Row
 from edl.checkpoints.folder import SharedFolder
-from edl.nn.rows import Optimizer, TableSpec
+from edl.embeddings import Optimizer, TableSpec
 from edl.ps import messages as msg
-from edl.ps import place
+from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
 from edl.ps.server import Server
-from edl.ps.service import serve
+from edl.ps.servicer import serve
 from edl.ps.store import warm_up
 
 TABLE, DIM, SECONDS = 1_000_000, 16, 60.0
@@ -144,7 +144,7 @@ def running(count: int, restore: str = "") -> Iterator[list[str]]:
             for index, channel in enumerate(channels):
                 order = msg.Arrange(index, 0, 0, tuple(addresses), msg.Mode(), restore)
                 channel.call(order, (), msg.Arranged, SECONDS)
-                flat = np.zeros(place.Placement(MODEL.dense, count).sizes[index], np.float32)
+                flat = np.zeros(partitioning.Placement(MODEL.dense, count).sizes[index], np.float32)
                 channel.call(msg.Define(0, MODEL), [flat], msg.Defined, SECONDS)
                 channel.call(msg.Open(0), (), msg.Done, SECONDS)
         yield addresses
@@ -227,12 +227,12 @@ def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
 
 
 def _pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32]:
-    parts = place.split(ids, len(channels))
+    parts = partitioning.split(ids, len(channels))
     pending = [
         channel.begin(msg.Pull(0, ("t",)), [part.ids], SECONDS)
         for channel, part in zip(channels, parts, strict=True)
     ]
-    return place.joined(parts, [one.result(msg.Pulled)[1][0] for one in pending])
+    return partitioning.joined(parts, [one.result(msg.Pulled)[1][0] for one in pending])
 
 
 def _push(
@@ -242,7 +242,7 @@ def _push(
     none = np.empty(0, np.float32)
     pending = [
         channel.begin(push, [none, part.ids, part.of(gradients)], SECONDS)
-        for channel, part in zip(channels, place.split(ids, len(channels)), strict=True)
+        for channel, part in zip(channels, partitioning.split(ids, len(channels)), strict=True)
     ]
     for one in pending:
         one.result(msg.Pushed)

@@ -67,9 +67,9 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
     from edl.rpc import control_pb2 as pb
     from edl.rpc.channel import TOKEN as KEY
     from edl.rpc.control_pb2_grpc import MasterStub
-    from edl.tasks.exchange import Flag
+    from edl.tasks.protocol import Flag
     from edl.tasks.task import Report
-    from edl.worker.mailbox import Outbox
+    from edl.worker.outbox import Outbox
 
     metadata = ((KEY, TOKEN),)
     calls = [0]
@@ -104,11 +104,11 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
 
 
 async def _serve(folder: Path, tasks: int) -> None:
-    from edl.master.leases import TaskManager
-    from edl.master.ledger import FileLedger
-    from edl.master.office import StateLoop
-    from edl.master.service import Service, serve
-    from edl.tasks.job import Plan
+    from edl.master.servicer import Service, serve
+    from edl.master.state_loop import StateLoop
+    from edl.master.state_store import FileLedger
+    from edl.master.tasks.task_manager import TaskManager
+    from edl.tasks.job_state import Plan
 
     office = StateLoop(
         TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileLedger(folder / "ledger")
@@ -121,11 +121,11 @@ async def _serve(folder: Path, tasks: int) -> None:
 
 def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
     """Seconds a call, MB, and bytes of the ledger, with every worker holding a task."""
-    from edl.master.leases import TaskManager
+    from edl.master.tasks.task_manager import TaskManager
     from edl.tasks import encoding
-    from edl.tasks.job import Plan
+    from edl.tasks.job_state import Plan
     from edl.tasks.task import Report
-    from edl.worker.mailbox import Outbox
+    from edl.worker.outbox import Outbox
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     leases = TaskManager(Plan("predict", tasks * ROWS))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from edl.cluster.allotment import Demand, SlotRequest, allot
+from edl.jobs.slots import Demand, SlotRequest, allot
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,18 @@ from benchmarks import embeddings
 from benchmarks.jobs import job_of
 from benchmarks.servers import SECONDS, TOKEN, connected, started
 from benchmarks.table import Row
-from edl import nn
+from edl import frameworks
 from edl.checkpoints.folder import SharedFolder
-from edl.data.jobs import JobFolder
-from edl.instance import work
-from edl.nn import Minibatches
+from edl.frameworks import Minibatches
+from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
 from edl.ps import messages as msg
+from edl.run import job_runner
 from edl.spec import Cluster
-from edl.tasks.exchange import Servers
+from edl.tasks.protocol import Servers
 from edl.tasks.task import Report, Task, TaskType
-from edl.worker.blocks import Blocks
-from edl.worker.modes import on_servers
+from edl.worker.input.blocks import Blocks
+from edl.worker.strategies.factory import on_servers
 
 SIZE = 512
 MODES = {
@@ -82,8 +82,8 @@ class _Place:
 def _worker(job: JobFolder, rounds: int, steps: int) -> None:
     """Prints the seconds of a step by mode, of each round; the modes take turns."""
     spec = read_spec(job.program)
-    with work.loaded(job.program, spec, threads=1) as program, contextlib.ExitStack() as stack:
-        _, reader = work.rows_of(program, job)
+    with job_runner.loaded(job.program, spec, threads=1) as program, contextlib.ExitStack() as stack:
+        _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * steps, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)
         local = created(program, rows)
@@ -103,9 +103,9 @@ def _worker(job: JobFolder, rounds: int, steps: int) -> None:
     print(json.dumps(found))
 
 
-def created(program: Program, rows: Minibatches) -> nn.Adapter:
+def created(program: Program, rows: Minibatches) -> frameworks.Adapter:
     few = rows._replace(size=2).minibatch(0)
-    return nn.create(program, few.features, few.labels, seed=0)
+    return frameworks.create(program, few.features, few.labels, seed=0)
 
 
 def served(

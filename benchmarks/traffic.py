@@ -22,14 +22,14 @@ from benchmarks.jobs import job_of
 from benchmarks.servers import started
 from benchmarks.steps import SIZE, created, served
 from benchmarks.table import Row
-from edl.data.jobs import JobFolder
-from edl.instance import work
-from edl.nn import Minibatches
+from edl.frameworks import Minibatches
+from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.ps import messages as msg
 from edl.ps import wire
+from edl.run import job_runner
 from edl.spec import Cluster
-from edl.worker.blocks import Blocks
+from edl.worker.input.blocks import Blocks
 
 LOCAL_STEPS = (1, 4, 16)
 STEPS = 64
@@ -98,8 +98,8 @@ def _worker(job: JobFolder) -> None:
     """Prints dense bytes, row bytes and the union's row bytes of a sample, by local steps."""
     spec = read_spec(job.program)
     found = {}
-    with work.loaded(job.program, spec, threads=1) as program:
-        _, reader = work.rows_of(program, job)
+    with job_runner.loaded(job.program, spec, threads=1) as program:
+        _, reader = job_runner.rows_of(program, job)
         given = Blocks(program, reader).read(0, SIZE * STEPS, "train").arrays
         rows = Minibatches(given.features, given.labels, SIZE)
         tables = created(program, rows).tables

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
 __all__ = ["connect", "parse"]
@@ -35,8 +35,8 @@ def connect(
     models instead of the source. on: where jobs run, `kubernetes` or `kubernetes:PROFILE`, and with which settings;
     by default on this machine.
     """
-    from sqlflow_edl.kubernetes.settings import place
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.backends.kubernetes.settings import place
+    from sqlflow_edl.session.session import Session
 
     where = place(on, settings or {})
     return Session(url, dialect=dialect, create=create, model_store=model_store, place=where)

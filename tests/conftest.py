@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from edl.cluster.environment import RESOLVER
 
 if TYPE_CHECKING:
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
     from tests.databases import Databases
     from tests.kubernetes.process import Cluster
     from tests.mariadb import Server

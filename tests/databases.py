@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 import pytest
 
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 
 DIALECTS = ("duckdb", "sqlite", "mysql", "maxcompute")  # of all data sources that are databases
 WITHOUT_LISTS = ("sqlite", "mysql")

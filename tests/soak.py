@@ -19,22 +19,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.edl.jobs import storm, timed
-from tests.edl.jobs.distributed import table
+from tests.edl.end_to_end import storm, timed
+from tests.edl.end_to_end.distributed import table
 
 PLACES = (  # what takes longest comes first: all processes work to the end
-    "tests/sqlflow_edl/kubernetes/test_faults.py",
-    "tests/sqlflow_edl/kubernetes/test_jobs.py",
+    "tests/sqlflow_edl/backends/kubernetes/test_faults.py",
+    "tests/sqlflow_edl/backends/kubernetes/test_jobs.py",
     "tests/edl/jobs",
     "tests/edl/ps",
     "tests/edl/master",
     "tests/edl/cluster",
-    "tests/edl/instance/test_neighbours.py",
-    "tests/edl/instance/test_remote.py",
-    "tests/edl/worker/test_allreduce.py",
-    "tests/edl/worker/test_ring_tasks.py",
-    "tests/edl/kubernetes/test_cluster.py",
-    "tests/edl/kubernetes/test_master.py",
+    "tests/edl/entrypoints/test_replication.py",
+    "tests/edl/cli/test_distributed.py",
+    "tests/edl/worker/strategies/test_allreduce.py",
+    "tests/edl/worker/strategies/test_task_source.py",
+    "tests/edl/cluster/kubernetes/test_cluster.py",
+    "tests/edl/cluster/kubernetes/test_master.py",
 )
 ROOT = Path(__file__).parent.parent
 MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from tests.distributions import PACKAGES, Distributions, Installation, built, files_of, installed
 from tests.mariadb import Server
-from tests.sqlflow_edl.kubernetes.place import TEMPLATE
+from tests.sqlflow_edl.backends.kubernetes.place import TEMPLATE
 
 PROGRAM = """\
 CREATE TABLE points AS SELECT i AS a, 2.0 * i AS b FROM range(60) AS t(i);

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from edl.nn.rows.compiled import BROUGHT
-from edl.program.own import PATH_VARIABLE
+from edl.embeddings.numba_cache import BROUGHT
+from edl.program.user_model import PATH_VARIABLE
 from edl.version import VERSION
-from sqlflow_edl.analysis.kubernetes import USER
+from sqlflow_edl.analysis.settings.kubernetes import USER
 
 # What every builder of OCI images knows; BuildKit's own flags and here-documents are not among it.
 FLAGS = {"FROM": {"platform"}, "COPY": {"from", "chown", "chmod"}, "RUN": set[str]()}

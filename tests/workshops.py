@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from edl.models.archive import Archive, read_archive
-from edl.program.own import PATH_VARIABLE
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
+from edl.program.user_model import PATH_VARIABLE
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 
 MODULES = Path(__file__).parent / "fixtures" / "models"

@@ -13,33 +13,36 @@ from typing import Any, Unpack
 import msgspec
 import numpy as np
 
-from edl import nn
+from edl import frameworks
+from edl.arrays import Array, Features, checked_features, count_rows, map_arrays
 from edl.callbacks import Callback
-from edl.data import Reader, jobs
+from edl.cli import distributed
+from edl.cli.progress import Narrator
+from edl.data import Reader
 from edl.errors import JobError, SQLFlowError
-from edl.instance import remote, script, work
-from edl.instance.archive import curve_row
-from edl.instance.call import Call, Metrics, Rate, call, job_spec
-from edl.instance.client import available_cores
-from edl.instance.datasets import Feed
-from edl.instance.folder import job_folder
-from edl.instance.narrator import Narrator
-from edl.instance.options import Options, checked
+from edl.frameworks import Adapter
+from edl.jobs import job_folder as jobs
+from edl.jobs.events import EpochEnd, Figures, Progress, Tally
+from edl.jobs.failure import Failed, to_error, to_failed
+from edl.jobs.outcome import Outcome
 from edl.models import weights as weight_files
 from edl.models.archive import read_archive
-from edl.nn import Adapter
-from edl.nn.structure import Array, Features, checked_features, count_rows, map_arrays
 from edl.program import Program
 from edl.program.user_code import IN_LOG
+from edl.run import job_runner
+from edl.run.archive import curve_row
+from edl.run.foreground import job_folder
+from edl.run.training_client import available_cores
+from edl.scripting import script
+from edl.scripting.call import Call, Metrics, Rate, call, job_spec
+from edl.scripting.datasets import Feed
+from edl.scripting.options import Options, checked
 from edl.spec import JobSpec, Rows
 from edl.spec.strategy import chosen
-from edl.tasks.events import EpochEnd, Figures, Progress, Tally
-from edl.tasks.failed import Failed, to_error, to_failed
-from edl.tasks.outcome import Outcome
 from edl.tasks.ranges import LEAST_ROWS, partition
-from edl.worker.blocks import Blocks
-from edl.worker.training import program_callbacks
-from edl.worker.training import train as train_here
+from edl.worker.input.blocks import Blocks
+from edl.worker.trainer import program_callbacks
+from edl.worker.trainer import train as train_here
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def train(
 ) -> Trained:
     """Train the model on the rows of the dataset.
 
-    model: a keras.Model, a torch.nn.Module, or a function that makes one. dataset: see `edl.instance.datasets`; float
+    model: a keras.Model, a torch.nn.Module, or a function that makes one. dataset: see `edl.scripting.datasets`; float
     labels (n, 1) or (n,), classes int64 (n,). loss, optimizer: an object, a function or a name of the framework; a
     function is called as the framework calls it, loss(labels, outputs) in Keras, loss(outputs, labels) in PyTorch.
     validation: rows as the dataset's, or a share of them. metrics: names, or metrics of `edl.metrics`. scores: makes of
@@ -153,13 +156,13 @@ def _ended(called: Call, doing: script.Inside) -> Trained:
 
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
     started = None if chosen(spec.cluster).strategy == "local" else script.this()
-    tell: remote.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
-    work.prepare(spec, options.get("threads") or available_cores())
+    tell: distributed.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
+    job_runner.prepare(spec, options.get("threads") or available_cores())
     with job_folder("train", spec.statement) as job:
         called.rows.pin(job)
         program = called.program(spec, job.program)
-        pinned, reader = work.rows_of(program, job)
-        rows, _ = work.training(program, job, pinned, reader)
+        pinned, reader = job_runner.rows_of(program, job)
+        rows, _ = job_runner.training(program, job, pinned, reader)
         if started is None:
             cancelled = threading.Event()
             outcome, adapter = train_here(
@@ -184,17 +187,17 @@ def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
     if not rows.training:
         raise JobError("there are no rows to train on")
     example = Blocks(program, reader).read(0, min(2, rows.training), "train").arrays
-    return nn.create(program, example.features, example.labels, seed=program.spec.training.seed)
+    return frameworks.create(program, example.features, example.labels, seed=program.spec.training.seed)
 
 
 def _with_workers(
-    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, tell: remote.Tell
+    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, tell: distributed.Tell
 ) -> Outcome:
     """Workers start from the weights that the model has now, and give it those that they come to."""
     weight_files.save(adapter.get_weights(), job.weights)
     quota = options.get("quota")
     folder = None if quota is None else Path(quota)
-    outcome = remote.follow(job, spec, options.get("threads"), tell, folder)
+    outcome = distributed.follow(job, spec, options.get("threads"), tell, folder)
     adapter.set_weights(read_archive(job.archive).weights())
     return outcome
 

@@ -1,7 +1,7 @@
 """Errors that a user can cause, each with a place, an expectation and a hint.
 
 `SQLFlowError` is the root of everything that reaches a user without a traceback; one renderer
-(`sqlflow_edl.render`) prints them for the console, the notebook and plain text. A place is a `Span` of
+(`sqlflow_edl.errors.render`) prints them for the console, the notebook and plain text. A place is a `Span` of
 0-based offsets into the text of the program; the renderer turns it into line, column and caret.
 """
 

@@ -29,8 +29,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from edl.cluster import Instance, NoRoomError
-from edl.cluster.body import entry
-from edl.cluster.folder import SERVER
+from edl.cluster.local.instance_process import entry
+from edl.jobs.run_folder import SERVER
 
 KILL = "EDL_TESTING_KILL"
 OUTAGE = "EDL_TESTING_OUTAGE"
@@ -50,13 +50,13 @@ class Point(NamedTuple):
 
 
 def _remote() -> Any:
-    from edl.worker.remote import RemoteTasks
+    from edl.worker.master_client import RemoteTasks
 
     return RemoteTasks
 
 
 def _rings() -> Any:
-    from edl.worker.ring_tasks import GroupTasks
+    from edl.worker.strategies.allreduce.task_source import GroupTasks
 
     return GroupTasks
 
@@ -74,19 +74,19 @@ def _results() -> Any:
 
 
 def _ledger() -> Any:
-    from edl.master.ledger import FileLedger
+    from edl.master.state_store import FileLedger
 
     return FileLedger
 
 
 def _checkpointer() -> Any:
-    from edl.worker.checkpoints import Checkpointer
+    from edl.worker.checkpointing import Checkpointer
 
     return Checkpointer
 
 
 def _calls() -> Any:
-    from edl.worker.servers import ParameterServers
+    from edl.worker.strategies.ps_client import ParameterServers
 
     return ParameterServers
 
@@ -102,15 +102,15 @@ def _server() -> Any:
 
 
 def _shards() -> Any:
-    from edl.ps import shards
+    from edl.ps.checkpoint import shard_file
 
-    return shards
+    return shard_file
 
 
 def _cuts() -> Any:
-    from edl.ps import cuts
+    from edl.ps.checkpoint import manifests
 
-    return cuts
+    return manifests
 
 
 POINTS = {
@@ -159,7 +159,7 @@ def read_moments(path: Path) -> list[Moment]:
 def worker(job: Path, instance: Instance) -> int:
     """A worker that may die at a point."""
     install(instance.name, instance.incarnation)
-    from edl.instance.worker import main
+    from edl.entrypoints.worker import main
 
     return main(job, instance)
 
@@ -192,7 +192,7 @@ def master(arguments: list[str]) -> int:
 
 def _refuse(names: list[str]) -> None:
     """Have the cluster start none of these."""
-    from edl.cluster.processes import ProcessCluster
+    from edl.cluster.local.cluster import ProcessCluster
 
     start = ProcessCluster.start
 
@@ -269,9 +269,9 @@ def _notes(name: str, number: int) -> Note:
 
 def _watch(note: Note) -> None:
     """Note what a worker does, at the calls by which it tells of it."""
-    from edl.tasks.exchange import Answer
+    from edl.tasks.protocol import Answer
     from edl.tasks.task import Report
-    from edl.worker.mailbox import Outbox
+    from edl.worker.outbox import Outbox
 
     tasks, rings = _remote(), _rings()
     progress, report, answered, follow = tasks.progress, tasks.report, Outbox.answered, rings.follow

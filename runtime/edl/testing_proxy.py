@@ -17,17 +17,17 @@ def interpose() -> Callable[[], None]:
 
     What the server has not sent by then is lost, and its clients connect again.
     """
-    from edl.instance import server
+    from edl.entrypoints import parameter_server
 
     proxy = _Proxy()
     serving = "serve"  # which it has from another module
-    serve = getattr(server, serving)
+    serve = getattr(parameter_server, serving)
 
     def behind_the_proxy(*arguments: Any) -> tuple[Any, int]:
         served, port = serve(*arguments)
         return served, proxy.listen(port)
 
-    setattr(server, serving, behind_the_proxy)
+    setattr(parameter_server, serving, behind_the_proxy)
     return proxy.sever
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
-from sqlflow_edl.analysis.dictionary import Attribute, Dictionary, Resolved, check
-from sqlflow_edl.analysis.values import Setting, Type
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
+from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
 Task = Literal["classification", "regression"]

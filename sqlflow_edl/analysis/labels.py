@@ -9,8 +9,8 @@ from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from sqlflow_edl.analysis import catalog, expressions
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
-from sqlflow_edl.analysis.values import Setting
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import TrainingPlan

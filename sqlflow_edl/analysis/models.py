@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edl.errors import SemanticError, SQLFlowError
-from edl.program.own import OwnModel
-from sqlflow_edl.analysis import alternatives, catalog, own
+from edl.program.user_model import OwnModel
+from sqlflow_edl.analysis import alternatives, catalog, user_model
 from sqlflow_edl.syntax import ast
 
 
@@ -40,7 +40,7 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
         return _own(statement.model, statement)
     except SQLFlowError as error:
         errors.append(error)
-        return _built_in(catalog.nearest_model(name) or "") or Choice(own.unseen(statement))
+        return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.unseen(statement))
 
 
 def _built_in(name: str) -> Choice | None:
@@ -53,8 +53,8 @@ def _built_in(name: str) -> Choice | None:
 
 def _own(name: ast.Name, statement: ast.Statement) -> Choice:
     if "." in name.text:
-        found = own.look_up(name)
-        return Choice(own.entry(str(name), found, statement.attributes), own=found)
+        found = user_model.look_up(name)
+        return Choice(user_model.entry(str(name), found, statement.attributes), own=found)
     if other := alternatives.alternative(name.text):
         raise SemanticError(
             f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint

@@ -36,8 +36,8 @@ from sqlflow_edl.analysis.accumulators import (
     Uniqueness,
     VectorMoments,
 )
-from sqlflow_edl.analysis.cells import Cells, Items
-from sqlflow_edl.analysis.thresholds import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.columns.cells import Cells, Items
 
 MOST_DISTINCT = 200_000  # values of a column that are counted one by one
 SAMPLE_ROWS = 1_000_000

@@ -11,23 +11,26 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, losses, own, running, steps, warm_start, weights
-from sqlflow_edl.analysis import training as trainings
-from sqlflow_edl.analysis.attributes import TRAIN
-from sqlflow_edl.analysis.cells import Cells
-from sqlflow_edl.analysis.columns import Resolver, check_calls
-from sqlflow_edl.analysis.data_checks import DataChecks, is_id
-from sqlflow_edl.analysis.decisions import Decision, made
-from sqlflow_edl.analysis.derive import as_lists, derive, left_out
-from sqlflow_edl.analysis.dictionary import Dictionary, Resolved
-from sqlflow_edl.analysis.drafts import Draft, Statistics
-from sqlflow_edl.analysis.held_out import HeldOut, chosen
-from sqlflow_edl.analysis.inputs import ModelInputs, Placed, assemble, named
-from sqlflow_edl.analysis.kubernetes import KUBERNETES
+from sqlflow_edl.analysis import catalog, labels, user_model, warm_start
+from sqlflow_edl.analysis import row_weights as weights
+from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.decisions import Decision, made
+from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
+from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, assemble, named
+from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.models import Choice, choose
 from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.settings import losses, running
+from sqlflow_edl.analysis.settings import optimizer as steps
+from sqlflow_edl.analysis.settings import training_length as trainings
+from sqlflow_edl.analysis.settings.attributes import TRAIN
+from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics import Want
-from sqlflow_edl.analysis.values import Setting
+from sqlflow_edl.analysis.validation import HeldOut, chosen
 from sqlflow_edl.syntax import ast
 
 
@@ -150,7 +153,7 @@ class TrainingPlan:
             checkpoints=running.checkpoints(self.settings),
             cluster=running.cluster(self.settings),
             validation=self.validation,
-            own=own.stored(choice.own, _given(choice, self.settings.resolved), theirs)
+            own=user_model.stored(choice.own, _given(choice, self.settings.resolved), theirs)
             if choice.own
             else None,
             trained_model=self.parent.reference if self.parent else "",
@@ -341,7 +344,7 @@ def check_settings(
     if parent:
         warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:
-        own.check(choice.own, _given(choice, resolved), statement.model.span, errors)
+        user_model.check(choice.own, _given(choice, resolved), statement.model.span, errors)
     if framework not in optimizer.frameworks:
         errors.append(
             SemanticError(
@@ -369,7 +372,7 @@ def check_settings(
             )
         )
     named_loss = loss.name if loss else None
-    functions = own.functions(choice.own, framework, resolved) if choice.own else ()
+    functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
     return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
 
 

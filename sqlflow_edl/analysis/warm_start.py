@@ -14,12 +14,12 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
-from sqlflow_edl.analysis import catalog, use
-from sqlflow_edl.analysis.dictionary import Resolved
-from sqlflow_edl.analysis.drafts import Draft, Fitted, Statistics
-from sqlflow_edl.analysis.inputs import ModelInputs
+from sqlflow_edl.analysis import catalog, inference
+from sqlflow_edl.analysis.columns.drafts import Draft, Fitted, Statistics
+from sqlflow_edl.analysis.columns.inputs import ModelInputs
 from sqlflow_edl.analysis.models import Choice
 from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
@@ -96,8 +96,8 @@ def inputs(
     parent: Parent, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> ModelInputs:
     """The parent's features, of the columns that this query gives."""
-    renamed = use.columns(statement, schema, parent.spec.columns, errors)
-    return use.renamed_inputs(parent.spec, renamed)
+    renamed = inference.columns(statement, schema, parent.spec.columns, errors)
+    return inference.renamed_inputs(parent.spec, renamed)
 
 
 def wants(features: ModelInputs) -> dict[str, Want]:

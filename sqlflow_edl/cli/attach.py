@@ -6,16 +6,16 @@ import argparse
 import sys
 import time
 
-from edl.cluster.folder import ClusterFolder
-from edl.data.jobs import JobFolder
-from edl.instance.termination import TerminatedError
-from edl.tasks.outcome import Outcome
-from sqlflow_edl import jobs
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import ClusterFolder
+from edl.run.termination import TerminatedError
+from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.reports.words import duration, figures
+from sqlflow_edl.reports.text import duration, figures
 
 COMMIT_SECS = 10.0  # that the store of a detached job's results may take before the command ends
 POLL = 0.05
@@ -24,7 +24,7 @@ POLL = 0.05
 @reported
 def attach(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    handle = jobs.find(options.id)
+    handle = find.find(options.id)
     job = handle.folder
     narrator = Narrator(sys.stderr)
     try:

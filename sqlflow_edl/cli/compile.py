@@ -9,13 +9,13 @@ from pathlib import Path
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.programs import texts
+from sqlflow_edl.cli.inputs import texts
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.files import path_of, writing
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.render import render, traceback_of
-from sqlflow_edl.session import Session
+from sqlflow_edl.errors.render import render, traceback_of
+from sqlflow_edl.session.session import Session
 
 
 def compile_(options: argparse.Namespace) -> int:

@@ -6,13 +6,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.cli import exit_codes, place
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli import backend, exit_codes
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
-from sqlflow_edl.observer import Observer
+from sqlflow_edl.session.observer import Observer
 
 if TYPE_CHECKING:
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
 
 
 @reported
@@ -24,7 +24,7 @@ def console(options: argparse.Namespace) -> int:
         return run(options)
     if not options.source:
         return no_source(options)
-    if wrong := place.complaint(options):
+    if wrong := backend.complaint(options):
         print(f"sqlflow console: {wrong}", file=sys.stderr)
         return exit_codes.USAGE
     from sqlflow_edl.console.screen import Screen
@@ -32,7 +32,7 @@ def console(options: argparse.Namespace) -> int:
     from sqlflow_edl.display.narrator import Narrator
 
     def opened(source: str, observer: Observer) -> Session:
-        from sqlflow_edl.session import Session
+        from sqlflow_edl.session.session import Session
 
         return Session(
             source,
@@ -43,7 +43,7 @@ def console(options: argparse.Namespace) -> int:
             quota=options.quota,
             priority=options.priority,
             model_store=options.model_store,
-            place=place.configuration(options),
+            place=backend.configuration(options),
         )
 
     screen = Screen(sys.stdout, Narrator(sys.stderr))

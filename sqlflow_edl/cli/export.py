@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
 
 
@@ -18,7 +18,7 @@ def export(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     from edl.data import connect
     from edl.models.archive import read_archive
-    from edl.models.opening import open_registry
+    from edl.models.registry.factory import open_registry
     from sqlflow_edl.codegen import generate
 
     if not options.source:
@@ -33,6 +33,6 @@ def export(options: argparse.Namespace) -> int:
 
 def _in_a_process_of_its_own(program: Path, archive: Path, output: str) -> int:
     """The framework belongs in another process; that one says what is wrong itself."""
-    command = [sys.executable, "-P", "-m", "edl.instance.main", "export", "--output", output]
+    command = [sys.executable, "-P", "-m", "edl.cli.main", "export", "--output", output]
     done = subprocess.run([*command, "--program", str(program), "--weights", str(archive)], check=False)  # noqa: S603
     return exit_codes.OK if done.returncode == 0 else exit_codes.FAILED

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.files import writing
 
@@ -53,7 +53,7 @@ def image(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from sqlflow_edl import images
+    from sqlflow_edl.backends.kubernetes import images
     from sqlflow_edl.cli import exit_codes
 
     with writing(options.folder):
@@ -69,7 +69,7 @@ Put your modules into {options.folder / images.MODELS}, and the packages that th
 
 
 def _build(options: argparse.Namespace) -> int:
-    from sqlflow_edl.images import find_builder
+    from sqlflow_edl.backends.kubernetes.images import find_builder
 
     builder = find_builder(options.builder)
     print(f"building {options.tag} with {builder.name}", file=sys.stderr)
@@ -83,6 +83,6 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _push(options: argparse.Namespace) -> int:
-    from sqlflow_edl.images import find_builder
+    from sqlflow_edl.backends.kubernetes.images import find_builder
 
     return find_builder(options.builder).push(options.tag)

@@ -7,17 +7,17 @@ import sys
 
 import msgspec
 
-from sqlflow_edl import jobs
+from sqlflow_edl.backends import find
+from sqlflow_edl.backends.report import report
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.display.job import write_job
-from sqlflow_edl.reports.jobs import report
 
 
 @reported
 def job(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    handle = jobs.find(options.id)
+    handle = find.find(options.id)
     found = report(handle.folder, handle.look())
     if options.format == "json":
         print(msgspec.json.format(msgspec.json.encode(found)).decode())

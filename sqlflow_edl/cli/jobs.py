@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from sqlflow_edl.backends.find import listed
+from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.display.job import write_jobs
 from sqlflow_edl.display.output import WRITERS, write_records
-from sqlflow_edl.jobs import listed
-from sqlflow_edl.reports.jobs import JOBS, list_rows
 from sqlflow_edl.reports.table import texts
-from sqlflow_edl.reports.words import counted
+from sqlflow_edl.reports.text import counted
 
 
 @reported

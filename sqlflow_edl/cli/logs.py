@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from sqlflow_edl import jobs
+from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.display.job import write_logs
 
 
 @reported
 def logs(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
-    with jobs.logs(jobs.find(options.id), options.instance, follow=options.follow) as lines:
+    with find.logs(find.find(options.id), options.instance, follow=options.follow) as lines:
         write_logs(lines, sys.stdout, named=options.instance is None, flush=options.follow)
     return exit_codes.OK

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
-from edl.instance.termination import TerminatedError, terminating
-from sqlflow_edl.cli import exit_codes, image, place
+from edl.run.termination import TerminatedError, terminating
+from sqlflow_edl.cli import backend, exit_codes, image
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.output import FORMATS
 
@@ -187,7 +187,7 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         type=_priority,
         help="of the jobs on their quota: low, normal, high, or a number, higher for more urgent",
     )
-    place.add_options(run)
+    backend.add_options(run)
 
 
 def _add_compile(commands: Commands) -> None:
@@ -257,7 +257,7 @@ def _file(text: str) -> Path | None:
 
 
 def _priority(text: str) -> int:
-    from edl.instance.sharing import priority
+    from edl.cli.cluster_arguments import priority
 
     return priority(text)
 

@@ -11,7 +11,7 @@ from typing import Self
 
 from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
 
 _OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
 

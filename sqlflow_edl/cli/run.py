@@ -16,34 +16,34 @@ from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
-from sqlflow_edl.cli import exit_codes, place
+from sqlflow_edl.cli import backend, exit_codes
+from sqlflow_edl.cli.inputs import Text, texts
 from sqlflow_edl.cli.output import Output, complaint
-from sqlflow_edl.cli.programs import Text, texts
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator, Step
-from sqlflow_edl.interrupts import interrupting
-from sqlflow_edl.render import render, traceback_of
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
+from sqlflow_edl.errors.render import render, traceback_of
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.interrupts import interrupting
+from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import Statement
 
 if TYPE_CHECKING:
-    from sqlflow_edl.kubernetes.settings import Configuration
+    from sqlflow_edl.backends.kubernetes.settings import Configuration
 
 
 def run(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     if not options.source:
         return no_source(options)
-    if wrong := place.complaint(options) or complaint(options):
+    if wrong := backend.complaint(options) or complaint(options):
         print(f"sqlflow run: {wrong}", file=sys.stderr)
         return exit_codes.USAGE
     narrator = Narrator(sys.stderr, quiet=options.quiet)
     program = Text("", "")
     try:
         create = options.create and not options.dry_run
-        where = place.configuration(options)
+        where = backend.configuration(options)
         with (
             Session(
                 options.source,
@@ -188,7 +188,7 @@ class Run:
         """The plan; of a job on Kubernetes its objects, which are all that is written then."""
         if self._where is None:
             return self._session.plan(statement)
-        from sqlflow_edl.manifests import manifests
+        from sqlflow_edl.session.manifests import manifests
 
         found = manifests(self._session, statement, self._where)
         if not found:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.reported import reported
+from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
 
 
@@ -14,7 +14,7 @@ from sqlflow_edl.cli.source import no_source
 def samples(options: argparse.Namespace) -> int:
     """The command; returns the exit code."""
     from edl.data import connect
-    from sqlflow_edl.samples import write
+    from sqlflow_edl.samples.tables import write
 
     if not options.source:
         return no_source(options)

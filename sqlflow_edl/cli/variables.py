@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from sqlflow_edl.templates import rendered
+from sqlflow_edl.session.templates import rendered
 
 
 def assignment(text: str) -> tuple[str, str]:

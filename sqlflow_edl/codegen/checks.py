@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from edl.errors import SpecError
-from edl.program.own import FUNCTIONS
+from edl.program.user_model import FUNCTIONS
 from edl.spec import JobSpec
 
 _DOTTED = ("a model", "a module")

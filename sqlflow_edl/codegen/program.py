@@ -48,8 +48,8 @@ from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.codegen import frameworks
 from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.imports import imports
-from sqlflow_edl.codegen.own import own_model
 from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
+from sqlflow_edl.codegen.user_model import own_model
 
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
 

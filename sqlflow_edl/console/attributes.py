@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
-from sqlflow_edl.analysis.dictionary import Attribute, Dictionary
-from sqlflow_edl.analysis.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.console.context import Context
 
 _USES = ("PREDICT", "EVALUATE", "EXPLAIN")

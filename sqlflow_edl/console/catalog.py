@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from edl.errors import SQLFlowError
 
 if TYPE_CHECKING:
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
 
 
 class Catalog:

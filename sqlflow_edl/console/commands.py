@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from edl.data import redacted
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.version import VERSION
-from sqlflow_edl import sql_files
 from sqlflow_edl.console.help import help_
 from sqlflow_edl.console.screen import arguments, default_pager, unheard
 from sqlflow_edl.display.files import format_of, path_of
 from sqlflow_edl.display.output import FORMATS
+from sqlflow_edl.session import sql_files
 
 if TYPE_CHECKING:
     from sqlflow_edl.console.shell import Shell
@@ -86,9 +86,9 @@ def _model(shell: Shell, name: str) -> None:
 
 
 def _jobs(shell: Shell, _: str) -> None:
+    from sqlflow_edl.backends.find import listed
+    from sqlflow_edl.backends.report import list_rows
     from sqlflow_edl.display.job import write_jobs
-    from sqlflow_edl.jobs import listed
-    from sqlflow_edl.reports.jobs import list_rows
 
     with shell.screen.page() as page:
         footer = write_jobs(list(list_rows(listed())), page, "a wider terminal has room")
@@ -96,9 +96,9 @@ def _jobs(shell: Shell, _: str) -> None:
 
 
 def _job(shell: Shell, text: str) -> None:
+    from sqlflow_edl.backends.find import cancel, find, logs
+    from sqlflow_edl.backends.report import report
     from sqlflow_edl.display.job import write_job, write_logs
-    from sqlflow_edl.jobs import cancel, find, logs
-    from sqlflow_edl.reports.jobs import report
 
     match text.split():
         case [job_id]:

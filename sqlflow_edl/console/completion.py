@@ -10,10 +10,10 @@ from prompt_toolkit.document import Document
 
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.console.commands import COMMANDS, LISTED
+from sqlflow_edl.console.completion_rules import Offer, offers
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.context import context
 from sqlflow_edl.console.help import TOPICS
-from sqlflow_edl.console.offers import Offer, offers
 from sqlflow_edl.display.output import FORMATS
 from sqlflow_edl.syntax.dialects import dialect_named
 

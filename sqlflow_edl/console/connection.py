@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.console.catalog import Catalog
-from sqlflow_edl.observer import Observer, Silent
+from sqlflow_edl.session.observer import Observer, Silent
 from sqlflow_edl.syntax.dialects import dialect_named
 
 if TYPE_CHECKING:
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
 
 Opener = Callable[[str, Observer], "Session"]  # of a data source's URL
 

@@ -34,7 +34,7 @@ def help_(topic: str) -> str:
 
 
 def _functions() -> Iterator[str]:
-    from sqlflow_edl.analysis.functions import FUNCTIONS
+    from sqlflow_edl.analysis.columns.functions import FUNCTIONS
 
     for each in FUNCTIONS:
         also = f"   also {', '.join(each.aliases)}" if each.aliases else ""
@@ -42,7 +42,7 @@ def _functions() -> Iterator[str]:
 
 
 def _attributes() -> Iterator[str]:
-    from sqlflow_edl.analysis.attributes import BY_VERB
+    from sqlflow_edl.analysis.settings.attributes import BY_VERB
 
     for verb, rows in BY_VERB.items():
         yield verb

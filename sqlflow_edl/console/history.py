@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from edl.data.jobs import state_folder
+from edl.jobs.job_folder import state_folder
 
 FILE = "history"
 

@@ -15,11 +15,11 @@ from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
-from edl.instance.termination import TerminatedError
+from edl.run.termination import TerminatedError
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
 from sqlflow_edl.console.history import history
-from sqlflow_edl.console.reading import is_ready
+from sqlflow_edl.console.input import is_ready
 
 PROMPT = "sqlflow> "
 CONTINUED = "->"

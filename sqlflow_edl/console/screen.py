@@ -20,7 +20,7 @@ from sqlflow_edl.display import views
 from sqlflow_edl.display.files import OutputFile, format_of, writing
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.display.output import write_rows
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
 
 LESS = ("less", "-SRX")
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal

@@ -7,22 +7,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
-from edl.instance.termination import TerminatedError
+from edl.run.termination import TerminatedError
+from sqlflow_edl.console.confirm import question
 from sqlflow_edl.console.connection import Connection
-from sqlflow_edl.console.danger import question
-from sqlflow_edl.console.reading import statements
+from sqlflow_edl.console.input import statements
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.display.final_report import final_report
-from sqlflow_edl.interrupts import interrupting
-from sqlflow_edl.render import render, traceback_of
-from sqlflow_edl.reports.words import duration
-from sqlflow_edl.results import Result
+from sqlflow_edl.errors.render import render, traceback_of
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import duration
+from sqlflow_edl.session.interrupts import interrupting
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import sql_tokens
 
 if TYPE_CHECKING:
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
 
 # Ordinary SQL after which there may be other tables, by its first word.
 _MAKES = frozenset(("CREATE", "DROP", "ALTER", "RENAME", "ATTACH", "DETACH", "USE", "IMPORT"))

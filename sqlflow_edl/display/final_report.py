@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from edl.tasks.events import EpochEnd
+from edl.jobs.events import EpochEnd
 from sqlflow_edl.reports.curve import drawn
-from sqlflow_edl.reports.words import number
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import number
 
 MOST_BARS, LONGEST_BAR = 20, 40
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")

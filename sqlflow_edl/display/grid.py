@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlflow_edl.reports.words import percent
+from sqlflow_edl.reports.text import percent
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
+from sqlflow_edl.backends.base import LogLines
+from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, JobReport, facts, instance_rows, server_rows
 from sqlflow_edl.display.listing import Layout
 from sqlflow_edl.display.output import write_rows
 from sqlflow_edl.display.terminal import console, room
 from sqlflow_edl.display.views import OTHERS, listed
-from sqlflow_edl.handles import LogLines
-from sqlflow_edl.reports.jobs import INSTANCES, JOBS, SERVERS, JobReport, facts, instance_rows, server_rows
-from sqlflow_edl.reports.words import counted
+from sqlflow_edl.reports.text import counted
 
 
 def write_logs(lines: LogLines, out: IO[str], *, named: bool, flush: bool = False) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from edl.tasks.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error, shown_text
-from sqlflow_edl.reports.words import duration
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import duration
 from sqlflow_edl.syntax import Statement
 
 SILENCE = 10.0  # seconds without a line, where no line can be rewritten

@@ -12,7 +12,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
-from sqlflow_edl.reports.words import counted
+from sqlflow_edl.reports.text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

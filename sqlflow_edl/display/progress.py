@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from edl.cluster.snapshot import WAITING
-from edl.tasks.events import EpochEnd, Progress, Tally
-from sqlflow_edl.reports.words import figures, number
+from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.snapshot import WAITING
+from sqlflow_edl.reports.text import figures, number
 
 BAR = 10  # cells
 LEAST_SHARE = 0.01  # of the rows that are done before the time left is shown

@@ -25,8 +25,8 @@ from sqlflow_edl.display.output import (
     write_rows,
 )
 from sqlflow_edl.display.terminal import Room, console, in_ascii, room
-from sqlflow_edl.reports.words import counted, number, percent, size
-from sqlflow_edl.results import Result, View
+from sqlflow_edl.reports.result import Result, View
+from sqlflow_edl.reports.text import counted, number, percent, size
 
 if TYPE_CHECKING:
     import pyarrow as pa

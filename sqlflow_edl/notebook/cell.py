@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.analysis.outline import title
-from sqlflow_edl.interrupts import interrupting
 from sqlflow_edl.notebook.errors import Interrupted
 from sqlflow_edl.notebook.result_set import ResultSet
-from sqlflow_edl.reports.words import duration
+from sqlflow_edl.reports.text import duration
+from sqlflow_edl.session.interrupts import interrupting
 
 if TYPE_CHECKING:
     from sqlflow_edl.notebook.live import Screen
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
 

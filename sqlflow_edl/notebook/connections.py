@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from edl.errors import SemanticError, did_you_mean
 
 if TYPE_CHECKING:
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Connections:
         return found.session if found is not None and found.settings == settings else None
 
     def _opened(self, name: str, settings: Settings) -> Session:
-        from sqlflow_edl.kubernetes.settings import place
-        from sqlflow_edl.session import Session
+        from sqlflow_edl.backends.kubernetes.settings import place
+        from sqlflow_edl.session.session import Session
 
         if name in self._open:  # first, because an embedded database may be open once only
             self.close(name)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.reports.words import number
+from sqlflow_edl.reports.text import number
 
 if TYPE_CHECKING:
-    from edl.tasks.events import EpochEnd
+    from edl.jobs.events import EpochEnd
 
 WIDTH, HEIGHT = 420, 150  # pixels
 MOST_POINTS = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.render import render
+from sqlflow_edl.errors.render import render
 
 
 class CellError(SQLFlowError):

@@ -6,9 +6,9 @@ import contextlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from edl.data.insisting import insisting
-from edl.data.jobs import new_id
+from edl.data.retry import insisting
 from edl.errors import SemanticError, SQLFlowError
+from edl.jobs.job_folder import new_id
 
 if TYPE_CHECKING:
     import pyarrow as pa

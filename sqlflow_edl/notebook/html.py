@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from sqlflow_edl.display.output import cell
-from sqlflow_edl.reports.words import number
+from sqlflow_edl.reports.text import number
 
 LONGEST = 300  # characters of one value
 BAR = 300  # pixels of the longest

@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from edl.jobs.events import EpochEnd, Progress, Tally
 from edl.tasks.curve import LearningCurve
-from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.curve import learning_curve
-from sqlflow_edl.observer import Observer
+from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax import Statement
 
 INTERVAL = 0.2  # seconds between two updates of the output while a job runs: epochs may end more often

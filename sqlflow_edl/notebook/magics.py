@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 
 from edl.errors import SemanticError, SQLFlowError, UserCodeError
+from sqlflow_edl.errors.render import render
 from sqlflow_edl.notebook.arguments import Options, check_names, split_name, split_options, whole
 from sqlflow_edl.notebook.connections import Connections, Settings
 from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.live import Bundle, Live, Screen, Terminal
-from sqlflow_edl.render import render
-from sqlflow_edl.reports.words import counted
+from sqlflow_edl.reports.text import counted
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from sqlflow_edl.notebook.result_set import ResultSet
-    from sqlflow_edl.session import Session
+    from sqlflow_edl.session.session import Session
 
 OF_A_CELL = {
     "source": "URL or alias",
@@ -187,7 +187,7 @@ class SQLFlowMagics(Magics):
 def _workers(options: Options) -> int | None:
     if "workers" not in options:
         return None
-    from sqlflow_edl.analysis.attributes import MOST_WORKERS
+    from sqlflow_edl.analysis.settings.attributes import MOST_WORKERS
 
     return whole("workers", options["workers"], MOST_WORKERS)
 

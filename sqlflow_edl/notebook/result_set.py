@@ -15,14 +15,14 @@ from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import presented
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.curve import learning_curve
-from sqlflow_edl.reports.words import counted
-from sqlflow_edl.results import Result, View, data_frame
+from sqlflow_edl.reports.result import Result, View, data_frame
+from sqlflow_edl.reports.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from edl.tasks.events import EpochEnd
+    from edl.jobs.events import EpochEnd
 
 SHOWN_ROWS = 10
 
@@ -77,7 +77,7 @@ class ResultSet:
         return self.table if self.table is not None else pa.table({})
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a data frame; see `sqlflow_edl.results.data_frame`."""
+        """All rows as a data frame; see `sqlflow_edl.reports.result.data_frame`."""
         return data_frame(self.to_arrow())
 
     def __repr__(self) -> str:

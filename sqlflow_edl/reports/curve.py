@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.reports.sparkline import sparkline
-from sqlflow_edl.reports.words import figures, number
+from sqlflow_edl.reports.text import figures, number
 
 if TYPE_CHECKING:
     from edl.models.archive import Figures

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from edl.models.archive import Archive, Figures, Lineage
 from edl.models.fitting import Fitting
-from edl.models.records import ModelVersion
+from edl.models.registry.records import ModelVersion
 from edl.spec import Component, JobSpec
-from sqlflow_edl.reports import curve, words
+from sqlflow_edl.reports import curve
+from sqlflow_edl.reports import text as words
 
 Rows = Iterator[tuple[str, str]]  # name, value
 

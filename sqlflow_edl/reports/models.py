@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from edl.models.archive import read_archive
-from edl.models.records import ModelVersion, split_reference
-from edl.models.registry import Registry
-from sqlflow_edl.places import at
-from sqlflow_edl.reports import curve, table, words
+from edl.models.registry.base import Registry
+from edl.models.registry.records import ModelVersion, split_reference
+from sqlflow_edl.errors.spans import at
+from sqlflow_edl.reports import curve, table, text
 from sqlflow_edl.reports.description import describe
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
 
 KEY_METRICS = 3  # that SHOW MODELS has room for
@@ -63,7 +63,7 @@ def _row(version: ModelVersion) -> tuple[object, ...]:
 def _key_metrics(figures: Mapping[str, float | None]) -> str | None:
     """The first metrics; the loss stands for them where there are none."""
     metrics = {name: value for name, value in figures.items() if name != "loss"} or figures
-    return words.figures(dict(list(metrics.items())[:KEY_METRICS])) or None
+    return text.figures(dict(list(metrics.items())[:KEY_METRICS])) or None
 
 
 def show_train(registry: Registry, statement: Statement) -> Result:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from edl.embeddings.placement import is_outside
+from edl.embeddings.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.models.fitting import ColumnSummary
-from edl.nn.rows.placement import is_outside
-from edl.nn.rows.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
 from edl.spec.strategy import LARGEST_IN_WORKERS
-from sqlflow_edl.analysis import catalog
-from sqlflow_edl.analysis.data_checks import DataWarning
-from sqlflow_edl.analysis.decisions import reason
+from sqlflow_edl.analysis import catalog, model_size
+from sqlflow_edl.analysis.checks.data import DataWarning
+from sqlflow_edl.analysis.columns.decisions import reason
 from sqlflow_edl.analysis.train import TrainingPlan
-from sqlflow_edl.reports import size, words
+from sqlflow_edl.reports import text
 
 COLUMNS = ("section", "name", "value", "why")
 WRITTEN, DEFAULT = "written", "default"
@@ -63,10 +63,10 @@ def use(spec: JobSpec, source: str) -> list[Row]:
     rows = [
         ("model", spec.trained_model, f"{spec.model.name} in {spec.framework}", ""),
         *(
-            ("features", words.columns(feature), words.feature(feature), "the model's")
+            ("features", text.columns(feature), text.feature(feature), "the model's")
             for feature in spec.features
         ),
-        ("label", spec.label.column, words.label(spec.label), ""),
+        ("label", spec.label.column, text.label(spec.label), ""),
         *(("metrics", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
         *([("report", "", spec.report, WRITTEN)] if spec.report != "figures" else []),
         *_explanation(spec),
@@ -109,17 +109,17 @@ def _label(planned: Planned) -> Rows:
     label = planned.spec.label
     seen = planned.columns.get(label.column)
     kind = "a logit per class" if isinstance(label, ClassLabel) and not label.binary else "one output"
-    yield label.column, words.label(label), f"{kind}; {words.nulls(seen)}" if seen else kind
+    yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
 
 def _features(planned: Planned) -> Rows:
-    for feature, place in words.placed(planned.spec):
+    for feature, place in text.placed(planned.spec):
         seen = (planned.columns.get(name) for name in source_columns(feature))
-        nulls = [words.nulls(column) for column in seen if column is not None and column.nulls]
+        nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]
         why = "; ".join(
             filter(None, [reason(feature, planned.plan.decisions), *place, _kept(feature), *nulls])
         )
-        yield words.columns(feature), words.feature(feature), why
+        yield text.columns(feature), text.feature(feature), why
 
 
 def _kept(feature: Feature) -> str:
@@ -159,7 +159,7 @@ def _schedule(plan: TrainingPlan, schedule: Component | None) -> Rows:
 
 def _parameters(plan: TrainingPlan, prefix: str, component: Component) -> Rows:
     for name, value in component.params.items():
-        yield name, words.value(value), _origin(plan, f"{prefix}.{name}")
+        yield name, text.value(value), _origin(plan, f"{prefix}.{name}")
 
 
 def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
@@ -184,7 +184,7 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
         f"{min(steps, limit) if limit else steps:,}",
         f"train.max_steps = {limit:,}" if limit and limit < steps else f"{per_epoch:,} per epoch",
     )
-    for name, value in words.settings(training):
+    for name, value in text.settings(training):
         yield name, value, _origin(plan, f"train.{name}")
     if spec.weights is not None:
         yield "weight_column", spec.weights.column, WRITTEN
@@ -219,21 +219,21 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
 def _why_all_reduce(spec: JobSpec) -> str:
     """Why each worker holds all parameters, with their sizes."""
     if memory := table_memory(spec):
-        largest = words.size(LARGEST_IN_WORKERS)
-        return f"{words.size(memory)} of embedding rows and slots, up to {largest}, fit each worker"
-    count = size.parameters(spec)
-    of = "" if count is None else f", {words.size(count * FLOAT_BYTES)}"
+        largest = text.size(LARGEST_IN_WORKERS)
+        return f"{text.size(memory)} of embedding rows and slots, up to {largest}, fit each worker"
+    count = model_size.parameters(spec)
+    of = "" if count is None else f", {text.size(count * FLOAT_BYTES)}"
     return f"each worker holds all parameters{of}"
 
 
 def _why_servers(spec: JobSpec) -> str:
     """Why parameters are on servers, with their sizes."""
     outside = in_tables(spec)
-    count = size.parameters(spec)
+    count = model_size.parameters(spec)
     if outside:
-        dense = "" if count is None else f", beside {words.size((count - outside) * FLOAT_BYTES)} of others"
-        return f"{words.size(table_memory(spec))} of embedding rows and slots in tables{dense}"
-    of = "" if count is None else f" of {words.size(count * FLOAT_BYTES)}"
+        dense = "" if count is None else f", beside {text.size((count - outside) * FLOAT_BYTES)} of others"
+        return f"{text.size(table_memory(spec))} of embedding rows and slots in tables{dense}"
+    of = "" if count is None else f" of {text.size(count * FLOAT_BYTES)}"
     return f"workers share the parameters{of}"
 
 
@@ -244,15 +244,15 @@ def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _size(spec: JobSpec) -> Rows:
-    yield "inputs", f"{size.input_width(spec):,}", "numbers that a row gives the model"
-    count = size.parameters(spec)
+    yield "inputs", f"{model_size.input_width(spec):,}", "numbers that a row gives the model"
+    count = model_size.parameters(spec)
     if count is None:
         yield "parameters", "not known", "only the framework knows, when it builds the model"
         return
     yield "parameters", f"{count:,}", "weights of the layers, by their widths"
     kept = slots(spec.optimizer)
     of = f"parameters, gradients and {kept} more of each in {spec.optimizer.name}"
-    yield "memory", words.size(size.memory(spec) or 0), of if kept else "parameters and gradients"
+    yield "memory", text.size(model_size.memory(spec) or 0), of if kept else "parameters and gradients"
 
 
 def _origin(plan: TrainingPlan, attribute: str, default: str = DEFAULT) -> str:

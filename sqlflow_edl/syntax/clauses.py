@@ -15,8 +15,8 @@ from lark import Tree
 from lark.exceptions import UnexpectedToken
 
 from edl.errors import Span, StatementSyntaxError
-from sqlflow_edl.syntax.complaints import complaint
 from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.error_messages import complaint
 from sqlflow_edl.syntax.grammar import Grammar, extended_grammar
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens, opens_clause
 

@@ -86,7 +86,7 @@ def _raise_doubts(piece: Piece, end: int, text: str, dialect: Dialect) -> None:
 
 
 def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) -> Statement:
-    from sqlflow_edl.syntax.build import build_statement
+    from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 
     tree = parse_clauses(clauses, dialect)

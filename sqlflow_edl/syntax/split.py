@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edl.errors import Span, StatementSyntaxError, nearest
-from sqlflow_edl.syntax.complaints import (
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.error_messages import (
     did_you_mean_keyword,
     in_parentheses,
     misplaced,
@@ -33,7 +34,6 @@ from sqlflow_edl.syntax.complaints import (
     unreadable,
     variable,
 )
-from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
 from sqlflow_edl.syntax.lexer import Token, clause_tokens, sql_tokens
 from sqlflow_edl.syntax.lookalikes import FEW, lookalike

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from edl import data, nn
+from edl import data, frameworks
 from edl.data import Pinned, Reader
 from edl.data.pinned import pin_rows
+from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.outcome import Outcome
 from edl.program import Program, digest_line, load
 from edl.spec import (
     ClassLabel,
@@ -27,9 +29,7 @@ from edl.spec import (
     Training,
     to_json,
 )
-from edl.tasks.events import EpochEnd, Progress
-from edl.tasks.outcome import Outcome
-from edl.worker.training import split, train
+from edl.worker.trainer import split, train
 
 KERAS = """\
 import keras
@@ -220,7 +220,7 @@ def simple(
 def loaded(folder: Path, **changes: Any) -> Program:
     """The program, its framework prepared; changes: of its JobSpec."""
     program = load(folder)
-    nn.prepare(program.spec.framework, 1)
+    frameworks.prepare(program.spec.framework, 1)
     if not changes:
         return program
     return load(folder, msgspec.structs.replace(program.spec, **changes))
@@ -233,7 +233,9 @@ class Events(list[Progress | EpochEnd]):
         self.append(event)
 
 
-def trained(program: Program, reader: Reader, observer: Events | None = None) -> tuple[Outcome, nn.Adapter]:
+def trained(
+    program: Program, reader: Reader, observer: Events | None = None
+) -> tuple[Outcome, frameworks.Adapter]:
     rows = split(program.spec.rows, reader.rows, program.spec.training.validation_fraction)
     return train(
         program,

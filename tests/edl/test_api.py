@@ -18,13 +18,15 @@ from torch.utils.data import TensorDataset
 
 import edl
 from edl import metrics, schedules
-from edl.cluster.allotment import SlotRequest
-from edl.cluster.folder import QuotaUse, Spec
-from edl.cluster.quota import Quota
-from edl.data import jobs
+from edl.cli import distributed
+from edl.cluster.quota.quota import Quota
 from edl.errors import JobError, SemanticError, SQLFlowError
-from edl.instance import given, remote, script
+from edl.jobs import job_folder
+from edl.jobs.run_folder import QuotaUse, Spec
+from edl.jobs.slots import SlotRequest
 from edl.keras import Embedding
+from edl.run import initial_weights
+from edl.scripting import script
 from edl.spec import Cluster, JobSpec
 
 X = np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32)
@@ -195,7 +197,7 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
 def test_what_cannot_be_is_named_before_anything_runs(more: dict[str, Any], words: str) -> None:
     with pytest.raises(SemanticError, match=words):
         train(nn.Linear(3, 1), **more)
-    assert not jobs.jobs()
+    assert not job_folder.jobs()
 
 
 @pytest.mark.parametrize(
@@ -206,19 +208,19 @@ def test_how_workers_share_the_work_goes_by_the_size_of_the_tables(
 ) -> None:
     submitted: list[JobSpec] = []
 
-    def follow(job: jobs.JobFolder, spec: JobSpec, *_: object) -> None:
+    def follow(job: job_folder.JobFolder, spec: JobSpec, *_: object) -> None:
         assert script.of(job) is not None
-        assert given.taken(job) is not None
+        assert initial_weights.taken(job) is not None
         submitted.append(spec)
         raise JobError("enough is known")
 
-    monkeypatch.setattr(remote, "follow", follow)
+    monkeypatch.setattr(distributed, "follow", follow)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # as of a script
     inputs = keras.Input((), dtype="int64", name="id")
     model = keras.Model(inputs, keras.layers.Dense(1)(Embedding("ids", 4, num_ids=num_ids)(inputs)))
     with pytest.raises(JobError, match="enough"):
         train(model, (np.arange(600) % 7, Y), workers=2, validation=0.1)
-    assert not any((job.path / "call.json").exists() for job in jobs.jobs())
+    assert not any((job.path / "call.json").exists() for job in job_folder.jobs())
     [spec] = submitted
     assert spec.cluster == Cluster(2, servers, strategy)  # type: ignore[arg-type]
     assert (spec.rows.pinned, spec.rows.training, spec.rows.validation) == (True, 540, 60)
@@ -230,11 +232,11 @@ def test_a_job_with_workers_shares_slots_by_its_priority(
     Quota(tmp_path / "quota").resize(3)
     started: list[Spec] = []
 
-    def start(job: jobs.JobFolder, how: Spec) -> None:
+    def start(job: job_folder.JobFolder, how: Spec) -> None:
         started.append(how)
         raise JobError("enough is known")
 
-    monkeypatch.setattr(remote.SupervisedJob, "start", start)
+    monkeypatch.setattr(distributed.SupervisedJob, "start", start)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # as of a script
     with pytest.raises(JobError, match="enough"):
         train(nn.Linear(3, 1), workers=2, quota=str(tmp_path / "quota"), priority="high")
@@ -293,7 +295,7 @@ def test_an_error_points_into_the_script_and_carries_its_hint() -> None:
         train(nn.Linear(7, 1))
     assert not hasattr(caught.value, "__notes__")  # no word of a log: the cause stands above
     assert isinstance(caught.value.__cause__, RuntimeError)
-    assert not jobs.jobs()
+    assert not job_folder.jobs()
 
 
 def test_schedules_and_metric_objects_are_taken() -> None:
@@ -381,4 +383,4 @@ def test_workers_run_the_same_script_and_give_the_model_of_one_process(body: str
     assert rows == 2 * 2000
     assert predicted == pytest.approx(7.0, abs=1.0)
     assert (tmp_path / "killed").exists() == (body == TORCH)
-    assert not jobs.jobs()
+    assert not job_folder.jobs()

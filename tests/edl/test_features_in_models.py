@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from edl import features as fc
-from edl import nn
-from edl.nn.initial import EMBEDDING_SCALE
-from edl.nn.rows.placement import LARGEST_IN_GRAPH, grouped, initial_of
+from edl import frameworks
+from edl.embeddings.initializers import EMBEDDING_SCALE
+from edl.embeddings.placement import LARGEST_IN_GRAPH, grouped, initial_of
 
 FEATURES = fc.Features(
     fc.one_hot(fc.vocabulary("type", ["a", "b"])),
@@ -42,7 +42,7 @@ def expected(vectors: np.ndarray) -> np.ndarray:
 
 
 def test_torch_concatenates_entry_after_entry() -> None:
-    nn.prepare("torch", 1)
+    frameworks.prepare("torch", 1)
     import torch
 
     from edl.torch import Concatenated
@@ -56,7 +56,7 @@ def test_torch_concatenates_entry_after_entry() -> None:
 
 
 def test_keras_concatenates_entry_after_entry() -> None:
-    nn.prepare("keras", 1)
+    frameworks.prepare("keras", 1)
     import keras
 
     from edl.keras import concatenated, feature_inputs
@@ -74,8 +74,8 @@ def test_keras_concatenates_entry_after_entry() -> None:
     [("uniform", EMBEDDING_SCALE / np.sqrt(3)), ("normal", EMBEDDING_SCALE), ("zeros", 0.0)],
 )
 def test_vectors_start_alike_in_both(framework: str, initial: str, deviation: float) -> None:
-    nn.prepare(framework, 1)
-    nn.seed_everything(framework, 3)
+    frameworks.prepare(framework, 1)
+    frameworks.seed_everything(framework, 3)
     features = fc.Features(fc.embedding(fc.hash_bucket("x", 9_999), dim=8, initial=initial))
     if framework == "keras":
         import keras

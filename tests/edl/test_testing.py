@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from tests.edl.jobs import timed
+from tests.edl.end_to_end import timed
 
 ROWS = 4 * STREAMED_ROWS
 

@@ -1,4 +1,5 @@
-"""The double speaks with pyodps as it comes: what that does well, and every trap that `edl.data.maxcompute` avoids."""
+"""The double speaks with pyodps as it comes: what that does well, and every trap that
+`edl.sources.maxcompute.source` avoids."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from jupyter_client.manager import KernelManager, start_new_kernel
 from nbclient import NotebookClient
 
 from edl.data import connect
-from sqlflow_edl import samples
+from sqlflow_edl.samples import tables
 
 NOTEBOOK = Path(__file__).parents[2] / "samples" / "iris.ipynb"
 DEADLINE = 120  # seconds, of what takes few
@@ -47,7 +47,7 @@ def outputs(notebook: Any) -> list[list[dict[str, str]]]:
 
 def test_the_notebook_trains_measures_and_predicts(tmp_path: Path) -> None:
     with connect(f"duckdb:///{tmp_path}/demo.duckdb", create=True) as source:
-        source.stage("iris", "samples", 0, 0, samples.TABLES["iris"]("iris").to_batches())
+        source.stage("iris", "samples", 0, 0, tables.TABLES["iris"]("iris").to_batches())
         source.commit("iris", "samples", 1)
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are left out of the sample"

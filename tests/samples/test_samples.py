@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from edl.data import connect
-from sqlflow_edl import samples
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.session import Session
+from sqlflow_edl.samples import tables
+from sqlflow_edl.session.session import Session
 from tests.mariadb import Server
 from tests.maxcompute.process import Running
 
@@ -90,7 +90,7 @@ def test_sample_programs_run_on_a_server(
     url = server.url()
     with connect(url) as source:
         for name in ("breast_cancer", "planes"):
-            source.stage(name, "samples", 0, 0, samples.TABLES[name](name).to_reader())
+            source.stage(name, "samples", 0, 0, tables.TABLES[name](name).to_reader())
             source.commit(name, "samples", 1)
     programs = [str(path) for path in PROGRAMS if path.stem in ("breast_cancer", "columns")]
     assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err

@@ -16,7 +16,7 @@ ZOO = Path(__file__).parents[2] / "samples" / "zoo"
 
 
 def run(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "edl.instance.main", *map(str, arguments)]
+    command = [sys.executable, "-m", "edl.cli.main", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.metrics import AUC
-from sqlflow_edl.click_log import BLOCK, ClickLog
+from sqlflow_edl.samples.click_log import BLOCK, ClickLog
 
 
 def rows(log: ClickLog, number: int, part: int = 0) -> pa.Table:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from edl.models.archive import read_archive
-from sqlflow_edl.observer import Silent
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.session import Session
 from tests import mariadb as mysql_server
 from tests.cutting import Proxy, proxied
 from tests.databases import fill

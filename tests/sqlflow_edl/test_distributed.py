@@ -12,17 +12,17 @@ import pyarrow as pa
 import pytest
 
 from edl import spec
-from edl.cluster import client
-from edl.cluster.quota import Quota
-from edl.data import jobs
+from edl.cluster.local import client
+from edl.cluster.quota.quota import Quota
 from edl.errors import ClusterError, ErrorList, SQLFlowError
-from edl.tasks.events import Tally
-from sqlflow_edl.observer import Silent
+from edl.jobs import job_folder
+from edl.jobs.events import Tally
 from sqlflow_edl.reports.plan import WRITTEN
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases, fill, on_each, tables
-from tests.edl.cluster.conftest import wait_until
+from tests.edl.cluster.local.conftest import wait_until
 from tests.edl.models.conftest import SPEC, write
 from tests.sqlflow_edl.reports.conftest import RECORD
 from tests.workshops import WORKSHOPS, Workshop
@@ -188,7 +188,7 @@ def test_a_job_that_its_quota_is_too_small_for_does_not_begin(url: str, tmp_path
         pytest.raises(ClusterError, match="needs at least 2 slots"),
     ):
         run(session, text)
-    assert [job.status().state for job in jobs.jobs()] == ["failed"]
+    assert [job.status().state for job in job_folder.jobs()] == ["failed"]
 
 
 @on_each("url", always=("mysql",))
@@ -205,7 +205,7 @@ def test_a_detached_job_stores_what_it_made_when_it_ends(url: str) -> None:
     with Session(url) as session:
         [statement] = session.parse(f"{TRAIN} INTO left_alone")
         result = session.leave(statement)
-    [job] = jobs.jobs()
+    [job] = job_folder.jobs()
     assert job.id in result.message
     outcome = client.attach(job, lambda event: None)
     assert outcome.archive
@@ -213,13 +213,13 @@ def test_a_detached_job_stores_what_it_made_when_it_ends(url: str) -> None:
     with Session(url) as session:
         [statement] = session.parse(f"{QUERY} TO PREDICT later.income USING left_alone")
         session.leave(statement)
-    later = jobs.jobs()[-1]
+    later = job_folder.jobs()[-1]
     client.attach(later, lambda event: None)
     wait_until(lambda: later.status().state == "done")
     with Session(url) as session:
         [statement] = session.parse(f"{QUERY} LIMIT 0 TO PREDICT nobody.income USING left_alone")
         assert "wrote 0 rows to nobody" in session.leave(statement).message  # nothing is left to wait for
-        assert jobs.jobs()[-1].status().state == "done"
+        assert job_folder.jobs()[-1].status().state == "done"
         rows = run(session, "SELECT count(*) FROM later")[0].to_arrow()
         assert rows.column(0).equals(run(session, "SELECT count(*) FROM people")[0].to_arrow().column(0))
 
@@ -233,7 +233,7 @@ def test_a_statement_that_stores_nothing_cannot_be_left(url: str) -> None:
 def test_the_command_leaves_its_last_job(url: str) -> None:
     command = [sys.executable, "-m", "sqlflow_edl.cli.main", "run", "--source", url, "--detach", "-e"]
     done = subprocess.run([*command, f"{TRAIN} INTO m"], capture_output=True, text=True, check=True)
-    [job] = jobs.jobs()
+    [job] = job_folder.jobs()
     assert f"sqlflow attach {job.id}" in done.stderr
     client.attach(job, lambda event: None)
     wait_until(lambda: job.status().state == "done")

@@ -15,9 +15,9 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import ErrorList, SourceError, SQLFlowError
-from edl.models.tables import CHUNKS, MODELS
-from edl.program.own import PATH_VARIABLE, find
-from sqlflow_edl.session import Session
+from edl.models.registry.tables import CHUNKS, MODELS
+from edl.program.user_model import PATH_VARIABLE, find
+from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 
 ROWS = 60
@@ -246,7 +246,7 @@ class Task:
         "builtins.eval",
         "torch.hub.load",
         "keras.utils.get_file",
-        "sqlflow_edl.session.Session",
+        "sqlflow_edl.session.session.Session",
     ],
 )
 def test_a25_a_statement_trains_models_and_calls_nothing_else(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from edl.data.maxcompute import MaxComputeSource
-from sqlflow_edl.session import Session
+from edl.sources.maxcompute.source import MaxComputeSource
+from sqlflow_edl.session.session import Session
 from tests.maxcompute.process import Running
 
 ROWS = 1000

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.databases import fill, on_each
 
 ROWS = pa.table({"a": [i * 0.5 for i in range(60)], "y": [i * 2.0 for i in range(60)]})

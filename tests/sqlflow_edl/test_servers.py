@@ -11,8 +11,8 @@ import pytest
 
 import sqlflow_edl
 from edl.models.archive import Archive, read_archive
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill, on_each
 
 VISITS = pa.table(

@@ -14,12 +14,12 @@ from sklearn import datasets
 
 import sqlflow_edl
 from edl import data
-from edl.data import jobs
 from edl.errors import SemanticError, SourceError
+from edl.jobs import job_folder
 from edl.models.archive import read_archive
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.results import Result
-from sqlflow_edl.session import Session
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill, spelt
 from tests.mariadb import Server
 
@@ -380,7 +380,7 @@ def test_statements_of_the_database_pass_through(
 
 def test_what_a_dead_client_has_staged_is_dropped_by_the_next_session(tmp_path: Path) -> None:
     url = f"duckdb:{tmp_path / 'd.duckdb'}"
-    job = jobs.create("predict")
+    job = job_folder.create("predict")
     with data.connect(url, create=True) as source:
         source.stage("result", job.id, 0, 0, [pa.record_batch({"a": [1.0]})])
         job.end("died")

@@ -3,7 +3,7 @@
 An *instance* is one start of a name: if `worker-0` dies and is started again, it has the same name and the next
 incarnation. The caller (the master) chooses names and incarnations; a cluster starts, watches and stops instances.
 
-`edl.cluster.processes` implements the contract with processes. A job's supervisor (`edl.cluster.supervisor`,
+`edl.cluster.local.cluster` implements the contract with processes. A job's supervisor (`edl.cluster.local.supervisor`,
 comparable to a kubelet) owns them: it starts and restarts the master, starts instances at its request, and ends them
 all.
 """

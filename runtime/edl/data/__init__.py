@@ -13,10 +13,12 @@ __all__ = ["ConflictError", "Pinned", "Reader", "Source", "connect", "open_reade
 
 def open_reader(pinned: Pinned, folder: Path) -> Reader:
     """A reader of the rows that were pinned in `folder`. SourceError: they are not there, or damaged."""
+    from edl.data import file_ranges
     from edl.data import pinned as pinned_rows
-    from edl.data import ranges
 
     if pinned.table is not None:
         reader: Reader = import_module(ROWS[pinned.source.partition(":")[0]]).open_rows(pinned, pinned.table)
         return reader
-    return (ranges.open_files if pinned.file == ranges.FILE else pinned_rows.open_reader)(pinned, folder)
+    return (file_ranges.open_files if pinned.file == file_ranges.FILE else pinned_rows.open_reader)(
+        pinned, folder
+    )

@@ -18,7 +18,7 @@ from typing import IO
 import msgspec
 import pyarrow as pa
 
-from edl.data.columns import BATCH_ROWS, canonical, fields, rechunked
+from edl.data.arrow_types import BATCH_ROWS, canonical, fields, rechunked
 from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
 

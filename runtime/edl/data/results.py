@@ -16,9 +16,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from edl.data.columns import columns_and_batches, rechunked
-from edl.data.insisting import insisting
+from edl.data.arrow_types import columns_and_batches, rechunked
 from edl.data.pinned import disk_full
+from edl.data.retry import insisting
 from edl.data.source import Source
 from edl.errors import SourceError
 

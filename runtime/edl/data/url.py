@@ -7,7 +7,7 @@
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
-    maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.data.maxcompute_client`
+    maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.sources.maxcompute.client`
     shop                         a connection of the user's file of connections
 
 Percent escapes are decoded in the forms with `//`; the short forms are taken as they are, but for the options of files.
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 # scheme -> the class of its source, imported when it is used; what it is a URL of decides nothing else
 SOURCES = {
-    "duckdb": ("edl.data.duckdb", "DuckDBSource"),
-    "sqlite": ("edl.data.sqlite", "SQLiteSource"),
-    "csv": ("edl.data.files", "CSVSource"),
-    "parquet": ("edl.data.files", "ParquetSource"),
-    "mysql": ("edl.data.mysql", "MySQLSource"),
-    "maxcompute": ("edl.data.maxcompute", "MaxComputeSource"),
+    "duckdb": ("edl.sources.duckdb.source", "DuckDBSource"),
+    "sqlite": ("edl.sources.sqlite.source", "SQLiteSource"),
+    "csv": ("edl.sources.files", "CSVSource"),
+    "parquet": ("edl.sources.files", "ParquetSource"),
+    "mysql": ("edl.sources.mysql.source", "MySQLSource"),
+    "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
 }
 PLANNED = ("recordio",)
 # schemes of databases on servers, and their usual port
 SERVERS: dict[str, int | None] = {"mysql": 3306, "maxcompute": None}
 # scheme -> the module that reads rows which are pinned in the source
-ROWS = {"mysql": "edl.data.mysql_rows", "maxcompute": "edl.data.maxcompute_rows"}
+ROWS = {"mysql": "edl.sources.mysql.pinning", "maxcompute": "edl.sources.maxcompute.download"}
 FILES = ("csv", "parquet", "recordio")  # that a model-zoo job can read directly, by row range
 DATABASES = ("duckdb", "sqlite")  # of which a new one can be made, in a file or in memory
 

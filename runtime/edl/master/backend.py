@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edl.cluster import Cluster
-from edl.cluster.events import Event
-from edl.cluster.snapshot import Snapshot
-from edl.master.ledger import Ledger
-from edl.tasks.failed import Failed
-from edl.tasks.outcome import Outcome
+from edl.jobs.event_log import Event
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import Outcome
+from edl.jobs.snapshot import Snapshot
+from edl.master.state_store import Ledger
 
 End = Outcome | Failed
 

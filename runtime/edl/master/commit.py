@@ -19,16 +19,16 @@ from pathlib import Path
 import msgspec
 
 from edl import exit_codes
-from edl.cluster.events import read_end
-from edl.cluster.folder import ClusterFolder
 from edl.data import Source, connect
-from edl.data.jobs import JobFolder
 from edl.data.results import ResultFolder
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, SQLFlowError
+from edl.jobs.event_log import read_end
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import ClusterFolder
 from edl.logs import log
-from edl.models.intent import Intent, handled, read_intent, registry_of
-from edl.tasks.outcome import Outcome
+from edl.models.pending import Intent, handled, read_intent, registry_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0  # seconds between two attempts, doubled each time
 PATIENCE = 600.0  # seconds, after which the commit is left to the next session

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from edl import exit_codes
 from edl.cluster.environment import own_address
-from edl.cluster.events import EventLog
-from edl.cluster.folder import ClusterFolder
-from edl.cluster.processes import ProcessCluster
+from edl.cluster.local.cluster import ProcessCluster
 from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.event_log import EventLog
+from edl.jobs.failure import to_failed
+from edl.jobs.run_folder import ClusterFolder
 from edl.master.backend import Backend, ClientResultStore
-from edl.master.ledger import FileLedger
 from edl.master.master import run
+from edl.master.state_store import FileLedger
 from edl.spec import from_json
-from edl.tasks.failed import to_failed
 
 LEASE_SECS = 10.0
 

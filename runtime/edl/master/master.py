@@ -13,36 +13,36 @@ import threading
 from collections.abc import Callable
 
 from edl import exit_codes
-from edl.checkpoints import POSITION, CheckpointStore, opening
+from edl.checkpoints import POSITION, CheckpointStore, factory
 from edl.cluster import Change, Instance, Room
-from edl.cluster.folder import ClusterFolder
-from edl.data.jobs import JobFolder
 from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.failure import to_failed
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder
 from edl.logs import log
 from edl.master.backend import Backend
-from edl.master.crew import InstanceManager
-from edl.master.curve_copies import CurveCopies
-from edl.master.curves import Curves
-from edl.master.cuts import CheckpointCoordinator
-from edl.master.following import follow
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.office import StateLoop
-from edl.master.orders import Scaler
-from edl.master.parameters import RecoveryPolicy, ServerRecovery, TrainerRecovery
-from edl.master.ring_leases import AllReduceRecovery
-from edl.master.servers import Servers
-from edl.master.service import Service, serve
-from edl.master.serving import PsClient
-from edl.master.telling import StatusReporter
-from edl.master.watching import MetricsServer
-from edl.ps import cuts
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.instances.scaler import Scaler
+from edl.master.instances.watch import follow
+from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
+from edl.master.ps.ps_client import PsClient
+from edl.master.ps.ps_manager import Servers
+from edl.master.reporting.metrics_server import MetricsServer
+from edl.master.reporting.status import StatusReporter
+from edl.master.reporting.tensorboard import Curves
+from edl.master.reporting.tensorboard_copies import CurveCopies
+from edl.master.servicer import Service, serve
+from edl.master.state import MasterState
+from edl.master.state_loop import StateLoop
+from edl.master.tasks.recovery import RecoveryPolicy, ServerRecovery, TrainerRecovery
+from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.checkpoint import manifests
 from edl.ps.messages import Mode
 from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding
-from edl.tasks.failed import to_failed
-from edl.tasks.job import plan
+from edl.tasks.job_state import plan
 
 LEAVE_SECS = 30.0  # that workers have to hear of the end
 GO_SECS = 10.0  # that those have to go who have heard
@@ -54,7 +54,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     Raises ClusterError if this master cannot continue, and another one may.
     """
     try:
-        store = opening.for_master(folder.job)
+        store = factory.for_master(folder.job)
         tasks = _tasks(spec, backend, store, lease_secs)
         return asyncio.run(Master(spec, folder, tasks, backend, store).run())
     except ClusterError:
@@ -73,7 +73,7 @@ def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: 
     data = backend.ledger.read()
     kept = encoding.decode(data, MasterState) if data is not None else None
     parameters = _parameters(spec)
-    last_file = cuts.MANIFEST if parameters is ServerRecovery else POSITION
+    last_file = manifests.MANIFEST if parameters is ServerRecovery else POSITION
     return TaskManager(
         plan(spec, spec.rows),
         kept,
@@ -108,8 +108,8 @@ class Master:
         self._cluster = backend.cluster
         mode = mode_of(spec.cluster)
         self._store = store
-        self._keeper = opening.keeper(folder.job)
-        when = opening.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
+        self._keeper = factory.keeper(folder.job)
+        when = factory.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
         served = isinstance(tasks.parameters, ServerRecovery)
         self._servers = _servers(spec, tasks, mode, when) if served else None
         self._instances = InstanceManager(tasks, spec.cluster.workers, self._servers, log=folder.shown_log)
@@ -117,7 +117,7 @@ class Master:
             self._instances.resized(self._cluster.room)
         tensorboard = JobFolder(folder.job).tensorboard
         curves = Curves(spec, tensorboard, tasks)
-        kept = opening.curves(folder.job)
+        kept = factory.curves(folder.job)
         self._copies = CurveCopies(tensorboard, kept, tasks.note) if kept else None
         self._reporter = StatusReporter(spec, tasks, self._instances, backend, curves, self._servers)
         self._state_loop = StateLoop(tasks, backend.ledger, self._servers, on_tick=self._on_tick)

@@ -9,8 +9,9 @@ from edl.metrics.states import Floats, State
 
 
 class Importance(Metric):
-    """Of columns whose values (`edl.worker.explaining`) come as scores, (n, columns); labels have no say, and each row
-    counts once. The figure is the sum over the columns. State: the sums of the sizes (columns,), rows (1,).
+    """Of columns whose values (`edl.worker.evaluation.shapley`) come as scores, (n, columns); labels have no say,
+    and each row counts once. The figure is the sum over the columns. State: the sums of the sizes (columns,), rows
+    (1,).
     """
 
     name = "importance"

@@ -93,7 +93,7 @@ def loads(data: bytes) -> dict[str, np.ndarray]:
 def count(file: IO[bytes]) -> int:
     """How many numbers a safetensors file holds, from its header alone. SpecError: damaged.
 
-    The ids and seeds of row tables (`edl.nn.rows.tables`) say where numbers are, and are not counted.
+    The ids and seeds of row tables (`edl.embeddings.model_tables`) say where numbers are, and are not counted.
     """
     length = int.from_bytes(file.read(8), "little")
     try:

@@ -15,10 +15,10 @@ from typing import Any
 from edl.errors import JobError
 from edl.program.contract import check
 from edl.program.digest import is_edited
+from edl.program.importing import CompilingLoader, always_compile
 from edl.program.model_packages import check_imported
-from edl.program.own import make_importable, model_sources, with_digest
-from edl.program.sources import CompilingLoader, always_compile
 from edl.program.user_code import user_code
+from edl.program.user_model import make_importable, model_sources, with_digest
 from edl.program.zoo import import_zoo, zoo_functions
 from edl.spec import JobSpec, from_json
 

@@ -3,7 +3,7 @@
 SQL text names models by their dotted names, and may come from people who must not run code here. So a name counts only
 in two kinds of places, both of which the operator chooses outside of SQL:
 
-* the model path, folders of modules (`edl.program.own.search_path`), without anything that is installed in them;
+* the model path, folders of modules (`edl.program.user_model.search_path`), without anything that is installed in them;
 * installed packages that SQLFLOW_MODEL_PACKAGES lists, `torchvision.models,my_company.models.Wide`. An entry allows a
   package, a module, a class or a function, and all below it. By default there is none.
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FunctionType
 
 from edl.errors import JobError, SemanticError
-from edl.program.sources import is_installed, is_standard
+from edl.program.importing import is_installed, is_standard
 
 VARIABLE = "SQLFLOW_MODEL_PACKAGES"
 OPTION = "--model-packages"

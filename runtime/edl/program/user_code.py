@@ -15,8 +15,8 @@ from pathlib import Path
 from types import FrameType
 
 from edl.errors import SQLFlowError, UserCodeError
+from edl.program.importing import is_installed
 from edl.program.model_packages import configured, is_below
-from edl.program.sources import is_installed
 
 IN_LOG = "the traceback is in the job's log"  # the hint of an error that has no line in the program
 _LONGEST = 500

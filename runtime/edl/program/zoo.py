@@ -21,8 +21,8 @@ from typing import Any
 
 from edl.errors import JobError, SemanticError, did_you_mean
 from edl.program.contract import check
-from edl.program.own import OwnModel, find, make_importable
 from edl.program.user_code import user_code
+from edl.program.user_model import OwnModel, find, make_importable
 from edl.spec import JobSpec, Zoo
 
 REQUIREMENTS = "requirements.txt"

@@ -1,6 +1,6 @@
 """The flat parameters of one server, and the slots of the optimizer that moves them.
 
-They are one row as wide as all of them, so the kernels of `edl.nn.rows` move them too.
+They are one row as wide as all of them, so the kernels of `edl.embeddings` move them too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edl.nn.rows import Optimizer
-from edl.nn.rows.moving import RowUpdater
-from edl.nn.rows.table import Floats
+from edl.embeddings import Optimizer
+from edl.embeddings.table import Floats
+from edl.embeddings.update import RowUpdater
 
 _ONLY = np.zeros(1, np.int64)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from edl.nn.rows.compiled import jit
-from edl.nn.rows.kernels import mix
+from edl.embeddings.kernels import mix
+from edl.embeddings.numba_cache import jit
 
 Array = Any
 _32 = np.uint64(32)

@@ -29,7 +29,7 @@ from typing import Literal
 
 import msgspec
 
-from edl.nn.rows import Optimizer, TableSpec
+from edl.embeddings import Optimizer, TableSpec
 from edl.tasks.task import Task
 
 
@@ -280,11 +280,11 @@ class Manifest(msgspec.Struct, frozen=True):
 class Arrange(msgspec.Struct, frozen=True):
     """Be server `index` of those at `addresses`. A greater generation or life: forget everything, and restore.
 
-    restore: a complete cut in the store, of however many servers (`edl.ps.cuts`); empty: nothing is known yet.
-    manifest: of the cut `restore` that as many servers hold in memory (`edl.ps.neighbours`); it is not in the store.
-    The same generation and life again: only the addresses are new. Answer: `Arranged`.
-    leased: the last lease that was given out by then; valid: those that are out. The others up to it are void, which a
-    server that restored a cut cannot know.
+    restore: a complete cut in the store, of however many servers (`edl.ps.checkpoint.manifests`); empty: nothing
+    is known yet. manifest: of the cut `restore` that as many servers hold in memory
+    (`edl.ps.checkpoint.replication`); it is not in the store. The same generation and life again: only the
+    addresses are new. Answer: `Arranged`. leased: the last lease that was given out by then; valid: those that are
+    out. The others up to it are void, which a server that restored a cut cannot know.
     """
 
     index: int

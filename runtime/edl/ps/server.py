@@ -1,7 +1,7 @@
-"""A parameter server: what it answers to each call. `edl.ps.service` brings the calls.
+"""A parameter server: what it answers to each call. `edl.ps.servicer` brings the calls.
 
-It is nothing until it is arranged; then it has a term (`edl.ps.term`), and another one when it is arranged for a later
-generation or life. Server 0 leads: it keeps the rounds of a synchronous job, and has the others cut with it.
+It is nothing until it is arranged; then it has a term (`edl.ps.replica`), and another one when it is arranged for
+a later generation or life. Server 0 leads: it keeps the rounds of a synchronous job, and has the others cut with it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import msgspec
 
 from edl.checkpoints import CheckpointStore
 from edl.errors import ClusterError, JobError
-from edl.ps import cuts, shards
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.checkpoint import manifests, shard_file
+from edl.ps.checkpoint.replication import ShardCache, ShardReplication
+from edl.ps.checkpoint.snapshot import CheckpointWriter
 from edl.ps.counters import Counters
-from edl.ps.cutting import CheckpointWriter
-from edl.ps.lead import RoundCoordinator
-from edl.ps.neighbours import ShardCache, ShardReplication
 from edl.ps.peers import Peers
-from edl.ps.term import Replica, ReplicaSnapshot, Start
+from edl.ps.replica import Replica, ReplicaSnapshot, Start
+from edl.ps.round_coordinator import RoundCoordinator
 from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
@@ -147,8 +147,8 @@ class Server:
                 for other in peers.ask(order, msg.CheckpointTaken, _CUT_SECONDS)
                 for shard in other.shards
             ]
-            manifest = cuts.manifest_of(asked.folder, taken.version, replica.arranged.mode, written)
-            cuts.write_manifest(self._store, asked.folder, manifest)
+            manifest = manifests.manifest_of(asked.folder, taken.version, replica.arranged.mode, written)
+            manifests.write_manifest(self._store, asked.folder, manifest)
         return msg.CheckpointTaken(taken.version, taken.progress, tuple(written)), ()
 
     # Calls of workers --------------------------------------------------------------------------------------
@@ -254,13 +254,15 @@ class Server:
         if asked.manifest is not None:
             return self._replication.restore(asked, asked.manifest)
         index, servers = asked.index, len(asked.addresses)
-        manifest = cuts.read_manifest(self._store.fetch(asked.restore, cuts.MANIFEST))
-        folder = self._store.fetch(asked.restore, *cuts.files_for(manifest, index, servers))
-        return cuts.restore(folder, manifest, index, servers, same_leases=cuts.goes_on(asked, manifest))
+        manifest = manifests.read_manifest(self._store.fetch(asked.restore, manifests.MANIFEST))
+        folder = self._store.fetch(asked.restore, *manifests.files_for(manifest, index, servers))
+        return manifests.restore(
+            folder, manifest, index, servers, same_leases=manifests.goes_on(asked, manifest)
+        )
 
     def _write(self, name: str, copied: ReplicaSnapshot) -> msg.Shard:
         """Write the shard as a file, for all to have. OSError, SQLFlowError: it cannot be."""
-        shard = shards.write(self._store.folder / name, copied)
+        shard = shard_file.write(self._store.folder / name, copied)
         self._store.publish(name, shard.file)
         return shard
 

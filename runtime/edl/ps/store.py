@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edl.embeddings import Copied, Optimizer, RowTable, TableSpec, added
+from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
-from edl.nn.rows import Copied, Optimizer, RowTable, TableSpec, added
-from edl.nn.rows.table import Floats, Ids
 from edl.ps.dense import FlatCopy, FlatParameters
 from edl.ps.messages import Definition
-from edl.ps.place import Layout, Placement, owned
+from edl.ps.partitioning import Layout, Placement, owned
 
 
 class RowGradients(NamedTuple):

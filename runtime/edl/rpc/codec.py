@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from edl.jobs.failure import Failed
 from edl.metrics import dump, load
 from edl.metrics.states import State
 from edl.rpc import control_pb2 as pb
 from edl.tasks.encoding import decode, encode
-from edl.tasks.exchange import (
+from edl.tasks.protocol import (
     Answer,
     Flag,
     Held,
@@ -18,7 +19,6 @@ from edl.tasks.exchange import (
     UpdateKind,
     WorkerGroup,
 )
-from edl.tasks.failed import Failed
 from edl.tasks.task import Conclusion, Report, Round, Task, TaskType
 
 _TYPES: dict[TaskType, pb.TaskType] = {

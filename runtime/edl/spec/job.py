@@ -167,7 +167,7 @@ class Cluster(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """What is explained by Shapley values of the columns; see `edl.worker.explaining`.
+    """What is explained by Shapley values of the columns; see `edl.worker.evaluation.shapley`.
 
     level: the model, by how much each column matters over all rows; or each of the rows. samples: rows of the query
     that a row is compared with; more make the values more exact, and take longer.

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from edl.tasks.events import EpochEnd, Figures
+from edl.jobs.events import EpochEnd, Figures
 
 LIMIT = 1000  # items kept of a series; even, so that the item after a halving is on the new stride
 

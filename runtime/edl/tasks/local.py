@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from edl.tasks.events import EpochEnd
-from edl.tasks.job import Job, Plan
+from edl.jobs.events import EpochEnd
+from edl.tasks.job_state import Job, Plan
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 
 

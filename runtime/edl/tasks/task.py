@@ -11,10 +11,10 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from edl.jobs.events import EpochEnd, Figures, finite
+from edl.jobs.outcome import MeasuredOn, Outcome
 from edl.metrics import State
 from edl.tasks.curve import Standing
-from edl.tasks.events import EpochEnd, Figures, finite
-from edl.tasks.outcome import MeasuredOn, Outcome
 
 TaskType = Literal["train", "evaluate", "predict", "conclude", "export"]
 CONTROL: tuple[TaskType, ...] = ("evaluate", "conclude", "export")  # what goes between two training tasks

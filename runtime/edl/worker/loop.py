@@ -21,23 +21,23 @@ import numpy as np
 
 from edl.data.results import ResultSink
 from edl.errors import JobError
+from edl.frameworks import Minibatches
+from edl.frameworks.adapter import Floats
+from edl.jobs.events import Observer
+from edl.jobs.outcome import JobCancelledError
 from edl.metrics import Metric
-from edl.nn import Minibatches
-from edl.nn.adapter import Floats
 from edl.program import Mode
 from edl.spec import Training
-from edl.tasks.events import Observer
-from edl.tasks.outcome import JobCancelledError
 from edl.tasks.task import CONTROL, Conclusion, Report, Round, Task, TaskSource
-from edl.worker.blocks import Block, Blocks
-from edl.worker.measuring import measure
-from edl.worker.meter import Meter
-from edl.worker.pace import Pace
-from edl.worker.prediction import Results
-from edl.worker.prefetch import Prefetch
-from edl.worker.rates import Rates
-from edl.worker.scoring import Scorer
-from edl.worker.strategy import Strategy, VoidError
+from edl.worker.evaluation.measuring import measure
+from edl.worker.evaluation.prediction import Results
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Block, Blocks
+from edl.worker.input.prefetch import Prefetch
+from edl.worker.learning_rate import Rates
+from edl.worker.progress import Meter
+from edl.worker.steps_per_call import Pace
+from edl.worker.strategies.base import Strategy, VoidError
 
 AHEAD = 2  # blocks to read ahead
 

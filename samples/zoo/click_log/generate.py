@@ -1,7 +1,8 @@
 """Writes a click log as Parquet: `python samples/zoo/click_log/generate.py FOLDER [--rows N] [--ids N] [--seed N]`.
 
 FOLDER/train.parquet has as many rows as are asked for, FOLDER/test.parquet a tenth of them, of the same log. Columns
-c0 … c25 are ids, and label is 1 where somebody clicked. `sqlflow_edl.click_log` says what the clicks follow from.
+c0 … c25 are ids, and label is 1 where somebody clicked. `sqlflow_edl.samples.click_log` says what the clicks
+follow from.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from sqlflow_edl.click_log import ClickLog
+from sqlflow_edl.samples.click_log import ClickLog
 
 ROW_GROUP = 8_192  # rows: what a training task reads
 

@@ -15,13 +15,13 @@ import pytest
 
 from edl.checkpoints import CheckpointStore, GoneError
 from edl.checkpoints.folder import SharedFolder
-from edl.checkpoints.keeper import PIECE
-from edl.checkpoints.objects import ObjectStore
-from edl.checkpoints.relay import Relay
+from edl.checkpoints.master_client import Relay
+from edl.checkpoints.master_store import PIECE
+from edl.checkpoints.object_store import ObjectStore
 from edl.errors import JobError
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError
-from tests.edl.checkpoints.keeping import TOKEN
+from tests.edl.checkpoints.storing import TOKEN
 
 LARGE = bytes(range(256)) * (3 * PIECE // 256) + b"the end"
 
@@ -37,7 +37,7 @@ class Master:
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "tests.edl.checkpoints.keeping"]
+        command = [sys.executable, "-m", "tests.edl.checkpoints.storing"]
         self._process = subprocess.Popen(
             [*command, str(self.folder), str(self.port), str(self._most)], stdout=subprocess.PIPE
         )

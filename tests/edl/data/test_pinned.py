@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import pinned as pinned_module
-from edl.data.columns import BATCH_ROWS
+from edl.data.arrow_types import BATCH_ROWS
 from edl.data.pinned import open_reader, pin_rows, remove_rows, write_rows
 from edl.data.source import Pinned
 from edl.errors import SourceError

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.ring_leases import AllReduceRecovery
-from edl.master.rings import JOIN_SECS, RendezvousManager
+from edl.jobs.failure import Failed
+from edl.master.rendezvous import JOIN_SECS, RendezvousManager
+from edl.master.state import MasterState
+from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.task_manager import TaskManager
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, Held, JoinRequest, Request, TaskUpdate, UpdateKind, WorkerGroup
-from edl.tasks.failed import Failed
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
+from edl.tasks.protocol import Answer, Held, JoinRequest, Request, TaskUpdate, UpdateKind, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from tests.edl.master.test_schedules import finished

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.ring_leases import AllReduceRecovery
+from edl.master.state import MasterState
+from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
-from edl.tasks.exchange import Answer, JoinRequest, Request, WorkerGroup
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
+from edl.tasks.protocol import Answer, JoinRequest, Request, WorkerGroup
 from edl.tasks.task import CONTROL, Report, Task, TaskType
-from edl.worker.mailbox import Outbox
+from edl.worker.outbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from edl.master.cuts import CheckpointCoordinator, PendingCheckpoint
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.parameters import ServerRecovery
-from edl.master.seats import Answer, Call
-from edl.master.servers import Servers
-from edl.ps.cuts import manifest_of
+from edl.jobs.failure import to_failed
+from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
+from edl.master.ps.ps_manager import Servers
+from edl.master.ps.server_slot import Answer, Call
+from edl.master.state import MasterState
+from edl.master.tasks.recovery import ServerRecovery
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
@@ -36,10 +37,9 @@ from edl.ps.messages import (
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints
 from edl.tasks import encoding
-from edl.tasks.failed import to_failed
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
 from edl.tasks.task import CONTROL, Report, Task, TaskType
-from edl.worker.mailbox import Outbox
+from edl.worker.outbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0

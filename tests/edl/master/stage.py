@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from edl.errors import SQLFlowError
-from edl.master.crew import InstanceManager
-from edl.master.cuts import CheckpointCoordinator
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.parameters import ServerRecovery
-from edl.master.seats import Answer, Call
-from edl.master.servers import Servers
-from edl.ps.cuts import manifest_of
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
+from edl.master.ps.ps_manager import Servers
+from edl.master.ps.server_slot import Answer, Call
+from edl.master.state import MasterState
+from edl.master.tasks.recovery import ServerRecovery
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
@@ -30,10 +30,10 @@ from edl.ps.messages import (
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training
 from edl.tasks import encoding
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Task, TaskType
-from edl.worker.mailbox import Outbox
+from edl.worker.outbox import Outbox
 
 LEASE = 10.0
 PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(epochs=1, batch_size=512))

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from edl.cluster.events import EventLog
-from edl.cluster.folder import ClusterFolder
-from edl.data import connect, jobs
+from edl.data import connect
+from edl.jobs import job_folder
+from edl.jobs.event_log import EventLog
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import ClusterFolder
 from edl.master.commit import LONGEST_PAUSE, PATIENCE, commit_when_possible, main
-from edl.models.intent import Intent, write_intent
-from edl.models.opening import open_registry
-from edl.models.records import ModelRecord
-from edl.tasks.outcome import Outcome
+from edl.models.pending import Intent, write_intent
+from edl.models.registry.factory import open_registry
+from edl.models.registry.records import ModelRecord
 
 RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
 HOLDER = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
@@ -44,9 +45,9 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def finished(database: Path) -> tuple[jobs.JobFolder, Intent]:
+def finished(database: Path) -> tuple[job_folder.JobFolder, Intent]:
     """A detached job that has trained a model, and whose supervisor is gone."""
-    job = jobs.create("train")
+    job = job_folder.create("train")
     intent = Intent("train", f"duckdb:///{database}", "m", RECORD)
     write_intent(job.path, intent)
     with EventLog(ClusterFolder(job.path).events) as events:

@@ -6,17 +6,17 @@ import msgspec
 import pytest
 
 from edl.errors import JobError
-from edl.master.kept import MasterState
-from edl.master.leases import ATTEMPTS, TaskManager
-from edl.master.parameters import RecoveryPolicy, TrainerRecovery
+from edl.jobs.failure import Failed
+from edl.master.state import MasterState
+from edl.master.tasks.recovery import RecoveryPolicy, TrainerRecovery
+from edl.master.tasks.task_manager import ATTEMPTS, TaskManager
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Flag
-from edl.tasks.failed import Failed
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
+from edl.tasks.protocol import Flag
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import CONTROL, Report, Task, TaskType
-from edl.worker.mailbox import Outbox
+from edl.worker.outbox import Outbox
 from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from edl.spec import Training
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from tests.edl.master.blocks import blocks
 from tests.edl.master.ring_world import PIECE, Piece, World, run

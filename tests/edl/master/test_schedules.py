@@ -11,17 +11,17 @@ from functools import partial
 
 import pytest
 
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.parameters import RecoveryPolicy, TrainerRecovery
+from edl.jobs.outcome import Outcome
+from edl.master.state import MasterState
+from edl.master.tasks.recovery import RecoveryPolicy, TrainerRecovery
+from edl.master.tasks.task_manager import TaskManager
 from edl.spec import Training
 from edl.tasks import encoding
-from edl.tasks.exchange import Flag, Joined
-from edl.tasks.job import Plan
-from edl.tasks.outcome import Outcome
+from edl.tasks.job_state import Plan
+from edl.tasks.protocol import Flag, Joined
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskType
-from edl.worker.mailbox import Outbox
+from edl.worker.outbox import Outbox
 from tests.edl.master.blocks import blocks
 
 LEASE = 10.0

@@ -8,7 +8,7 @@ import pytest
 
 from edl.ps.messages import Mode
 from edl.spec import Training
-from edl.tasks.job import Plan
+from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from tests.edl.master.blocks import blocks
 from tests.edl.master.server_world import PIECE, World, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError
-from edl.models.records import MAX_NAME, check_name, split_reference
+from edl.models.registry.records import MAX_NAME, check_name, split_reference
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import pytest
 from edl.data import connect
 from edl.errors import SemanticError, SourceError
 from edl.models.archive import read_archive
-from edl.models.opening import open_registry
-from edl.models.records import ModelRecord
-from edl.models.registry import Registry
+from edl.models.registry.base import Registry
+from edl.models.registry.factory import open_registry
+from edl.models.registry.records import ModelRecord
 
 RECORD = ModelRecord(
     model="DNNClassifier",

@@ -10,9 +10,9 @@ import pytest
 
 from edl.data import ConflictError, Source, connect
 from edl.errors import SemanticError, SourceError, SpecError
-from edl.models import tables as tables_module
-from edl.models.records import ModelRecord
-from edl.models.tables import CHUNK_BYTES, CHUNKS, MODELS, TableRegistry
+from edl.models.registry import tables as tables_module
+from edl.models.registry.records import ModelRecord
+from edl.models.registry.tables import CHUNK_BYTES, CHUNKS, MODELS, TableRegistry
 from tests.mariadb import Server
 
 RECORD = ModelRecord(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from edl.errors import JobError, SemanticError
-from edl.program import Program, UserCodeError, load, own, unload
+from edl.program import Program, UserCodeError, load, unload, user_model
 from edl.program.zoo import find_in_zoo
 from edl.spec import Component, JobSpec, Query, RawLabel, Rows, Zoo
 
@@ -64,7 +64,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     (tmp_path / "zoo" / "losses.py").write_text("def squared(labels, predictions):\n    return 4\n")
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(own, "_added", [])
+    monkeypatch.setattr(user_model, "_added", [])
     before = set(sys.modules)
     yield tmp_path / "zoo"
     for name in set(sys.modules) - before:

@@ -10,7 +10,7 @@ import pytest
 
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
-from tests.edl.ps.serving import SECONDS, definition, first_values, progress, trained
+from tests.edl.ps.servers import SECONDS, definition, first_values, progress, trained
 
 MODEL = definition()
 ROWS = {"items": (np.array([1, 2, 3]), np.ones((3, 4), np.float32))}

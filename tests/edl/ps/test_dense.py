@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from edl.nn.rows import Optimizer
+from edl.embeddings import Optimizer
 from edl.ps.dense import FlatParameters
-from tests.edl.nn.rows.optimizers import BETAS, KERAS, TORCH, of_torch, stepped_by_keras, stepped_by_torch
-from tests.edl.ps.serving import ADAM, SGD
+from tests.edl.embeddings.reference_optimizers import (
+    BETAS,
+    KERAS,
+    TORCH,
+    of_torch,
+    stepped_by_keras,
+    stepped_by_torch,
+)
+from tests.edl.ps.servers import ADAM, SGD
 
 STEPS, SIZE, RATE = 30, 40, 0.03
 DEFAULTS = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-8, "amsgrad": False}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from edl.errors import JobError
-from edl.ps import cuts
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError, Pending
+from edl.ps.checkpoint import manifests
 from edl.ps.peers import Peers
 from edl.rpc.channel import AwayError
-from tests.edl.ps import serving
-from tests.edl.ps.serving import ADAM, SECONDS, SYNC, Servers, definition, first_values, progress, trained
+from tests.edl.ps import servers as serving
+from tests.edl.ps.servers import ADAM, SECONDS, SYNC, Servers, definition, first_values, progress, trained
 
 MODEL = definition()
 TWO = msg.Mode("sync", 2)
@@ -267,8 +267,10 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
             for number in range(8):
                 folder = tmp_path / f"{number}"
                 taken, _ = servers.call(0, msg.TakeCheckpoint(0, str(folder), wait=True), msg.CheckpointTaken)
-                manifest = cuts.read_manifest(folder)
-                restored = [cuts.restore(folder, manifest, index, 3, same_leases=False) for index in range(3)]
+                manifest = manifests.read_manifest(folder)
+                restored = [
+                    manifests.restore(folder, manifest, index, 3, same_leases=False) for index in range(3)
+                ]
                 assert {start.step for start in restored} == {taken.version.step}
                 assert {start.store.flat.steps for start in restored} == {taken.version.step}
                 assert sum(told.rows for told in taken.progress) == taken.version.step

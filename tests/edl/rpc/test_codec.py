@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from edl.errors import SpecError
+from edl.jobs.events import EpochEnd
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import Outcome
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.tasks import encoding
-from edl.tasks.events import EpochEnd
-from edl.tasks.exchange import (
+from edl.tasks.protocol import (
     Answer,
     Flag,
     Held,
@@ -21,8 +23,6 @@ from edl.tasks.exchange import (
     TaskUpdate,
     WorkerGroup,
 )
-from edl.tasks.failed import Failed
-from edl.tasks.outcome import Outcome
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task
 
 STATES = {"auc": (np.array([0.0, 1.0]), np.ones((3, 4)))}

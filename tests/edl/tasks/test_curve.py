@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
+from edl.jobs.events import EpochEnd
 from edl.tasks import encoding
 from edl.tasks.curve import LIMIT, LearningCurve, Standing, Thinned
-from edl.tasks.events import EpochEnd
 
 
 def thinned(count: int) -> Thinned[int]:

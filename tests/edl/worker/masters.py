@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from grpc import aio
 
-from edl.master.kept import MasterState
-from edl.master.leases import TaskManager
-from edl.master.ledger import FileLedger
-from edl.master.office import StateLoop
-from edl.master.service import Service, serve
+from edl.jobs.outcome import Outcome
+from edl.master.servicer import Service, serve
+from edl.master.state import MasterState
+from edl.master.state_loop import StateLoop
+from edl.master.state_store import FileLedger
+from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
-from edl.tasks.job import Plan
-from edl.tasks.outcome import Outcome
+from edl.tasks.job_state import Plan
 from edl.tasks.task import Conclusion, Report, Task
 
 T = TypeVar("T")

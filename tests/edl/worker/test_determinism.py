@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from edl.jobs.events import Figures
 from edl.spec import Rows
-from edl.tasks.events import Figures
-from edl.worker import loop, training
-from edl.worker.pace import Pace
+from edl.worker import loop, trainer
+from edl.worker.steps_per_call import Pace
 from tests.edl.programs import Events, loaded, rows_of, simple
 
 RATE = "\n\ndef learning_rate(steps):\n    return 0.01 * 0.98 ** steps\n"
@@ -84,7 +84,7 @@ def train(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         reader = rows_of(folder / "rows", data)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(loop, "Pace", partial(Pace, clock))
-            outcome, adapter = training.train(
+            outcome, adapter = trainer.train(
                 program, reader, rows, observer=Events(), cancelled=threading.Event()
             )
         return adapter.get_weights(), [(row.loss, row.metrics) for row in outcome.curve]

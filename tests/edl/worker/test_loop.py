@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edl.jobs.events import EpochEnd
 from edl.spec import Rows
-from edl.tasks.events import EpochEnd
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, Report, Round, Task
-from edl.worker.blocks import Blocks
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Blocks
 from edl.worker.loop import DivergedError, Worker
-from edl.worker.scoring import Scorer
-from edl.worker.strategy import VoidError
-from edl.worker.training import plan
+from edl.worker.strategies.base import VoidError
+from edl.worker.trainer import plan
 from tests.edl.programs import loaded, rows_of, simple
-from tests.edl.worker.test_training import table
+from tests.edl.worker.test_trainer import table
 
 ROWS, SIZE = 400, 50  # with a minibatch a task
 

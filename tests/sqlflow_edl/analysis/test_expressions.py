@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import SemanticError
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edl.errors import ErrorList, SQLFlowError
-from sqlflow_edl.analysis import train, use
-from sqlflow_edl.analysis.attributes import BY_VERB
+from sqlflow_edl.analysis import inference, train
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES
-from sqlflow_edl.analysis.kubernetes import KUBERNETES
-from sqlflow_edl.render import render
+from sqlflow_edl.analysis.settings.attributes import BY_VERB
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.errors.render import render
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.lexer import quoted_string
 
@@ -64,8 +64,8 @@ def checked(text: str) -> None:
         for statement in parse(text):
             if statement.kind in ("train", "auto"):
                 train.check_without_columns(statement)
-            elif statement.kind in use.USES:
-                use.USES[statement.kind][0](statement)
+            elif statement.kind in inference.USES:
+                inference.USES[statement.kind][0](statement)
     except SQLFlowError as error:
         errors = error.errors if isinstance(error, ErrorList) else (error,)
         assert all(each.span for each in errors), [each.message for each in errors]

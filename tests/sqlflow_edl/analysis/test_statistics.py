@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.accumulators import Counts, RowSample, rounded
-from sqlflow_edl.analysis.cells import Cells
+from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
 
 EVERYTHING = Want.MOMENTS | Want.QUANTILES | Want.COUNTS | Want.TEXT

@@ -9,8 +9,8 @@ import pytest
 
 from edl import spec
 from edl.errors import ErrorList, Span, SQLFlowError
-from sqlflow_edl.analysis.training import default_batch_size, default_epochs
-from sqlflow_edl.session import Compiled, Session
+from sqlflow_edl.analysis.settings.training_length import default_batch_size, default_epochs
+from sqlflow_edl.session.session import Compiled, Session
 from tests.databases import Databases
 from tests.sql_cases import Case, cases
 

@@ -1,5 +1,5 @@
-"""A stage for the commands on jobs: see `tests.edl.cluster.conftest`."""
+"""A stage for the commands on jobs: see `tests.edl.cluster.local.conftest`."""
 
-from tests.edl.cluster.conftest import stage, theatre
+from tests.edl.cluster.local.conftest import stage, theatre
 
 __all__ = ["stage", "theatre"]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from edl import exit_codes as instances
-from edl.cluster.events import EventLog
-from edl.tasks.events import EpochEnd, Progress, Tally
-from edl.tasks.outcome import Outcome
+from edl.jobs.event_log import EventLog
+from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.outcome import Outcome
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from tests.edl.cluster.conftest import Stage
+from tests.edl.cluster.local.conftest import Stage
 
 DONE = Outcome("predict", 1234, 2.0, figures={"rmse": 0.5})
 

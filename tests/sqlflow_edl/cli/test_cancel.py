@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from edl.data import jobs
+from edl.jobs import job_folder
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from tests.edl.cluster.conftest import Stage
+from tests.edl.cluster.local.conftest import Stage
 
 
 def test_a_job_is_cancelled_from_outside(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,7 +22,7 @@ def test_a_job_is_cancelled_from_outside(stage: Stage, capsys: pytest.CaptureFix
 
 
 def test_a_job_inside_another_process_is_not_ended_with_it(capsys: pytest.CaptureFixture[str]) -> None:
-    job = jobs.create("train")
+    job = job_folder.create("train")
     assert main(["cancel", job.id]) == exit_codes.FAILED
     assert f"runs inside process {os.getpid()}" in capsys.readouterr().err
     assert job.status().alive

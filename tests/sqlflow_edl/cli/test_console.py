@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 
 DEADLINE = 90.0  # seconds, of what takes one on an idle machine
 SIZE = 40, 120  # rows, columns

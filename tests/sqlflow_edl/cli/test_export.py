@@ -15,13 +15,13 @@ import pytest
 import sqlflow_edl
 from edl import features as fc
 from edl import spec
-from edl.instance.main import main as edl_main
+from edl.arrays import padded
+from edl.cli.main import main as edl_main
 from edl.models.archive import read_archive
-from edl.models.records import ModelRecord
-from edl.nn.structure import padded
+from edl.models.registry.records import ModelRecord
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.databases import fill, on_each
 from tests.edl.models.conftest import SPEC, write
 

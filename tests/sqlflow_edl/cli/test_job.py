@@ -7,15 +7,15 @@ import os
 
 import pytest
 
-from edl.cluster.snapshot import Counts, Snapshot
-from edl.data import jobs
+from edl.jobs import job_folder
+from edl.jobs.snapshot import Counts, Snapshot
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
-from tests.edl.cluster.conftest import Stage
+from tests.edl.cluster.local.conftest import Stage
 
 
 def test_a_job_is_shown_as_tables_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    job = jobs.create("train", "SELECT 1 TO TRAIN x")
+    job = job_folder.create("train", "SELECT 1 TO TRAIN x")
     assert main(["job", job.id[-6:]]) == exit_codes.OK
     facts, instances = capsys.readouterr().out.split("\n\n")
     assert job.id in facts

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from edl.cluster.folder import ClusterFolder, Process
-from edl.cluster.snapshot import WAITING, Row, Snapshot
-from edl.data import jobs
+from edl.jobs import job_folder
+from edl.jobs.run_folder import ClusterFolder, Process
+from edl.jobs.snapshot import WAITING, Row, Snapshot
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 
@@ -19,7 +19,7 @@ from sqlflow_edl.cli.main import main
 def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jobs"]) == exit_codes.OK
     assert capsys.readouterr().err == "0 jobs\n"
-    job = jobs.create("train", "SELECT 1 TO TRAIN x")
+    job = job_folder.create("train", "SELECT 1 TO TRAIN x")
     assert main(["jobs", "--format", "json"]) == exit_codes.OK
     captured = capsys.readouterr()
     [found] = json.loads(captured.out)
@@ -28,7 +28,7 @@ def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]) -> None:
-    job = jobs.create("train")
+    job = job_folder.create("train")
     folder = ClusterFolder(job.path)
     folder.write_process("supervisor", Process.of(os.getpid()))  # there is a folder then
     for state, wanted in ((WAITING, WAITING), ("running", "running")):
@@ -46,14 +46,14 @@ def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]
 def test_an_unknown_job_is_answered_with_the_nearest_one(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job = jobs.create("train")
+    job = job_folder.create("train")
     assert main([command, job.id[:-1] + "?"]) == exit_codes.FAILED
     assert f"did you mean {job.id}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["jobs", "job", "logs", "cancel"])
 def test_the_commands_need_no_data_source_and_load_little(command: str) -> None:
-    job = jobs.create("train")
+    job = job_folder.create("train")
     job.end("done")
     code = (
         "import sys; from sqlflow_edl.cli.main import main; main(sys.argv[1:])\n"

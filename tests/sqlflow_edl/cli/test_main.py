@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
 ROWS = "SELECT 1 AS a, 'x,y' AS b, NULL AS c UNION ALL SELECT 2, 'ü', 0.1 + 0.2 ORDER BY a"

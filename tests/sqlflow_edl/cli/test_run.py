@@ -16,9 +16,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from edl.data import jobs
+from edl.jobs import job_folder
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.databases import fill, on_each
 
 DEADLINE = 90.0  # seconds, of what takes one on an idle machine
@@ -142,7 +142,7 @@ def test_a_dry_run_plans_everything_and_does_nothing(url: str, capsys: pytest.Ca
         assert session.source.tables() == ["t"]
         [rows] = session.run("SELECT y FROM t")
         assert sorted(rows.to_arrow()["y"].to_pylist()) == [1.5, 2.5]
-    assert jobs.jobs() == []
+    assert job_folder.jobs() == []
 
 
 def test_a_dry_run_finds_every_error(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +267,7 @@ def numbers(url: str) -> str:
 def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(numbers: str, signals: int) -> None:
     with running(numbers, f"{SLOW_TRAINING}; SELECT 1") as process:
         until(process, "epoch 1:")
-        [job] = jobs.jobs()
+        [job] = job_folder.jobs()
         for _ in range(signals):
             os.kill(process.pid, signal.SIGINT)
         shown = until(process, "interrupted")

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edl import nn, spec
-from edl.nn.structure import Array, checked_features
+from edl import frameworks, spec
+from edl.arrays import Array, checked_features
 from edl.program import load, read_spec
+from sqlflow_edl.analysis import model_size
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.reports import size
 from tests.sqlflow_edl.codegen.test_program import job
 
 AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
@@ -53,18 +53,18 @@ MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
 }
 
 
-def adapter(framework: spec.job.Framework, model: str, folder: Path) -> tuple[nn.Adapter, object]:
+def adapter(framework: spec.job.Framework, model: str, folder: Path) -> tuple[frameworks.Adapter, object]:
     name, inputs = MODELS[model]
     component = spec.Component(
         name, {} if name.startswith("Linear") else {"hidden_units": (7, 5), "activation": "tanh"}
     )
     made = msgspec.structs.replace(job(framework, model=component), inputs=dict(inputs))
     generate(made).write(folder)
-    nn.prepare(framework, 1)
+    frameworks.prepare(framework, 1)
     program = load(folder)
     features, _ = program.call("feed", ROWS, "predict")
     features = checked_features(features, ROWS.num_rows)
-    return nn.create(program, features, None, seed=0), features
+    return frameworks.create(program, features, None, seed=0), features
 
 
 def copied(weights: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
@@ -103,7 +103,7 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
 def test_the_plan_knows_the_size_of_the_model(model: str, tmp_path: Path) -> None:
     made, _ = adapter("torch", model, tmp_path)
     numbers = sum(value.size for value in made.get_weights().values())
-    assert size.parameters(read_spec(tmp_path)) == numbers
+    assert model_size.parameters(read_spec(tmp_path)) == numbers
 
 
 def test_the_square_of_the_sum_gives_the_products_of_all_pairs(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from prompt_toolkit.output import DummyOutput
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.shell import Shell
 from sqlflow_edl.display.narrator import Narrator
-from sqlflow_edl.observer import Observer
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.observer import Observer
+from sqlflow_edl.session.session import Session
 
 TABLE = "CREATE TABLE flowers AS SELECT i AS size, 'red' AS colour FROM range(3) AS t(i)"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from edl.data import jobs
+from edl.jobs import job_folder
 from sqlflow_edl.console.commands import LISTED
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.sqlflow_edl.console.conftest import Typed
 
 
@@ -44,7 +44,7 @@ def test_models_are_statements_in_short(typed: Typed) -> None:
 
 
 def test_jobs_are_listed_and_shown(typed: Typed) -> None:
-    job = jobs.create("train", "SELECT 1 TO TRAIN DNN LABEL x INTO m")
+    job = job_folder.create("train", "SELECT 1 TO TRAIN DNN LABEL x INTO m")
     job.end("failed", "no rows")
     assert job.id in typed("/jobs\r").data
     assert "no rows" in typed(f"/job {job.id}\r").data
@@ -54,7 +54,7 @@ def test_jobs_are_listed_and_shown(typed: Typed) -> None:
 
 
 def test_what_a_job_has_printed_is_shown(typed: Typed) -> None:
-    job = jobs.create("train")
+    job = job_folder.create("train")
     for name in ("master", "worker-0"):
         (job.logs / f"{name}.log").write_text(f"here is {name}\n")
     assert typed(f"/job {job.id} log\r").data.splitlines() == [

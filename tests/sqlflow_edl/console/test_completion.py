@@ -10,8 +10,8 @@ from prompt_toolkit.document import Document
 
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection
-from sqlflow_edl.observer import Observer
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.observer import Observer
+from sqlflow_edl.session.session import Session
 
 TABLES = """
     CREATE TABLE flowers AS SELECT 1 AS size, 'red' AS "a colour";

@@ -6,8 +6,8 @@ import pytest
 
 from edl.errors import SourceError
 from sqlflow_edl.console.connection import Connection, UnopenedError
-from sqlflow_edl.observer import Observer
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.observer import Observer
+from sqlflow_edl.session.session import Session
 
 
 def test_the_session_opens_when_it_is_asked_for() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SourceError
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 from tests.sqlflow_edl.console.conftest import Typed
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from edl.tasks.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display.narrator import LONG_STEP, SILENCE, Narrator, Step
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 
 STEP = Step(2, 3, "TRAIN X INTO m")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edl.tasks.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally
 from sqlflow_edl.display import progress
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sqlflow_edl.display import views
-from sqlflow_edl.results import Result, View
+from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.syntax import parse
 
 [STATEMENT] = parse("SELECT 1")

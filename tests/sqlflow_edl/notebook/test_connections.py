@@ -8,7 +8,7 @@ import pytest
 
 from edl.errors import SemanticError
 from sqlflow_edl.notebook.connections import Connections, Settings
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import math
 import re
 from xml.etree import ElementTree
 
-from edl.tasks.events import EpochEnd
+from edl.jobs.events import EpochEnd
 from sqlflow_edl.notebook.curve import HEIGHT, MOST_POINTS, WIDTH, learning_curve
 
 

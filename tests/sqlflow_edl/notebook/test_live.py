@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 
+from edl.jobs.events import EpochEnd, Progress, Tally
 from edl.tasks.curve import LIMIT
-from edl.tasks.events import EpochEnd, Progress, Tally
 from sqlflow_edl.notebook.live import Bundle, Live, Terminal
 from sqlflow_edl.syntax import parse
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import sqlflow_edl
-from edl.data.figures import importances
-from edl.tasks.events import EpochEnd
+from edl.data.metric_tables import importances
+from edl.jobs.events import EpochEnd
 from sqlflow_edl.notebook.result_set import ResultSet
-from sqlflow_edl.results import Result
+from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 
 VALUES = """

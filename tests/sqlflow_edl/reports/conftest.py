@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from edl.models.fitting import ColumnSummary, Fitting
-from edl.models.records import ModelRecord
-from sqlflow_edl.session import Session
+from edl.models.registry.records import ModelRecord
+from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
 from tests.edl.models.conftest import SPEC, write
 

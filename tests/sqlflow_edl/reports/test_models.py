@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.session import Session
+from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
 from tests.edl.models.conftest import SPEC
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SemanticError, SQLFlowError
-from edl.program.own import PATH_VARIABLE
-from sqlflow_edl.session import Session
+from edl.program.user_model import PATH_VARIABLE
+from sqlflow_edl.session.session import Session
 from tests.databases import spelt
 
 Plan = dict[tuple[str, str], tuple[str, str]]

@@ -1,0 +1,83 @@
+"""Which store the checkpoints of a job are in, as its environment says.
+
+EDL_CHECKPOINTS is a folder that all instances see, the URL of an object store, or the word `master`: it keeps them.
+Without it they are in the job folder, which all instances of one machine see; on Kubernetes the master keeps them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from edl.checkpoints import CheckpointStore
+from edl.checkpoints.folder import SharedFolder
+from edl.checkpoints.master_store import Keeper
+from edl.cluster import Instance
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import DEPLOYMENT, ClusterFolder
+from edl.spec import Checkpoints
+
+VARIABLE = "EDL_CHECKPOINTS"
+MOST = "EDL_CHECKPOINTS_BYTES"  # that a master may keep; 0, the default: as many as its disk has
+MASTER = "master"
+
+
+def are_with_master(job: Path) -> bool:
+    """Whether instances send their checkpoints to the master, because they share no disk."""
+    named = os.environ.get(VARIABLE, "")
+    deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
+    return named == MASTER or (deployed and not named)
+
+
+def keeper(job: Path) -> Keeper | None:
+    """What the master keeps checkpoints with; None where that is not its part."""
+    if not are_with_master(job):
+        return None
+    return Keeper(JobFolder(job).checkpoints, int(os.environ.get(MOST, "0")))
+
+
+def when(written: Checkpoints, job: Path, servers: int) -> Checkpoints:
+    """What the JobSpec says, for so many servers where they are."""
+    return with_master(written, servers) if are_with_master(job) else written
+
+
+def with_master(written: Checkpoints, servers: int) -> Checkpoints:
+    """What the JobSpec says, for so many servers that share no disk: they send each other what is too much for one."""
+    return msgspec.structs.replace(written, copies="neighbours") if servers > 1 else written
+
+
+def for_master(job: Path) -> CheckpointStore:
+    """JobError: the object store cannot be opened."""
+    return _named(job, MASTER) or SharedFolder(JobFolder(job).checkpoints)
+
+
+def curves(job: Path) -> str:
+    """Where the curves are kept too, of a job whose folder goes with its pods: a folder or a URL; empty: nowhere."""
+    named = os.environ.get(VARIABLE, "")
+    deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
+    return f"{named.rstrip('/')}/tensorboard/{job.name}" if deployed and named not in ("", MASTER) else ""
+
+
+def for_instance(job: Path, instance: Instance) -> CheckpointStore:
+    """JobError: the object store cannot be opened."""
+    own = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"
+    if are_with_master(job):
+        from edl.checkpoints.master_client import Relay  # with gRPC
+
+        folder = ClusterFolder(job)
+        return Relay(own, folder.address(), folder.token())
+    return _named(job, str(own.name)) or SharedFolder(JobFolder(job).checkpoints)
+
+
+def _named(job: Path, who: str) -> CheckpointStore | None:
+    """The store that the environment names, if that is not the master's disk."""
+    named = os.environ.get(VARIABLE, "")
+    if named in ("", MASTER):
+        return None
+    if "://" in named:
+        from edl.checkpoints.object_store import ObjectStore
+
+        return ObjectStore(f"{named.rstrip('/')}/{job.name}", JobFolder(job).own / who)
+    return SharedFolder(Path(named) / job.name, volume=True)

@@ -1,0 +1,101 @@
+"""Checkpoints on the disk of the master, for instances that share none: sent and fetched over its port.
+
+A file goes in pieces, and goes on where it was when a call is lost; to a master that has lost it, from the start. A
+master that is away is waited for: to send something, not for long, as the next checkpoint will do as well.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from edl.checkpoints import GoneError
+from edl.checkpoints.local_copies import Copies
+from edl.checkpoints.master_store import PIECE, checksum
+from edl.errors import JobError, SpecError
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import AwayError, MasterChannel
+from edl.rpc.control_pb2_grpc import MasterStub
+
+CALL_SECS = 20.0
+RETRY_SECS = 0.2  # until a master that is away is tried again
+PATIENCE = 30.0  # seconds that a master may be away while something is sent
+
+R = TypeVar("R")
+
+
+class Relay(Copies):
+    """address, token: of the master."""
+
+    def __init__(self, folder: Path, address: str, token: str) -> None:
+        super().__init__(folder)
+        self._address = address
+        self._token = token
+
+    def names(self, having: str = "") -> list[str]:
+        return sorted(name for name, files in self._listed().items() if not having or having in files)
+
+    def remove(self, name: str) -> None:
+        self._call(lambda stub: stub.Discard, pb.DiscardRequest(name=name))
+
+    def clear(self) -> None:
+        """The disk of the master goes with it."""
+
+    def _send(self, name: str, path: Path) -> None:
+        """JobError: the master has no room. AwayError: it is away for long."""
+        size, crc = path.stat().st_size, checksum(path)
+        with path.open("rb") as file:
+            upto = 0
+            while True:
+                file.seek(upto)
+                request = pb.KeepRequest(
+                    name=name, file=path.name, size=size, crc=crc, start=upto, data=file.read(PIECE)
+                )
+                answer = self._call(lambda stub: stub.Keep, request, PATIENCE)
+                if answer.refused:
+                    raise JobError(answer.refused)
+                upto = answer.upto
+                if upto == size:
+                    return
+
+    def _receive(self, name: str, file: str, path: Path) -> None:
+        with path.open("wb") as opened:
+            while True:
+                request = pb.FetchRequest(name=name, file=file, start=opened.tell())
+                answer = self._call(lambda stub: stub.Fetch, request)
+                if answer.gone:
+                    raise GoneError(f"the checkpoint {name} is gone")
+                opened.write(answer.data)
+                if opened.tell() >= answer.size:
+                    break
+        if checksum(path) != answer.crc:
+            raise SpecError(f"{file} of the checkpoint {name} came damaged")
+
+    def _files(self, name: str) -> Sequence[str]:
+        return self._listed().get(name, ())
+
+    def _listed(self) -> dict[str, list[str]]:
+        answer = self._call(lambda stub: stub.ListKept, pb.ListKeptRequest())
+        return {folder.name: list(folder.files) for folder in answer.folders}
+
+    def _call(
+        self, method: Callable[[MasterStub], Callable[..., R]], request: Any, patience: float = math.inf
+    ) -> R:
+        """method: of the stub, which may be another one each time."""
+        end = time.monotonic() + patience
+        while True:
+            try:
+                return self._channel.call(method(self._channel.stub), request, CALL_SECS)
+            except AwayError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(RETRY_SECS)
+
+    @cached_property
+    def _channel(self) -> MasterChannel:
+        """Of its own, so that what is large holds up no heartbeat."""
+        return MasterChannel(self._address, self._token)

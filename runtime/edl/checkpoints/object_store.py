@@ -1,0 +1,80 @@
+"""Checkpoints in an object store, such as s3://bucket/folder or gs://bucket/folder, by fsspec.
+
+An object is there as a whole or not at all, and a checkpoint is complete when its last one is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from edl.checkpoints import GoneError
+from edl.checkpoints.local_copies import Copies
+from edl.errors import JobError
+
+
+class ObjectStore(Copies):
+    """url: where the checkpoints of this job are."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        super().__init__(folder)
+        self._url = url
+        self._system, self._root = opened(url)
+
+    def names(self, having: str = "") -> list[str]:
+        return [name for name in self._listed(self._root) if not having or having in self._files(name)]
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(GoneError), self._told(f"remove {name}"):
+            self._system.rm(f"{self._root}/{name}", recursive=True)
+
+    def clear(self) -> None:
+        with contextlib.suppress(GoneError), self._told("remove what is left of the job"):
+            self._system.rm(self._root, recursive=True)
+
+    def _send(self, name: str, path: Path) -> None:
+        with self._told(f"take {name}/{path.name}"):
+            self._system.makedirs(f"{self._root}/{name}", exist_ok=True)
+            self._system.put_file(str(path), f"{self._root}/{name}/{path.name}")
+
+    def _receive(self, name: str, file: str, path: Path) -> None:
+        with self._told(f"give {name}/{file}"):
+            self._system.get_file(f"{self._root}/{name}/{file}", str(path))
+
+    def _files(self, name: str) -> Sequence[str]:
+        return self._listed(f"{self._root}/{name}")
+
+    def _listed(self, folder: str) -> list[str]:
+        with contextlib.suppress(GoneError), self._told("list what it has"):
+            self._system.invalidate_cache()
+            found = self._system.ls(folder, detail=False)
+            return sorted(PurePosixPath(path).name for path in found)
+        return []
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Whatever the library of a store raises, in our words."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise GoneError(f"the checkpoint is gone: {self._url} cannot {what}") from None
+        except Exception as error:
+            raise JobError(f"{self._url} cannot {what}: {error}") from error
+
+
+def opened(url: str) -> tuple[Any, str]:
+    """The file system of a folder or of a URL, and the path there. JobError: it cannot be opened."""
+    try:
+        from fsspec.core import url_to_fs
+
+        files, root = url_to_fs(url)
+    except ImportError as error:  # of fsspec, or of the package for this kind of store
+        raise JobError(
+            f"checkpoints cannot be kept in {url}: {error}",
+            hint="the image needs fsspec, and the package that it names for this kind of store",
+        ) from None
+    except ValueError as error:
+        raise JobError(f"checkpoints cannot be kept in {url}: {error}") from None
+    return files, root.rstrip("/")

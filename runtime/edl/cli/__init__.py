@@ -1,0 +1,1 @@
+"""The `edl` command: train, evaluate and predict without SQL."""

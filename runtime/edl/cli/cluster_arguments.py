@@ -1,0 +1,129 @@
+"""The arguments of the `edl` command that say how many instances share a job, and how."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from edl.cli.arguments import positive
+from edl.errors import SemanticError, did_you_mean
+from edl.spec import Cluster
+from edl.spec.job import Strategy
+from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
+from edl.spec.priorities import priority as priority_of
+from edl.spec.strategy import chosen, problems
+
+_STRATEGIES: dict[str, Strategy] = {
+    "auto": "auto", "local": "local", "allreduce": "allreduce", "async": "async", "sync": "sync",
+    "allreducestrategy": "allreduce",
+}  # fmt: skip
+_ON_SERVERS = "parameterserverstrategy"  # async, or sync where that is written besides
+_ANSWERS = {"true": True, "false": False}
+_FLAGS = {
+    "workers": "--num_workers",
+    "parameter_servers": "--num_ps_pods",
+    "strategy": "--distribution_strategy",
+    "local_steps": "--local_steps",
+    "grads_to_wait": "--grads_to_wait",
+}  # field of Cluster -> what is written
+
+
+def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
+    shared = "go on when some of them die" if kind == "train" else "share the rows"
+    text = f"run with a master and N workers, as processes, which {shared}"
+    parser.add_argument("--num_workers", type=positive, metavar="N", help=text)
+    text = "with workers: share its slots with other jobs, see edl quota (default: the variable EDL_QUOTA)"
+    parser.add_argument("--quota", type=Path, metavar="DIR", help=text)
+    text = "of the job on its quota: low, normal, high, or a number, higher for more urgent (default: normal)"
+    parser.add_argument("--priority", type=priority, metavar="P", help=text)
+
+
+def add_servers(parser: argparse.ArgumentParser) -> None:
+    """Those of `edl train` alone."""
+    group = parser.add_argument_group("how workers share a training")
+    group.add_argument(
+        "--distribution_strategy",
+        metavar="NAME",
+        help="local, allreduce, async or sync; auto (the default) takes allreduce where there are several workers, "
+        "and async where parameter servers are asked for",
+    )
+    group.add_argument(
+        "--num_ps_pods",
+        "--num_ps",
+        type=positive,
+        metavar="N",
+        help="parameter servers (default: one for two workers)",
+    )
+    group.add_argument("--use_async", type=_answer, metavar="BOOL", help="true for async, false for sync")
+    group.add_argument(
+        "--local_steps",
+        "--get_model_steps",
+        type=positive,
+        metavar="K",
+        help="async: minibatches between two pushes",
+    )
+    group.add_argument(
+        "--grads_to_wait",
+        type=positive,
+        metavar="N",
+        help="sync: gradients of a step (default: one of each worker)",
+    )
+
+
+def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
+    """How the command wants its job shared. SemanticError: what is written does not go together.
+
+    in_tables: see `edl.spec.strategy.chosen`.
+    """
+    workers = options.num_workers or 0
+    if options.kind != "train":
+        return Cluster(workers=workers, priority=options.priority or 0)
+    written = Cluster(
+        workers=workers,
+        parameter_servers=options.num_ps_pods or 0,
+        strategy=_strategy(options),
+        local_steps=options.local_steps or 1,
+        grads_to_wait=options.grads_to_wait or 0,
+        priority=options.priority or 0,
+    )
+    for problem in problems(written):
+        raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
+    return chosen(written, in_tables)
+
+
+def strategy_named(name: str, grads_to_wait: int) -> Strategy:
+    """The strategy of our name or of ElasticDL's. SemanticError: there is none of that name."""
+    if name.casefold() == _ON_SERVERS:
+        return "sync" if grads_to_wait else "async"
+    if name.casefold() not in _STRATEGIES:
+        raise SemanticError(f"there is no strategy {name}", hint=did_you_mean(name, [*_STRATEGIES][:5]))
+    return _STRATEGIES[name.casefold()]
+
+
+def _strategy(options: argparse.Namespace) -> Strategy:
+    name = options.distribution_strategy or "auto"
+    strategy = strategy_named(name, options.grads_to_wait or 0)
+    if options.use_async is None:
+        return strategy
+    wanted: Strategy = "async" if options.use_async else "sync"
+    if strategy not in ("auto", wanted) and name.casefold() != _ON_SERVERS:
+        raise SemanticError(
+            f"--use_async says {wanted}, and --distribution_strategy {name}", hint="write one of them"
+        )
+    return wanted
+
+
+def priority(text: str) -> int:
+    number = priority_of(text)
+    if number is None:
+        names = ", ".join(PRIORITIES)
+        raise argparse.ArgumentTypeError(
+            f"{text} is none of {names}, nor a number from {LOWEST} to {HIGHEST}"
+        )
+    return number
+
+
+def _answer(text: str) -> bool:
+    if text.casefold() not in _ANSWERS:
+        raise argparse.ArgumentTypeError(f"{text} is neither true nor false")
+    return _ANSWERS[text.casefold()]

@@ -1,0 +1,196 @@
+"""What the `edl` command does once its arguments are right."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl.cli import distributed, model_zoo
+from edl.cli.cluster_arguments import cluster
+from edl.cli.output import check_suffix, write_rows
+from edl.cli.progress import Narrator, shown
+from edl.data.pinned import read_pinned, write_pinned
+from edl.data.results import ResultFolder
+from edl.embeddings.sizes import table_memory
+from edl.errors import JobError
+from edl.frameworks.export import check_target
+from edl.jobs import job_folder as jobs
+from edl.jobs.outcome import Outcome
+from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
+from edl.run import job_runner
+from edl.run.foreground import job_folder
+from edl.run.training_client import available_cores
+from edl.spec import JobSpec, Rows
+from edl.worker.trainer import split
+
+if TYPE_CHECKING:
+    from edl.data import Pinned
+
+_NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
+
+
+def run_command(options: argparse.Namespace) -> None:
+    """Pin the rows, run the job and show what it came to; or export a model, which needs no rows."""
+    if options.program is None:
+        _run_module(options)
+        return
+    folder: Path = options.program.absolute()
+    spec = read_spec(folder)
+    if options.kind == "export":
+        output = options.output.absolute()
+        check_target(spec.framework, output)  # before the framework is loaded
+        with job_runner.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+            words = job_runner.export(program, options.weights, output)
+        print(f"wrote {words} to {options.output}", file=sys.stderr)
+        return
+    if options.kind == "predict":
+        check_suffix(options.output)
+    train = options.kind == "train"
+    with job_folder(options.kind) as job, _fixed(folder, spec, job, train=train) as pinned:
+        spec = _adapted(spec, options, pinned)
+        print(f"{pinned.rows:,} rows", file=sys.stderr)
+        if spec.cluster.workers:
+            shutil.copytree(folder, job.program, dirs_exist_ok=True, ignore=_NO_CODE)
+            outcome = distributed.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
+        else:
+            with job_runner.loaded(folder, spec, threads=options.threads or available_cores()) as program:
+                outcome = _run(program, job, options)
+        _finish(outcome, job, options)
+
+
+def _run_module(options: argparse.Namespace) -> None:
+    """The same of a hand-written module: what a program folder says stands on the command line."""
+    spec = model_zoo.job_spec(options)
+    if options.kind == "predict":
+        check_suffix(options.output)
+    with job_folder(options.kind) as job:
+        with job_runner.loaded(job.program, spec, threads=options.threads or available_cores()) as program:
+            pinned = model_zoo.pinned_rows(program, options, job)
+            print(f"{pinned.rows:,} rows", file=sys.stderr)
+            if options.weights is not None:
+                model_zoo.note_changes(spec, options.weights)
+            program = model_zoo.with_output(program, pinned)
+            model_zoo.write_program(job.program, program.spec)
+            spec = program.spec
+            outcome = None if spec.cluster.workers else _run(program, job, options)
+        if outcome is None:
+            outcome = distributed.run(job, _with_rows(spec, pinned, job), options, _narrator(options))
+        _finish(outcome, job, options)
+
+
+def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
+    return job_runner.run(
+        program, job, options.weights, observer=_narrator(options), cancelled=threading.Event()
+    )
+
+
+def _narrator(options: argparse.Namespace) -> Narrator:
+    return Narrator(sys.stderr, getattr(options, "log_loss_steps", None) or 0)
+
+
+def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
+    """The JobSpec with the rows that are fixed, which a master reads nowhere else."""
+    held_out = read_pinned(job.held_out).rows if job.held_out.is_dir() else 0
+    total = pinned.rows + held_out
+    if spec.kind != "train":
+        rows = Rows(True, total, 0, 0, pinned.digest)
+    else:
+        rows = split(spec.rows, total, spec.training.validation_fraction, held_out=held_out)
+        rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+    return msgspec.structs.replace(spec, rows=rows)
+
+
+@contextlib.contextmanager
+def _fixed(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Iterator[Pinned]:
+    """The rows of the program, for as long as this lasts; where they lie in their source, the reader drops them."""
+    pinned = _pin(folder, spec, job, train=train)
+    try:
+        yield pinned
+    finally:
+        if pinned.table is not None:
+            module = load_reader(folder)
+            with user_code(folder / READER_FILE, "unpin()"):
+                for place in filter(Path.is_dir, (job.rows, job.held_out)):
+                    module.unpin(read_pinned(place), place)
+            unload(module)
+
+
+def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pinned:
+    shuffle = train and spec.training.shuffle
+    module = load_reader(folder)
+    try:
+        if not hasattr(module, "pin"):
+            raise JobError(
+                f"{folder / READER_FILE} defines no pin", hint="def pin(folder, *, seed, shuffle): ..."
+            )
+        with user_code(folder / READER_FILE, "pin()"):
+            pinned: Pinned = module.pin(job.rows, seed=spec.training.seed, shuffle=shuffle)
+            if train and hasattr(module, "pin_held_out"):
+                write_pinned(job.held_out, module.pin_held_out(job.held_out))
+    finally:
+        unload(module)
+    write_pinned(job.rows, pinned)
+    return pinned
+
+
+def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
+    """The JobSpec with what the command line says instead."""
+    given = {
+        name: value
+        for name in ("epochs", "batch_size", "seed")
+        if (value := getattr(options, name, None)) is not None
+    }
+    output = spec.output
+    if options.kind == "predict" and spec.kind != "predict":
+        keep = tuple(field.name for field in pinned.schema if field.name != spec.label.column)
+        output = msgspec.structs.replace(output, column=spec.label.column, keep=keep)
+    training = msgspec.structs.replace(spec.training, **given)
+    shared = cluster(options, table_memory(spec))
+    return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output, cluster=shared)
+
+
+def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    for note in outcome.notes:
+        print(note, file=sys.stderr)
+    _FINISH[options.kind](outcome, job, options)
+
+
+def _print_figures(outcome: Outcome) -> None:
+    width = max(map(len, outcome.figures))
+    for name, value in outcome.figures.items():
+        print(f"{name:<{width}}  {shown(value)}")
+
+
+def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    shutil.copyfile(job.path / outcome.archive, options.output)
+    _print_figures(outcome)
+    rate = outcome.rows / max(outcome.seconds, 1e-9)
+    print(
+        f"measured on the {outcome.measured_on} rows; {outcome.steps:,} steps, {rate:,.0f} rows/s\n"
+        + (f"{outcome.ending}\n" if outcome.ending else "")
+        + f"wrote {options.output}",
+        file=sys.stderr,
+    )
+
+
+def _finish_evaluate(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    _print_figures(outcome)
+
+
+def _finish_predict(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    write_rows(ResultFolder(job.results).read(outcome.tasks), options.output)
+
+
+_FINISH: Mapping[str, Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]] = {
+    "train": _finish_train,
+    "evaluate": _finish_evaluate,
+    "predict": _finish_predict,
+}

@@ -1,0 +1,59 @@
+"""The `edl` command's jobs with a master and workers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from edl.cluster.local.client import SupervisedJob
+from edl.cluster.quota.quota import use_of
+from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import Spec
+from edl.program import SPEC_FILE
+from edl.run.initial_weights import take
+from edl.run.training_client import available_cores
+from edl.spec import Checkpoints, JobSpec, to_json
+
+
+class Tell(Protocol):
+    """Who is told of a job."""
+
+    def __call__(self, event: Progress | EpochEnd | Tally) -> None: ...
+
+
+def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
+    """Run the program in the job folder, whose rows are pinned, with the workers that the JobSpec asks for."""
+    if options.weights is not None:
+        take(job, options.weights)
+    changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
+    return follow(job, changed, options.threads, tell, options.quota)
+
+
+def follow(
+    job: JobFolder, spec: JobSpec, threads: int | None, tell: Tell, quota: Path | None = None
+) -> Outcome:
+    """Run the job of the spec in its folder, in which all that it needs is ready.
+
+    threads: of each instance's pools; None shares the cores out. quota: the folder of the one whose slots it shares;
+    None: that of the environment, if there is one.
+    """
+    (job.program / SPEC_FILE).write_bytes(to_json(spec))
+    threads = threads or max(1, available_cores() // spec.cluster.workers)
+    how = Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota))
+    with SupervisedJob.start(job, how) as running:
+        return running.follow(tell)
+
+
+def _checkpoints(written: Checkpoints, options: argparse.Namespace) -> Checkpoints:
+    given = {
+        "steps": getattr(options, "checkpoint_steps", None),
+        "keep": getattr(options, "keep_checkpoint_max", None),
+    }
+    return msgspec.structs.replace(
+        written, **{name: value for name, value in given.items() if value is not None}
+    )

@@ -1,0 +1,176 @@
+"""The `edl` command: run a program folder or a hand-written module, with no SQL.
+
+    edl train    --program DIR [--output FILE]
+    edl evaluate --program DIR --weights ARCHIVE
+    edl predict  --program DIR --weights ARCHIVE [--output FILE]
+    edl export   --program DIR --weights ARCHIVE --output FILE.keras|FOLDER|FILE.pt2|FILE.onnx
+    edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
+    edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
+    edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
+    edl quota    DIR [--slots N]
+
+A module's rows are those of files (see `edl.data.file_ranges`), or of its own reader. A program's are fixed by its own
+reader.py, `pin(folder, *, seed, shuffle)`, and validation rows that have a query of their own by its
+`pin_held_out(folder)`. Figures and predictions go to standard output, progress and messages to standard error. Nothing
+heavy is imported before the arguments are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from traceback import format_exception
+
+from edl import exit_codes
+from edl.cli import quota
+from edl.cli.arguments import add_model, add_training, check_flags, check_use, positive
+from edl.cli.cluster_arguments import add_servers, add_workers
+from edl.errors import SQLFlowError
+from edl.jobs.outcome import JobCancelledError
+from edl.run.termination import TerminatedError, terminating
+from edl.version import VERSION
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        options = _options(sys.argv[1:] if arguments is None else arguments)
+    except SQLFlowError as error:
+        _complain(error)
+        return exit_codes.USAGE
+    try:
+        with terminating():
+            _command(options.kind)(options)
+    except SQLFlowError as error:
+        if getattr(options, "debug", False):
+            traceback = getattr(error, "traceback", "") or "".join(format_exception(error))
+            print(traceback.rstrip(), file=sys.stderr)
+        _complain(error)
+        return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
+    except TerminatedError:
+        print("terminated", file=sys.stderr)
+        return exit_codes.TERMINATED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return exit_codes.INTERRUPTED
+    return exit_codes.OK
+
+
+def _command(kind: str) -> Callable[[argparse.Namespace], None]:
+    if kind == "quota":
+        return quota.run
+    from edl.cli.commands import run_command
+
+    return run_command
+
+
+def _complain(error: SQLFlowError) -> None:
+    print(f"error: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options; SemanticError: an argument that is unknown, or does not go with the others."""
+    parser, commands = _parser()
+    command = commands.get(arguments[0]) if arguments else None
+    if command is not None:
+        check_flags(arguments[1:], command)
+    options = parser.parse_args(arguments)
+    if options.kind in _OF_ROWS:
+        check_use(options)
+    return options
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and that of each command."""
+    parser = argparse.ArgumentParser(
+        prog="edl",
+        description="Train, evaluate or predict with a program folder (model.py, job.json and reader.py), or with a "
+        "hand-written module of a model zoo.",
+        epilog=f"exit codes:\n{exit_codes.HELP}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"edl {VERSION}")
+    parsers = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
+    commands = {
+        name: parsers.add_parser(name, help=help_, allow_abbrev=False) for name, help_ in _COMMANDS.items()
+    }
+    for name, command in commands.items():
+        if name != "quota":
+            _add_common(command, name)
+        if name in _OF_ROWS:
+            add_model(command, name)
+    _add_train(commands["train"])
+    quota.add_arguments(commands["quota"])
+    output = "a .csv, .parquet or .arrow file (default: CSV on standard output)"
+    commands["predict"].add_argument("--output", type=Path, metavar="FILE", help=output)
+    output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
+    commands["export"].add_argument("--output", type=Path, metavar="FILE", required=True, help=output)
+    return parser, commands
+
+
+_COMMANDS = {
+    "train": "train a model and write its archive",
+    "evaluate": "measure a trained model",
+    "predict": "predict with a trained model",
+    "export": "write a trained model for use without this package",
+    "quota": "make a quota of slots that jobs share, change its size, and show who holds how many",
+}
+_OF_ROWS = ("train", "evaluate", "predict")
+
+
+def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
+    required = kind == "export"
+    parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="the program folder")
+    if kind != "export":
+        add_workers(parser, kind)
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="of the framework (default: the cores there are)"
+    )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="show the traceback of an error, of your code alone where it raised",
+    )
+    parser.add_argument(
+        "--weights",
+        "--checkpoint_dir_for_init",
+        type=Path,
+        required=kind != "train",
+        metavar="FILE",
+        help=f"{'start from these: ' * (kind == 'train')}a model's archive, its weights.safetensors, or a checkpoint",
+    )
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path("model.zip"),
+        help="the archive (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--epochs", "--num_epochs", type=positive, metavar="N", help="instead of those in job.json"
+    )
+    parser.add_argument(
+        "--batch-size", "--minibatch_size", type=positive, metavar="N", help="rows of an optimizer step"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="instead of the one in job.json")
+    parser.add_argument(
+        "--checkpoint_steps", type=positive, metavar="N", help="with --num_workers: a checkpoint each N steps"
+    )
+    parser.add_argument(
+        "--keep_checkpoint_max",
+        type=int,
+        metavar="N",
+        help="with --num_workers: how many, at least 2; 0: all",
+    )
+    add_servers(parser)
+    add_training(parser)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

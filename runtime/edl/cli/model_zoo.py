@@ -1,0 +1,265 @@
+"""A job of a hand-written module: the JobSpec is made from the command line, the rows are those of files."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from edl.cli.arguments import DATA, FUNCTIONS
+from edl.cli.cluster_arguments import cluster
+from edl.data.arrow_types import fields
+from edl.data.file_ranges import pin_files
+from edl.data.pinned import write_pinned
+from edl.data.source import Pinned
+from edl.data.url import redacted
+from edl.errors import JobError, SemanticError, SpecError, did_you_mean
+from edl.features import Target
+from edl.jobs.job_folder import JobFolder
+from edl.models.archive import read_archive
+from edl.program import SPEC_FILE, Program
+from edl.program.user_model import OwnModel, search_path
+from edl.program.zoo import REQUIREMENTS, find_in_zoo
+from edl.run.initial_weights import is_archive
+from edl.spec import (
+    Component,
+    Evaluation,
+    JobSpec,
+    Output,
+    Query,
+    RawLabel,
+    Rows,
+    Training,
+    Zoo,
+    to_json,
+)
+from edl.spec.job import Framework, Parameter
+
+PREDICTION = "prediction"  # the column of predictions that the module does not name
+BATCH_ROWS = 64  # of a minibatch, as ElasticDL had it
+
+_JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_PARAMETERS = "written as in: units=[16, 8]; kind='x'; rate=0.5"
+
+
+def job_spec(options: argparse.Namespace) -> JobSpec:
+    """The JobSpec of what the command line says; rows are not looked at. SemanticError: what it says is wrong."""
+    folder = (options.model_zoo or Path(search_path()[0])).expanduser().absolute()
+    found = find_in_zoo(folder, options.model_def)
+    params = _model_params(options)
+    _check_parameters(found, params)
+    validation = options.validation_data if options.kind == "train" else None
+    return JobSpec(
+        kind=options.kind,
+        statement=f"edl {options.kind} --model_def {options.model_def}",
+        query=_query(getattr(options, DATA[options.kind])),
+        rows=Rows(pinned=False, total=0, training=0),
+        framework=options.framework or _framework(found),
+        model=Component(f"{found.module}.{found.attribute}", params),
+        inputs={},
+        label=RawLabel(PREDICTION),
+        optimizer=Component("optimizer"),
+        loss=Component("loss"),
+        metrics=(),
+        training=_training(options),
+        evaluation=_evaluation(options),
+        cluster=cluster(options),
+        output=Output(name=_job_name(options.job_name)),
+        validation=_query(validation) if validation else None,
+        zoo=_zoo(options, folder, found),
+    )
+
+
+def write_program(folder: Path, spec: JobSpec) -> None:
+    """What the job runs, in its folder: the JobSpec, and the module's source to be read."""
+    (folder / SPEC_FILE).write_bytes(to_json(spec))
+    zoo = spec.zoo
+    if zoo is None:
+        raise SpecError("the JobSpec names no module of a model zoo")
+    parts = zoo.module.split(".")
+    source = Path(zoo.path, *parts).with_suffix(".py")
+    if source.is_file():
+        copy = folder.joinpath(*parts).with_suffix(".py")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(source.read_bytes())
+    if (Path(zoo.path) / REQUIREMENTS).is_file():
+        print(
+            f"note: {Path(zoo.path) / REQUIREMENTS} is not read; install what it names into this environment",
+            file=sys.stderr,
+        )
+
+
+def pin(program: Program, written: str, folder: Path) -> Pinned:
+    """Fix the rows that the command line names: files, or whatever the module's own reader makes of it."""
+    own = program.has("custom_data_reader")
+    pinned = _pinned_by_module(program, written, folder) if own else pin_files(written, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_pinned(folder, pinned)
+    return pinned
+
+
+def _pinned_by_module(program: Program, written: str, folder: Path) -> Pinned:
+    if redacted(written) != written:
+        raise SemanticError(
+            "the data are named with a secret, which would stand in the job's files",
+            hint="let custom_data_reader take it from an environment variable",
+        )
+    pinned = Pinned(written, "", "", 0, (), "", 0, shuffled=False)
+    reader = program.call("custom_data_reader", pinned, folder)
+    lacking = [name for name in ("rows", "schema", "read") if not hasattr(reader, name)]
+    if lacking:
+        raise JobError(
+            f"custom_data_reader in {program.file} gives a {type(reader).__name__}, which has no {lacking[0]}",
+            hint="a reader has rows, schema and read(start, end, columns), as edl.data.Reader says",
+        )
+    return msgspec.structs.replace(
+        pinned, rows=reader.rows, schema=fields(reader.schema), digest=getattr(reader, "digest", "")
+    )
+
+
+def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -> Pinned:
+    """Pin the rows of the job, validation rows included."""
+    pinned = pin(program, getattr(options, DATA[options.kind]), job.rows)
+    if options.kind == "train" and options.validation_data is not None:
+        pin(program, options.validation_data, job.held_out)
+    return pinned
+
+
+def with_output(program: Program, pinned: Pinned) -> Program:
+    """The program with what a prediction's result is: the columns that pass through, and the name of the predicted.
+
+    That is the module's LABEL where it has one. Binary columns, such as records, do not pass through.
+    """
+    label = program.module.__dict__.get("LABEL")
+    column = label.spec.column if isinstance(label, Target) else PREDICTION
+    kept = tuple(field.name for field in pinned.schema if "binary" not in field.type and field.name != column)
+    output = msgspec.structs.replace(program.spec.output, column=column, keep=kept)
+    return dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, output=output))
+
+
+def note_changes(spec: JobSpec, weights: Path) -> None:
+    """Say that the module is not what it was when these weights were trained."""
+    if not is_archive(weights) or spec.zoo is None:
+        return
+    trained = read_archive(weights).spec
+    if trained.zoo is not None and trained.zoo.digest != spec.zoo.digest:
+        print(f"note: {spec.zoo.module} has changed since {weights} was trained", file=sys.stderr)
+
+
+def parameters(text: str, flag: str) -> dict[str, Parameter]:
+    """`name=value; name=value` with literals of Python as values: nothing is evaluated. SemanticError: it is none."""
+    try:
+        statements = ast.parse(text.strip()).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise SemanticError(f"{flag} cannot be read: {text[:80]!r}", hint=_PARAMETERS) from None
+    found: dict[str, Parameter] = {}
+    for statement in statements:
+        name, value = _assignment(statement, flag)
+        if name in found:
+            raise SemanticError(f"{flag} gives {name} twice")
+        found[name] = value
+    return found
+
+
+def _assignment(statement: ast.stmt, flag: str) -> tuple[str, Parameter]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            pass
+        case _:
+            raise SemanticError(
+                f"{flag} has {ast.unparse(statement)[:80]!r}, no name=value", hint=_PARAMETERS
+            )
+    try:
+        literal = ast.literal_eval(value)
+        return name, msgspec.convert(literal, Parameter)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, msgspec.ValidationError):
+        raise SemanticError(
+            f"{flag} gives {name} the value {ast.unparse(value)[:80]}, which is no number, text in quotes, True, "
+            "False, None or list of these",
+            hint=_PARAMETERS,
+        ) from None
+
+
+# The parts -------------------------------------------------------------------------------------------------------
+
+
+def _query(written: str) -> Query:
+    return Query("", "", redacted(written))
+
+
+def _training(options: argparse.Namespace) -> Training:
+    if options.kind != "train":
+        return Training()
+    return Training(
+        epochs=options.epochs or 1,
+        batch_size=options.batch_size or BATCH_ROWS,
+        seed=options.seed or 0,
+        max_steps=options.max_step or 0,
+        minibatches_per_task=options.num_minibatches_per_task or 0,
+    )
+
+
+def _evaluation(options: argparse.Namespace) -> Evaluation:
+    if options.kind != "train":
+        return Evaluation()
+    return Evaluation(
+        steps=options.evaluation_steps or 0,
+        secs=options.evaluation_throttle_secs or 0.0,
+        start_delay_secs=options.evaluation_start_delay_secs or 0.0,
+    )
+
+
+def _zoo(options: argparse.Namespace, folder: Path, found: OwnModel) -> Zoo:
+    renamed = {name: written for name in FUNCTIONS if (written := getattr(options, name)) not in (None, name)}
+    for name, written in renamed.items():
+        if not all(part.isidentifier() for part in written.split(".")):
+            raise SemanticError(
+                f"--{name} {written} is no name of a function", hint="such as my_loss or losses.my_loss"
+            )
+    reader = parameters(options.data_reader_params or "", "--data_reader_params")
+    return Zoo(str(folder), found.module, found.attribute, found.digest, renamed, reader)
+
+
+def _job_name(name: str | None) -> str:
+    if name is not None and not _JOB_NAME.fullmatch(name):
+        raise SemanticError(
+            f"{name!r} is no name of a job", hint="letters, digits, dots, dashes and underscores, at most 63"
+        )
+    return name or ""
+
+
+def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
+    """What is written, else what the model was trained with."""
+    weights: Path | None = options.weights
+    if options.model_params is None and weights is not None and is_archive(weights):
+        return read_archive(weights).spec.model.params
+    return parameters(options.model_params or "", "--model_params")
+
+
+def _check_parameters(found: OwnModel, given: Mapping[str, Parameter]) -> None:
+    signature = found.signature
+    for name in given:
+        if name not in signature.names and not signature.anything:
+            hint = did_you_mean(name, signature.names) or f"it is {found.attribute}({signature})"
+            raise SemanticError(f"{found.attribute} has no parameter {name}", hint=hint)
+    lacking = [name for name in signature.required if name not in given]
+    if lacking:
+        raise SemanticError(
+            f"{found.attribute} needs its parameter {lacking[0]}", hint=f"--model_params '{lacking[0]}=…'"
+        )
+
+
+def _framework(found: OwnModel) -> Framework:
+    if found.framework in ("keras", "torch"):
+        return cast(Framework, found.framework)
+    raise SemanticError(
+        f"the imports of {found.file} do not tell its framework",
+        hint="add --framework keras or --framework torch",
+    )

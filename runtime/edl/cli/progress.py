@@ -1,0 +1,58 @@
+"""What is told of a training on a terminal, or in a log."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from edl.jobs.events import EpochEnd, Figures, Progress, Tally
+from edl.jobs.snapshot import WAITING
+
+
+class Narrator:
+    """Tells of progress on a terminal in one line that changes, elsewhere in a line per epoch.
+
+    every: a line with the loss each time that so many steps are taken, as far as progress is told; 0: none.
+    """
+
+    def __init__(self, file: TextIO, every: int = 0) -> None:
+        self._file = file
+        self._every = every
+        self._told = 0  # the step of the last such line
+        self._live = file.isatty()
+        self._waits = False
+
+    def __call__(self, event: Progress | EpochEnd | Tally) -> None:
+        if isinstance(event, Tally):
+            self._tell_waiting(event)
+            return
+        if isinstance(event, EpochEnd):
+            self._write(
+                f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}{_listed(event.metrics)}"
+            )
+            return
+        if self._every and event.loss is not None and event.step - self._told >= self._every:
+            self._told = event.step - event.step % self._every
+            self._write(f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}")
+        if self._live:
+            share = 100 * event.rows / max(event.total, 1)
+            loss = "" if event.loss is None else f"  loss {event.loss:.4g}"
+            text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
+            print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
+
+    def _tell_waiting(self, tally: Tally) -> None:
+        """Say once that there is no slot for anybody."""
+        if tally.waits and not self._waits:
+            self._write(WAITING)
+        self._waits = tally.waits
+
+    def _write(self, line: str) -> None:
+        print(f"\r\x1b[K{line}" if self._live else line, file=self._file, flush=True)
+
+
+def _listed(metrics: Figures) -> str:
+    return "".join(f"  validation {name} {shown(value)}" for name, value in metrics.items())
+
+
+def shown(value: float | None) -> str:
+    """A figure, as it stands in lines."""
+    return "none" if value is None else f"{value:.6g}"

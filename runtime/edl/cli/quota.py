@@ -1,0 +1,50 @@
+"""`edl quota DIR [--slots N]`: make a quota of slots or change its size, and show who holds how many of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from edl.cli.arguments import positive
+from edl.cluster.quota.quota import Quota
+from edl.jobs.slots import Demand, allot
+from edl.spec.priorities import name
+
+COLUMNS = ("job", "priority", "holds", "is to hold", "asks for")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that jobs name with --quota")
+    text = (
+        "have N slots, for as many workers and parameter servers of all its jobs together; makes the folder"
+    )
+    parser.add_argument("--slots", type=positive, metavar="N", help=text)
+
+
+def run(options: argparse.Namespace) -> None:
+    """The table goes to standard output. ClusterError: there is no such quota."""
+    quota = Quota(options.folder.absolute())
+    if options.slots is not None:
+        quota.resize(options.slots)
+    slots, demands = quota.look()
+    rows = [COLUMNS, *_rows(demands, slots)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    for row in rows if demands else ():
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    held, waiting = sum(demand.holds for demand in demands), sum(not demand.holds for demand in demands)
+    print(f"{held:,} of {slots:,} slots are held; jobs that wait: {waiting:,}", file=sys.stderr)
+
+
+def _rows(demands: list[Demand], slots: int) -> list[tuple[str, ...]]:
+    allotment = allot(demands, slots)
+    return [
+        (
+            demand.job,
+            name(demand.request.priority),
+            str(demand.holds),
+            str(allotment[demand.job]),
+            f"{demand.request.least} to {demand.request.most}",
+        )
+        for demand in demands
+    ]

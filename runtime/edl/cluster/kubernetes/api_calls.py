@@ -1,0 +1,154 @@
+"""Requests to the API server, which are repeated as long as that may help.
+
+Bodies and answers are JSON as the server has it. The official client contributes the connections and the credentials
+only, by attributes that all its releases have: how it serialises calls differs between them. An answer is decoded once,
+into the fields that are needed.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import msgspec
+
+from edl.cluster.kubernetes.pods import Refusal
+from edl.errors import ClusterError
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+    from urllib3 import BaseHTTPResponse
+
+PATIENCE = 30.0
+CONNECT_SECS, ANSWER_SECS = 5.0, 20.0
+LONGEST_PAUSE = 5.0
+_JSON = "application/json"
+_TYPES = {"PATCH": "application/merge-patch+json"}  # of bodies
+_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class RefusedError(ClusterError):
+    """The API server refuses. status: of HTTP; reason: such as `AlreadyExists`."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+class UnreachableError(ClusterError):
+    """The API server does not answer, or has no time; what was asked may have been done or not."""
+
+
+class _PassingError(Exception):
+    """It may go better the next time. wait: seconds until then that the server asks for."""
+
+    def __init__(self, words: str, wait: float = 0.0) -> None:
+        super().__init__(words)
+        self.wait = wait
+
+
+class Calls:
+    """Asks the server of a client, from any thread. patience: seconds until one that does not answer is given up."""
+
+    def __init__(self, api: ApiClient, patience: float = PATIENCE) -> None:
+        self._api = api
+        self._patience = patience
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Repeat nothing any more."""
+        self._closed.set()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        query: dict[str, str | int] | None = None,
+        *,
+        patience: float | None = None,
+    ) -> bytes:
+        """The answer. RefusedError; UnreachableError: not within `patience` seconds, those of this object by default.
+
+        A request that is repeated may have been done before, so that what it makes is there already.
+        """
+        end = time.monotonic() + (self._patience if patience is None else patience)
+        for number in range(1_000_000):
+            try:
+                return self._answer(self._send(method, path, body, query, ANSWER_SECS))
+            except _PassingError as error:
+                pause = max(error.wait, random.uniform(0.5, 1.0) * min(LONGEST_PAUSE, 0.1 * 2**number))  # noqa: S311
+                late = time.monotonic() + pause > end
+                if late or self._closed.wait(pause):
+                    raise UnreachableError(
+                        f"the API server of the cluster does not answer: {error}"
+                    ) from None
+        raise AssertionError
+
+    def stream(self, path: str, query: dict[str, str | int], silence: float) -> BaseHTTPResponse:
+        """An answer that comes bit by bit, asked for once. silence: seconds after which it counts as broken."""
+        try:
+            response = self._send("GET", path, None, query, silence)
+            if response.status != 200:
+                self._answer(response)
+        except _PassingError as error:
+            raise UnreachableError(f"the API server of the cluster does not answer: {error}") from None
+        return response
+
+    def _send(
+        self, method: str, path: str, body: object, query: dict[str, str | int] | None, silence: float
+    ) -> BaseHTTPResponse:
+        from urllib3 import Timeout
+        from urllib3.exceptions import HTTPError
+
+        client = self._api.configuration
+        headers = {"Accept": _JSON, "Content-Type": _TYPES.get(method, _JSON), **self._api.default_headers}
+        headers |= {each["key"]: each["value"] for each in client.auth_settings().values()}
+        parameters = f"?{urlencode(query)}" if query else ""
+        try:
+            response: BaseHTTPResponse = self._api.rest_client.pool_manager.request(
+                method,
+                f"{client.host}{path}{parameters}",
+                body=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                preload_content=False,
+                timeout=Timeout(connect=CONNECT_SECS, read=silence),
+            )
+        except (HTTPError, OSError) as error:
+            raise _PassingError(_first_line(error)) from None
+        return response
+
+    def _answer(self, response: BaseHTTPResponse) -> bytes:
+        from urllib3.exceptions import HTTPError
+
+        try:
+            data = response.data
+        except (HTTPError, OSError) as error:
+            raise _PassingError(_first_line(error)) from None
+        if response.status < 300:
+            return data
+        told = _refusal(data, response.reason or "")
+        if response.status in _TRANSIENT:
+            raise _PassingError(told.message, _retry_after(response))
+        raise RefusedError(response.status, told.reason, told.message)
+
+
+def _refusal(data: bytes, reason: str) -> Refusal:
+    try:
+        found = msgspec.json.decode(data, type=Refusal)
+    except msgspec.MsgspecError:
+        found = Refusal(data.decode(errors="replace").strip())
+    return found if found.message else Refusal(reason, found.reason)
+
+
+def _retry_after(response: BaseHTTPResponse) -> float:
+    told = response.headers.get("Retry-After", "")
+    return float(told) if told.isdecimal() else 0.0
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,232 @@
+"""`Cluster` with pods: what a master asks of Kubernetes.
+
+Each instance is a pod, owned by the job's Job. The name of a pod has the incarnation in it, so that a request may be
+repeated: a pod that is there already is the one that was asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl.cluster import Change, Instance, NoRoomError, Room
+from edl.cluster.kubernetes import names, pod_manifests
+from edl.cluster.kubernetes.api_calls import PATIENCE, Calls, RefusedError, UnreachableError
+from edl.cluster.kubernetes.deployment import Deployment
+from edl.cluster.kubernetes.pod_cache import Roster
+from edl.cluster.kubernetes.pods import Pod, PodList
+from edl.cluster.kubernetes.watch import PodStream
+from edl.errors import ClusterError
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+WATCH_SECS = 60.0
+LOOK_SECS = 1.0  # between two looks at who does not get on, or is not needed
+PAGE = 500  # pods
+LEAST_GRACE = 1  # second: without any, a pod is forgotten while it may still run
+TIDYING = 4  # threads that delete what nobody needs
+AT_ONCE = 32
+SHORT = 3.0  # seconds of patience where it can be tried again soon
+
+_lists = msgspec.json.Decoder(PodList)
+_pods = msgspec.json.Decoder(Pod)
+
+
+class KubernetesCluster:
+    """The pods of one job, for any thread.
+
+    workers: that the job asks for. watch_secs: that one watch takes. patience: as of `Calls`.
+    """
+
+    room: Room | None = None  # Kubernetes places as many as are asked for, sooner or later
+
+    def __init__(
+        self,
+        api: ApiClient,
+        deployment: Deployment,
+        workers: int,
+        *,
+        watch_secs: float = WATCH_SECS,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._calls = Calls(api, patience)
+        self._deployment, self._workers, self._watch_secs = deployment, workers, watch_secs
+        self._path = f"/api/v1/namespaces/{deployment.namespace}/pods"
+        self._selector = names.selector(deployment.name)
+        self._lock = threading.Lock()
+        self._roster = Roster(deployment)
+        self._newest: dict[str, int] = {}  # incarnations that were started
+        self._version = ""
+        self._closed = threading.Event()
+        self._stream: PodStream | None = None
+        self._tidying = ThreadPoolExecutor(TIDYING, "edl-tidy")
+
+    def start(self, instance: Instance) -> None:
+        """NoRoomError also where the server does not answer: whether it was started shows when it is asked again."""
+        name, incarnation = instance.key
+        with self._lock:
+            newest = self._newest.get(name, -1)
+            memory = self._roster.memory(name)
+        if incarnation == newest:
+            return
+        if incarnation < newest:
+            raise ClusterError(f"{name} is in its incarnation {newest}, past {incarnation}")
+        try:
+            self._calls.ask(
+                "POST", self._path, pod_manifests.pod(self._deployment, instance, self._workers, memory)
+            )
+        except UnreachableError as error:
+            raise NoRoomError(error.message) from None
+        except RefusedError as error:
+            self._accept(instance, error)
+        with self._lock:
+            self._newest[name] = max(incarnation, self._newest.get(name, -1))
+
+    def stop(self, name: str, incarnation: int, grace: float) -> None:
+        with self._lock:
+            self._roster.stopping((name, incarnation))
+        pod = f"{self._deployment.name}-{name}-{incarnation}"
+        self._delete(pod, {"gracePeriodSeconds": max(LEAST_GRACE, math.ceil(grace))})
+
+    def list(self) -> list[Change]:
+        pods, version = _read_all(self._calls, self._path, self._selector)
+        with self._lock:
+            changes = self._roster.listed(pods)
+            self._version = version
+            for change in changes:
+                name, incarnation = change.instance.key
+                self._newest[name] = max(incarnation, self._newest.get(name, -1))
+        return changes
+
+    def watch(self) -> Iterator[Change | Room]:
+        """As of the last `list`; without one, what there is comes first."""
+        if not self._version:
+            yield from self.list()
+        stream = PodStream(self._calls, self._path, self._selector, self._version, self._watch_secs)
+        self._stream = stream
+        look_at = 0.0
+        try:
+            while not self._closed.is_set():
+                news = stream.next(LOOK_SECS)
+                if news is not None and (change := self._hear(*news)) is not None:
+                    yield change
+                if time.monotonic() >= look_at:
+                    yield from self._look()
+                    self._tidy()
+                    look_at = time.monotonic() + LOOK_SECS
+        finally:
+            stream.close()
+
+    def end_all(self, grace: float) -> None:
+        """Stop what has not ended; several at once. Ended pods stay for their logs, until the Job goes."""
+        there = [change.instance for change in self.list() if change.state != "ended"]
+
+        def stop(instance: Instance) -> None:
+            self.stop(instance.name, instance.incarnation, grace)
+
+        with ThreadPoolExecutor(AT_ONCE, "edl-stop") as stopping:
+            for _ in stopping.map(stop, there):
+                pass
+
+    def close(self) -> None:
+        self._closed.set()
+        self._calls.close()
+        if self._stream is not None:
+            self._stream.close()
+        self._tidying.shutdown(wait=False, cancel_futures=True)
+
+    def _accept(self, instance: Instance, refused: RefusedError) -> None:
+        """Raise what a refused pod means, unless it is there."""
+        if refused.reason == "AlreadyExists":
+            if not self._is_ours(names.pod(self._deployment.name, instance)):
+                raise ClusterError(f"{refused.message}, and it is not of this job")
+            return
+        if refused.status == 403 and "exceeded quota" in refused.message:
+            raise NoRoomError(refused.message)
+        raise ClusterError(f"the cluster refuses {instance.name}: {refused.message}")
+
+    def _is_ours(self, name: str) -> bool:
+        """Also where it is gone again: it was the job's, which names its pods."""
+        try:
+            found = _pods.decode(self._calls.ask("GET", f"{self._path}/{name}")).metadata
+        except RefusedError as error:
+            return error.status == 404
+        owners = {owner.uid for owner in found.owner_references or ()}
+        return (
+            self._deployment.uid in owners and (found.labels or {}).get(names.JOB_ID) == self._deployment.job
+        )
+
+    def _delete(self, pod: str, options: dict[str, object], patience: float | None = None) -> bool:
+        """Whether it was there, as far as `options` want it."""
+        try:
+            self._calls.ask("DELETE", f"{self._path}/{pod}", options, patience=patience)
+        except RefusedError as error:
+            if error.status in (404, 409):
+                return False
+            raise
+        return True
+
+    def _hear(self, pod: Pod, is_there: bool) -> Change | None:
+        with self._lock:
+            return self._roster.seen(pod) if is_there else self._roster.gone(pod)
+
+    def _look(self) -> Iterator[Change]:
+        """Give up pods that do not get on."""
+        with self._lock:
+            found = self._roster.given_up(time.monotonic())
+        for pod, verdict in found:
+            if not verdict.withdraw or self._withdraw(pod, unchanged=verdict.reason == "no room"):
+                with self._lock:
+                    change = self._roster.give_up(pod, verdict)
+                if change is not None:
+                    yield change
+
+    def _withdraw(self, pod: Pod, *, unchanged: bool) -> bool:
+        """Whether it could be deleted; else it is to be tried again. unchanged: unless it has got on."""
+        found = pod.metadata
+        before = {"uid": found.uid}
+        if unchanged:
+            before["resourceVersion"] = found.resource_version
+        try:
+            return self._delete(
+                found.name, {"gracePeriodSeconds": LEAST_GRACE, "preconditions": before}, SHORT
+            )
+        except ClusterError:
+            return False
+
+    def _tidy(self) -> None:
+        """Have pods deleted that nobody needs any more."""
+        with self._lock:
+            found = self._roster.superseded()
+        with contextlib.suppress(RuntimeError):  # closed
+            for pod in found:
+                options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}
+                self._tidying.submit(self._delete, pod.metadata.name, options)
+
+
+def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
+    """All pods, and the version of their list. A list of many pages that takes too long begins again, as one."""
+    query: dict[str, str | int] = {"labelSelector": selector, "limit": PAGE}
+    found: list[Pod] = []
+    while True:
+        try:
+            page = _lists.decode(calls.ask("GET", path, query=query))
+        except RefusedError as error:
+            if error.status != 410:
+                raise
+            found, query = [], {"labelSelector": selector}
+            continue
+        except msgspec.DecodeError as error:  # or it would end the thread that follows
+            raise ClusterError(f"the list of pods cannot be read: {error}") from None
+        found += page.items
+        if not page.metadata.continue_:
+            return found, page.metadata.resource_version
+        query["continue"] = page.metadata.continue_

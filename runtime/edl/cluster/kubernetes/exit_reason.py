@@ -1,0 +1,172 @@
+"""What became of a pod, in the words of `edl.cluster`. Pure: a pod comes in, a change goes out."""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster import Change, Instance, Reason
+from edl.cluster.exit_reason import Exit, why
+from edl.cluster.kubernetes import memory
+from edl.cluster.kubernetes.pods import Pod
+
+LONGEST = 300  # characters of the server's words
+
+_Why = tuple[Reason, str]
+
+# Why a node or the control plane ended a pod: the condition DisruptionTarget, and what it means.
+_DISRUPTIONS: dict[str, _Why] = {
+    "PreemptionByScheduler": ("preempted", "a pod of higher priority takes its place"),
+    "EvictionByEvictionAPI": ("preempted", "it was evicted"),
+    "TerminationByKubelet": ("preempted", "its node has to do without it"),
+    "DeletionByTaintManager": ("lost", "its node is not to be reached, or to be left"),
+    "DeletionByPodGC": ("lost", "its node is gone"),
+}
+# The same, as `status.reason` of pods. What a node does not admit counts as failed: it may go on for ever.
+_ENDS: dict[str, _Why] = {
+    "Evicted": ("preempted", "its node evicted it"),
+    "Preempting": ("preempted", "its node needs the room"),
+    "Shutdown": ("preempted", "its node shuts down"),
+    "NodeShutdown": ("preempted", "its node shuts down"),
+    "Terminated": ("preempted", "its node shuts down"),
+    "NodeLost": ("lost", "its node is gone"),
+    "DeadlineExceeded": ("failed", "it ran longer than its pod may"),
+}
+# Why a container does not start, though its pod has a node; the last two are for good.
+_OBSTACLES = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "RegistryUnavailable",
+        "ImageInspectError",
+        "SignatureValidationFailed",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+    }
+)
+_FINAL = frozenset({"ErrImageNeverPull", "InvalidImageName"})
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """What keeps a container from starting: of which image, and whether it will for ever."""
+
+    image: str
+    words: str
+    final: bool = False
+
+
+def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
+    """stopped: we had it deleted."""
+    if pod.has_ended:
+        return _ended(pod, instance, stopped)
+    if pod.status.phase == "Running":
+        return Change(instance, "running", pod.place)
+    return Change(instance, "pending", pod.place, detail=pending(pod))
+
+
+def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
+    """Of a pod that is not there any more, as it was last."""
+    if pod.has_ended:
+        return _ended(pod, instance, stopped)
+    unknown: _Why = ("lost", "its pod was deleted, and nobody knows how it ended")
+    reason, detail = _disruption(pod) or unknown
+    if stopped:
+        reason, detail = "stopped", ""
+    return Change(instance, "ended", pod.place, reason, None, detail)
+
+
+def pending(pod: Pod) -> str:
+    """Why it does not run yet, as far as somebody said so."""
+    scheduled = pod.condition("PodScheduled")
+    if scheduled is not None and scheduled.status != "True":
+        return _cut(scheduled.message or scheduled.reason or "")
+    for status in pod.statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.message:
+            return _cut(f"{waiting.reason}: {waiting.message}")
+    return ""
+
+
+def unscheduled(pod: Pod) -> bool:
+    """Whether it waits for a node, in vain so far."""
+    scheduled = pod.condition("PodScheduled")
+    return scheduled is not None and scheduled.status == "False"
+
+
+def obstacle(pod: Pod) -> Obstacle | None:
+    """None: the node has all that the pod needs, or is getting it."""
+    for status in pod.statuses:
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason in _OBSTACLES:
+            words = _cut(f"{waiting.reason}: {waiting.message}")
+            return Obstacle(status.image, words, waiting.reason in _FINAL)
+    return None
+
+
+def ran_out_of_memory(pod: Pod) -> bool:
+    """Not where only a child of the instance did, which went on."""
+    return pod.end is not None and pod.end.reason == "OOMKilled" and pod.end.exit_code != 0
+
+
+def _ended(pod: Pod, instance: Instance, stopped: bool) -> Change:
+    how = _exit(pod)
+    reason, detail = _why(pod, how, stopped)
+    return Change(instance, "ended", pod.place, reason, how.code if how else None, detail)
+
+
+def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
+    if how is not None and how.starved:
+        return "out of memory", f"out of memory {memory.of_pod(pod)}"
+    if stopped:
+        return "stopped", str(how or "")
+    if (found := _disruption(pod)) is not None:
+        gave_back = how is not None and how.code == exit_codes.PREEMPTED
+        return ("preempted" if gave_back else found[0]), found[1]
+    if how is not None and pod.end is not None:
+        last = _cut(pod.end.message.strip().rpartition("\n")[2])
+        return why(how, asked=False), f"{how}: {last}" if last else str(how)
+    return ("failed", _without_end(pod)) if pod.end is None else ("lost", _cut(pod.end.message))
+
+
+def _disruption(pod: Pod) -> _Why | None:
+    """Who ended it, where that was neither it nor we."""
+    status, target = pod.status, pod.condition("DisruptionTarget")
+    if target is not None and target.status == "True":
+        reason, words = _DISRUPTIONS.get(
+            target.reason or "", ("preempted", target.message or "it had to leave")
+        )
+    elif status.reason:
+        reason, words = _ENDS.get(status.reason, ("failed", status.reason))
+    else:
+        return None
+    if "exceed" in status.message and "limit" in status.message:  # of its disk: it would do so again
+        reason = "failed"
+    return reason, _cut(f"{words}: {status.message}" if status.message else words)
+
+
+def _without_end(pod: Pod) -> str:
+    """Of a pod that failed though its instance never ran."""
+    for status in pod.status.init_container_statuses or ():
+        end = status.state.terminated
+        if end is not None and end.exit_code:
+            return f"its init container {status.name} ended with exit code {end.exit_code}"
+    return _cut(pod.status.message) or "its pod failed before it ran"
+
+
+def _exit(pod: Pod) -> Exit | None:
+    """Above 128 stands a signal, as in a shell; 128 itself is a command that cannot be run. None: nobody knows."""
+    end = pod.end
+    if end is None or end.reason == "ContainerStatusUnknown":
+        return None
+    by_signal = 128 < end.exit_code <= 128 + signal.NSIG
+    return Exit(128 - end.exit_code if by_signal else end.exit_code, ran_out_of_memory(pod))
+
+
+def _cut(text: str) -> str:
+    """The end matters most: there stands the cause."""
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[: half - 1]}…{text[-half:]}"

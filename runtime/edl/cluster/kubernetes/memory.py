@@ -1,0 +1,65 @@
+"""How much memory an instance's pod gets: more than before, after it ran out of it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from edl.cluster.kubernetes import quantities
+from edl.cluster.kubernetes.deployment import Policy
+from edl.cluster.kubernetes.pods import Pod, Resources
+
+DEFAULT_LIMIT = 4  # times what the first pod had
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What a container asks for and may use at most, in bytes; 0: not said."""
+
+    request: int = 0
+    limit: int = 0
+
+    @property
+    def size(self) -> int:
+        """Which of both ends it, as far as one is known."""
+        return self.limit or self.request
+
+    def __str__(self) -> str:
+        """Whose memory it was that ran out."""
+        if self.limit:
+            return f"(limit {quantities.memory(self.limit)})"
+        asked = f", and it asked for {quantities.memory(self.request)}" if self.request else ""
+        return f"(that of its node{asked})"
+
+
+class Growth:
+    """Of the pods of a role: both numbers times the policy's factor, as far as its limit allows."""
+
+    def __init__(self, policy: Policy, manifest: dict[str, Any]) -> None:
+        told = manifest["spec"]["containers"][0].get("resources") or {}
+        self.first = of(msgspec.convert(told, Resources))
+        self._factor = policy.memory_factor
+        self._most = _bytes(policy.memory_limit) or DEFAULT_LIMIT * self.first.size
+
+    def after(self, had: Memory) -> Memory:
+        """What follows on a pod that ran out of it. The request is never above the limit."""
+        limit, request = self._grown(had.limit), self._grown(had.request)
+        return Memory(min(request, limit) if limit else request, limit)
+
+    def _grown(self, size: int) -> int:
+        more = int(size * self._factor)
+        return max(size, min(more, self._most)) if self._most else more
+
+
+def of_pod(pod: Pod) -> Memory:
+    """Of its instance."""
+    return of(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
+
+
+def of(resources: Resources) -> Memory:
+    requests, limits = resources.requests or {}, resources.limits or {}
+    return Memory(_bytes(requests.get("memory", "")), _bytes(limits.get("memory", "")))
+
+
+def _bytes(quantity: str) -> int:
+    return int(quantities.value(quantity)) if quantity else 0

@@ -1,0 +1,170 @@
+"""What a master knows of the pods of its job: versions of them come in, changes of instances go out.
+
+Pure: the second is handed in, and what is to be done about pods is asked for. A pod is one start of a name, so its name
+is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from edl.cluster import Change, Instance, Role
+from edl.cluster.kubernetes import memory, quantities
+from edl.cluster.kubernetes.deployment import Deployment
+from edl.cluster.kubernetes.exit_reason import gone, ran_out_of_memory, to_change
+from edl.cluster.kubernetes.memory import Growth, Memory
+from edl.cluster.kubernetes.pods import Pod
+from edl.cluster.kubernetes.stuck_pods import GivenUp, Waits
+
+MORE = 2  # times the memory that was not enough is worth a try
+
+Key = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Known:
+    """The last version of a pod, and what was told of it. superseded: nobody needs it any more, and that was said."""
+
+    pod: Pod
+    change: Change
+    superseded: bool = False
+
+    @property
+    def ended(self) -> bool:
+        return self.change.state == "ended"
+
+
+class Roster:
+    """The pods of one job. Not for threads."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._known: dict[Key, _Known] = {}
+        self._stopped: set[Key] = set()
+        self._waits = Waits(deployment.policy)
+        self._growth = {role: Growth(deployment.policy, deployment.manifest(role)) for role in get_args(Role)}
+        self._memory: dict[str, tuple[int, Memory]] = {}  # of a name: since which incarnation it has how much
+
+    # Versions of pods -----------------------------------------------------------------------------------------
+
+    def listed(self, pods: Iterable[Pod]) -> list[Change]:
+        """All that there are. What becomes of every name: of its newest pod, even when that is gone."""
+        found = {pod.instance.key: pod for pod in pods if pod.instance is not None}
+        told = [
+            change for key in self._known.keys() - found.keys() if (change := self._gone(key)) is not None
+        ]
+        for pod in found.values():
+            self.seen(pod)
+        newest: dict[str, Change] = {}
+        for change in [*told, *(known.change for known in self._known.values())]:
+            before = newest.get(change.instance.name)
+            if before is None or before.instance.incarnation < change.instance.incarnation:
+                newest[change.instance.name] = change
+        return [newest[name] for name in sorted(newest)]
+
+    def seen(self, pod: Pod) -> Change | None:
+        """What is new of a pod that is there; None: nothing."""
+        instance = pod.instance
+        if instance is None:
+            return None
+        known = self._known.get(instance.key)
+        if known is not None and known.ended:
+            known.pod = pod
+            return None
+        change = to_change(pod, instance, stopped=instance.key in self._stopped)
+        if ran_out_of_memory(pod):
+            change = self._grow(pod, change)
+        elif known is None:
+            self._inherit(instance, memory.of_pod(pod))
+        self._known[instance.key] = _Known(pod, change)
+        return change if known is None or known.change != change else None
+
+    def gone(self, pod: Pod) -> Change | None:
+        """What is new of a pod that is not there any more, as it was last; None: nothing."""
+        if pod.instance is None:
+            return None
+        self.seen(pod)
+        return self._gone(pod.instance.key)
+
+    def _gone(self, key: Key) -> Change | None:
+        known = self._known.pop(key)
+        stopped = key in self._stopped
+        self._stopped.discard(key)
+        self._waits.forget(known.pod.metadata.name)
+        return None if known.ended else gone(known.pod, known.change.instance, stopped=stopped)
+
+    # What is to be done ---------------------------------------------------------------------------------------
+
+    def stopping(self, key: Key) -> None:
+        """We have it deleted: that is why it ends."""
+        self._stopped.add(key)
+
+    def given_up(self, now: float) -> list[tuple[Pod, GivenUp]]:
+        """Pods that do not get on; `give_up` says that they are given up."""
+        return [
+            (known.pod, verdict)
+            for known in self._known.values()
+            if not known.ended
+            and (verdict := self._waits.look(known.pod, known.change.instance, now)) is not None
+        ]
+
+    def give_up(self, pod: Pod, verdict: GivenUp) -> Change | None:
+        """What became of its instance; None: it has ended meanwhile."""
+        known = self._known.get(pod.instance.key) if pod.instance is not None else None
+        if known is None or known.ended:
+            return None
+        known.change = msgspec.structs.replace(
+            known.change, state="ended", reason=verdict.reason, detail=verdict.detail
+        )
+        return known.change
+
+    def superseded(self) -> list[Pod]:
+        """Ended pods that are not needed any more, each told once: of a name, the last to end is kept for its log until
+        the next one runs.
+        """
+        newest: dict[str, int] = {}  # of a name, the last that began
+        for (name, incarnation), known in self._known.items():
+            if known.change.state != "pending":
+                newest[name] = max(newest.get(name, -1), incarnation)
+        found: list[Pod] = []
+        for (name, incarnation), known in self._known.items():
+            if known.ended and not known.superseded and incarnation < newest[name]:
+                known.superseded = True
+                found.append(known.pod)
+        return found
+
+    def memory(self, name: str) -> Memory | None:
+        """That the next pod of a name is to have; None: what its manifest says."""
+        found = self._memory.get(name)
+        return found[1] if found else None
+
+    def _inherit(self, instance: Instance, has: Memory) -> None:
+        """A pod that has more than its manifest says: an earlier one ran out of memory."""
+        first = self._growth[instance.role].first
+        if has.limit > first.limit or has.request > first.request:
+            self._remember(instance.name, instance.incarnation, has)
+
+    def _grow(self, pod: Pod, change: Change) -> Change:
+        """It ran out of memory: the next one of its name gets more."""
+        instance = change.instance
+        had = memory.of_pod(pod)
+        gets = self._growth[instance.role].after(had)
+        self._remember(instance.name, instance.incarnation + 1, gets)
+        if not had.size:
+            return change
+        grows = gets.size > had.size
+        follows = (
+            f"; the next one gets {quantities.memory(gets.size)}"
+            if grows
+            else ", which is all that it may have"
+        )
+        enough = quantities.memory(gets.size if grows else MORE * had.size)
+        hint = f"WITH kubernetes.{instance.role}_memory = '{enough}' each has more from the start"
+        return msgspec.structs.replace(change, detail=change.detail + follows, hint=hint, remedied=grows)
+
+    def _remember(self, name: str, incarnation: int, gets: Memory) -> None:
+        if incarnation >= self._memory.get(name, (-1, gets))[0]:
+            self._memory[name] = (incarnation, gets)

@@ -1,0 +1,96 @@
+"""A master's ledger in a ConfigMap of its job.
+
+Writes are optimistic: each names the version that it follows. A master that begins takes the ledger over by writing its
+own name into it, and from then on whatever an earlier one writes is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.deployment import Deployment
+from edl.errors import ClusterError, JobError, SpecError
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+PATIENCE = 120.0  # seconds without the API server, after which a master leaves it to the next one
+LIMIT = (1 << 20) - 1024  # bytes that a ConfigMap takes, without the other key
+KEY = "ledger.1"  # with its version
+HOLDER = "holder"
+
+_Map = dict[str, Any]
+
+
+class ConfigMapLedger:
+    """The ledger of a job, from now on this master's. ClusterError: the ConfigMap cannot be had, or another master has
+    taken it over.
+    """
+
+    def __init__(self, api: ApiClient, deployment: Deployment, patience: float = PATIENCE) -> None:
+        self._calls = Calls(api, patience)
+        folder = f"/api/v1/namespaces/{deployment.namespace}/configmaps"
+        self._path = f"{folder}/{names.ledger(deployment.name)}"
+        self._holder = secrets.token_hex(8)
+        self._map = self._get()
+        while not self._put({**(self._map.get("binaryData") or {})}):
+            self._map = self._get()  # the one before wrote in between
+
+    def read(self) -> bytes | None:
+        """What was written last; None before the first time. SpecError: damaged, or of another version."""
+        kept = self._map.get("binaryData") or {}
+        if kept and KEY not in kept:
+            raise SpecError(f"the ledger of this job is of another version: {', '.join(sorted(kept))}")
+        if KEY not in kept:
+            return None
+        try:
+            return zlib.decompress(base64.b64decode(kept[KEY], validate=True))
+        except (ValueError, zlib.error):
+            raise SpecError("the ledger of this job is damaged") from None
+
+    def write(self, data: bytes) -> None:
+        """Return when it is kept. JobError: a ConfigMap does not take as much."""
+        packed = zlib.compress(data)
+        if len(packed) > LIMIT:
+            size = len(packed) / (1 << 20)
+            raise JobError(
+                f"the ledger of the job has grown to {size:.1f} MiB, more than a ConfigMap takes",
+                hint="have fewer workers, or fewer and simpler metrics",
+            )
+        kept = {KEY: base64.b64encode(packed).decode()}
+        while not self._put(kept):
+            found = self._get()
+            if (found.get("data") or {}).get(HOLDER) != self._holder:
+                raise ClusterError("this job has another master")
+            self._map = found
+            if found.get("binaryData") == kept:  # the answer was lost, not the write
+                return
+
+    def close(self) -> None:
+        """Wait for the API server no more."""
+        self._calls.close()
+
+    def _get(self) -> _Map:
+        try:
+            found: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
+        except RefusedError as error:
+            raise ClusterError(f"the ledger of the job cannot be read: {error.message}") from None
+        return found
+
+    def _put(self, kept: dict[str, str]) -> bool:
+        """False: somebody wrote since, or we did and did not hear of it."""
+        body = {**self._map, "data": {HOLDER: self._holder}, "binaryData": kept}
+        try:
+            self._map = msgspec.json.decode(self._calls.ask("PUT", self._path, body))
+        except RefusedError as error:
+            if error.status == 409:
+                return False
+            raise ClusterError(f"the ledger of the job cannot be written: {error.message}") from None
+        return True

@@ -1,0 +1,102 @@
+"""What a job shows to those who do not follow its log, in a ConfigMap: its figures of the moment, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.deployment import Deployment
+from edl.errors import ClusterError
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import Outcome
+from edl.jobs.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+INTERVAL = 5.0  # seconds between two writes
+LAST_SECS = 120.0  # that the end may take to be written: nobody would write it later
+SNAPSHOT, END = "snapshot.json", "end.json"
+
+End = Outcome | Failed
+
+_ends: msgspec.json.Decoder[End] = msgspec.json.Decoder(End)
+
+
+class Board:
+    """Writes in a thread of its own, so that nobody waits for it. interval: seconds between two writes."""
+
+    def __init__(self, api: ApiClient, deployment: Deployment, interval: float = INTERVAL) -> None:
+        self._calls = Calls(api, LAST_SECS)
+        self._path = f"/api/v1/namespaces/{deployment.namespace}/configmaps/{names.status(deployment.name)}"
+        self._interval = interval
+        self._data: dict[str, str] = {}
+        self._changed = threading.Condition()
+        self._unwritten = self._ended = self._closed = False
+        self._thread = threading.Thread(target=self._run, name="edl-board", daemon=True)
+        self._thread.start()
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._set(SNAPSHOT, msgspec.json.encode(snapshot).decode())
+
+    def end(self, end: End) -> None:
+        """Show how the job ended, at once."""
+        self._set(END, msgspec.json.encode(end).decode())
+
+    def close(self) -> None:
+        """Write what was not written yet, within a while."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join(LAST_SECS)
+        self._calls.close()
+
+    def _set(self, key: str, value: str) -> None:
+        with self._changed:
+            self._data = {**self._data, key: value}
+            self._unwritten, self._ended = True, self._ended or key == END
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._unwritten)
+                if not self._unwritten:
+                    return
+                data, self._unwritten = self._data, False
+            with contextlib.suppress(ClusterError):  # the next one comes
+                self._write(data)
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._ended, self._interval)
+
+    def _write(self, data: dict[str, str]) -> None:
+        """Replace what is there, whoever wrote it. A conflict is with who labels or owns the ConfigMap."""
+        while True:
+            found: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._path))
+            try:
+                self._calls.ask("PUT", self._path, {**found, "data": data})
+                return
+            except RefusedError as error:
+                if error.status != 409:
+                    raise
+
+
+def read_snapshot(data: dict[str, str]) -> Snapshot | None:
+    """Of the ConfigMap's data; None: there is none yet, or it cannot be read."""
+    try:
+        return msgspec.json.decode(data.get(SNAPSHOT, ""), type=Snapshot)
+    except msgspec.MsgspecError:
+        return None
+
+
+def read_end(data: dict[str, str]) -> End | None:
+    """None: the job goes on, as far as is known."""
+    try:
+        return _ends.decode(data.get(END, ""))
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,77 @@
+"""Which pods are given up because they do not get on. Pure: the second is handed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from edl.cluster import Instance, Reason
+from edl.cluster.kubernetes.deployment import Policy
+from edl.cluster.kubernetes.exit_reason import obstacle, pending, unscheduled
+from edl.cluster.kubernetes.pods import Pod
+
+OVERDUE_SECS = 10.0  # after its grace, that a pod has to be gone; else its node is not there to say so
+
+
+class GivenUp(msgspec.Struct, frozen=True):
+    """How the instance of a pod counts as ended from now on. withdraw: its pod is still to be deleted."""
+
+    reason: Reason
+    detail: str
+    withdraw: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    what: str
+    since: float
+
+
+class Waits:
+    """What each pod of a job waits for, and since when."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._waits: dict[str, _Wait] = {}  # by name of the pod
+        self._given_up: set[str] = set()  # images that no pod has run with since one waited too long
+
+    def look(self, pod: Pod, instance: Instance, now: float) -> GivenUp | None:
+        """None: it gets on, or may wait longer."""
+        what = _waits_for(pod)
+        wait = self._waits.get(pod.metadata.name)
+        if wait is None or wait.what != what:
+            wait = self._waits[pod.metadata.name] = _Wait(what, now)
+        match what:
+            case "node" if instance.role == "ps" and now - wait.since > self._policy.pending_secs:
+                return GivenUp("no room", pending(pod))
+            case "obstacle":
+                return self._obstructed(pod, now - wait.since)
+            case "end" if now - wait.since > (pod.metadata.deletion_grace_period_seconds or 0) + OVERDUE_SECS:
+                return GivenUp("lost", "its node does not say that it has ended", withdraw=False)
+            case "":
+                self._given_up -= {status.image for status in pod.statuses}
+        return None
+
+    def forget(self, pod: str) -> None:
+        self._waits.pop(pod, None)
+
+    def _obstructed(self, pod: Pod, secs: float) -> GivenUp | None:
+        """Where no pod ran with an image since one was given up, all that meet an obstacle are given up at once."""
+        found = obstacle(pod)
+        if found is None:
+            return None
+        if secs > self._policy.image_secs or found.final:
+            self._given_up.add(found.image)
+        return GivenUp("failed", found.words) if found.image in self._given_up else None
+
+
+def _waits_for(pod: Pod) -> str:
+    """Empty: for nothing, it runs."""
+    if pod.metadata.deletion_timestamp is not None:
+        return "end"
+    if pod.status.phase == "Running":
+        return ""
+    if obstacle(pod) is not None:
+        return "obstacle"
+    return "node" if unscheduled(pod) else "start"

@@ -1,0 +1,113 @@
+"""One watch after another of a job's pods, in a thread, each from where the last one ended."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl.cluster.kubernetes.api_calls import Calls, UnreachableError
+from edl.cluster.kubernetes.pods import Event, Pod, Refusal
+from edl.errors import ClusterError
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
+
+SILENCE_SECS = 10.0  # after its time is over, that a watch may go on without a word
+LEAST_SECS = 1.0  # from the beginning of a watch to that of the next
+PATIENCE = 10.0  # seconds without any watch, after which what is known is old
+
+_events = msgspec.json.Decoder(Event)
+_pods = msgspec.json.Decoder(Pod)
+_refusals = msgspec.json.Decoder(Refusal)
+
+News = tuple[Pod, bool]  # and whether it is still there
+
+
+class PodStream:
+    """News of pods, from a version of their list on. secs: that one watch takes."""
+
+    def __init__(self, calls: Calls, path: str, selector: str, version: str, secs: float) -> None:
+        self._calls, self._path, self._secs = calls, path, secs
+        self._query: dict[str, str | int] = {
+            "labelSelector": selector,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": max(1, round(secs)),
+        }
+        self._version = version
+        self._reached = time.monotonic()  # the server
+        self._news: queue.SimpleQueue[News | ClusterError | None] = queue.SimpleQueue()
+        self._closed = threading.Event()
+        self._response: BaseHTTPResponse | None = None
+        threading.Thread(target=self._run, name="edl-pods", daemon=True).start()
+
+    def next(self, secs: float) -> News | None:
+        """None: nothing within so many seconds, or closed. ClusterError: it cannot go on; list, and begin anew."""
+        try:
+            found = self._news.get(timeout=secs)
+        except queue.Empty:
+            return None
+        if isinstance(found, ClusterError):
+            raise found
+        return found
+
+    def close(self) -> None:
+        self._closed.set()
+        self._news.put(None)
+        if (response := self._response) is not None:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # it ends just now
+                response.shutdown()  # wakes the thread that reads
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            began = time.monotonic()
+            try:
+                self._watch()
+            except UnreachableError as error:
+                if time.monotonic() - self._reached > PATIENCE:
+                    return self._news.put(error)
+            except ClusterError as error:
+                return self._news.put(error)
+            self._closed.wait(max(0.0, began + LEAST_SECS - time.monotonic()))
+        return None
+
+    def _watch(self) -> None:
+        """One watch, to its end. UnreachableError: it broke."""
+        from urllib3.exceptions import HTTPError
+
+        silence = self._secs + SILENCE_SECS
+        response = self._calls.stream(self._path, {**self._query, "resourceVersion": self._version}, silence)
+        self._response, self._reached = response, time.monotonic()
+        try:
+            for line in _lines(response):
+                if self._closed.is_set():
+                    return
+                self._hear(_events.decode(line))
+        except (HTTPError, OSError, ValueError, msgspec.DecodeError) as error:
+            raise UnreachableError(f"the watch of pods broke: {error}") from None
+        finally:
+            self._reached = time.monotonic()
+            self._response = None
+            response.close()
+
+    def _hear(self, event: Event) -> None:
+        if event.type == "ERROR":
+            raise ClusterError(f"the watch of pods ended: {_refusals.decode(event.object).message}")
+        pod = _pods.decode(event.object)
+        self._version = pod.metadata.resource_version
+        if event.type != "BOOKMARK":
+            self._news.put((pod, event.type != "DELETED"))
+
+
+def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
+    """What comes, line by line; what is cut off at the end is none."""
+    rest = b""
+    for piece in response.stream(1 << 16):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from filter(None, lines)

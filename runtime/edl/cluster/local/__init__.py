@@ -1,0 +1,1 @@
+"""Instances as processes of this machine: supervisor, fork server and their messages."""

@@ -1,0 +1,203 @@
+"""Client of a job that a supervisor runs: start, follow, detach, cancel."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import IO
+
+from edl.cluster.local.messages import DETACH
+from edl.cluster.logs import open_log
+from edl.errors import ClusterError, JobError
+from edl.jobs.event_log import EventReader
+from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.failure import Failed, to_error
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.run_folder import ClusterFolder, Process, Spec
+
+POLL = 0.05  # seconds between two reads of the events
+END_SECONDS = 15.0  # time for a supervisor to end its job before it is killed
+
+_left: list[
+    subprocess.Popen[bytes]
+] = []  # supervisors of detached jobs: children of this process, to be reaped
+
+OnEvent = Callable[[Progress | EpochEnd | Tally], None]
+
+
+class SupervisedJob:
+    """Job whose supervisor is a child of this process. It ends with this process, unless it is detached.
+
+    Call `follow` from one thread; `cancel` and `detach` from any.
+    """
+
+    def __init__(self, job: JobFolder, process: subprocess.Popen[bytes]) -> None:
+        self.job = job
+        self._process = process
+        self._lifeline: IO[bytes] | None = process.stdin
+
+    @classmethod
+    def start(cls, job: JobFolder, spec: Spec) -> SupervisedJob:
+        """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
+        ClusterFolder(job.path).write_spec(spec)
+        command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
+        log = open_log(ClusterFolder(job.path).log("supervisor"))
+        try:
+            process = subprocess.Popen(  # noqa: S603 (our own module, in a list)
+                command,
+                stdin=subprocess.DEVNULL if spec.detached else subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+        return cls(job, process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def follow(self, on_event: OnEvent) -> Outcome:
+        """Pass the job's events to `on_event` until the job and all its processes have ended; return its result.
+
+        An error of the job is raised as it was there; JobCancelledError if it was cancelled; ClusterError if its
+        supervisor died. Any other exception (a KeyboardInterrupt, an error of `on_event`) cancels the job and is
+        raised when that has ended; a second interrupt kills it. For a detached job, it ends the wait only.
+        """
+        try:
+            return follow(self.job, on_event, runs=lambda: self.runs)
+        except BaseException:
+            if self._lifeline is not None:
+                self._end(self.cancel)
+            raise
+
+    def cancel(self) -> None:
+        """Request the end of the job; `follow` then raises JobCancelledError."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def detach(self) -> None:
+        """Keep the job running when this process ends. Idempotent; no effect on an ended job."""
+        if self._lifeline is not None:
+            with contextlib.suppress(OSError):
+                self._lifeline.write(DETACH)
+            with contextlib.suppress(OSError):
+                self._lifeline.close()
+            self._lifeline = None
+
+    def close(self) -> None:
+        """End the job, unless it is detached or has ended, and wait for its end."""
+        if self._lifeline is not None:
+            with contextlib.suppress(OSError):
+                self._lifeline.close()
+            self._lifeline = None
+            self._end(lambda: None)
+        _left.append(self._process)
+        _left[:] = [process for process in _left if process.poll() is None]
+
+    def __enter__(self) -> SupervisedJob:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def runs(self) -> bool:
+        """True if the supervisor has not ended."""
+        return self._process.poll() is None
+
+    def _end(self, tell: Callable[[], None]) -> None:
+        """Ask the supervisor to end and wait; kill it if it takes too long or the wait is interrupted."""
+        try:
+            tell()
+            self._process.wait(END_SECONDS)
+        except BaseException as error:
+            self._process.kill()
+            self._process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+
+
+def is_supervised(job: JobFolder) -> bool:
+    """Return True if a supervisor runs or ran the job, not the process of its client."""
+    return ClusterFolder(job.path).process("supervisor") is not None
+
+
+def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
+    """Follow a job from its start to its end, whichever client started it; see `SupervisedJob.follow`.
+
+    An interrupt leaves the job as it is. Raises ClusterError if the job has no supervisor.
+    """
+    if job.status().state == "cancelled":
+        raise JobCancelledError
+    supervisor = _supervisor(job)
+    return follow(job, on_event, runs=lambda: supervisor.runs)
+
+
+def cancel(job: JobFolder) -> bool:
+    """End the job and wait; return True if it was running.
+
+    A job that takes too long is killed. Raises ClusterError if the job has no supervisor.
+    """
+    supervisor = _supervisor(job)
+    if not supervisor.runs:
+        return False
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + END_SECONDS
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor.pid, number)
+        while supervisor.runs and time.monotonic() < deadline:
+            time.sleep(POLL)
+        if not supervisor.runs:
+            break
+    if job.status().state == "running":
+        job.end("cancelled")
+    return True
+
+
+def follow(job: JobFolder, on_event: OnEvent, *, runs: Callable[[], bool]) -> Outcome:
+    """Pass the job's events to `on_event` until its supervisor has ended; return the result. `runs` returns False
+    then.
+    """
+    end: Outcome | Failed | None = None
+    with EventReader(ClusterFolder(job.path).events) as events:
+        running = True
+        while running:
+            running = runs()  # before the last read, so that no event is missed
+            for event in events.read():
+                if isinstance(event, Outcome | Failed):
+                    end = end or event
+                elif end is None:
+                    on_event(event)
+            if running:
+                time.sleep(POLL)
+    if end is None:
+        raise _death(job)
+    if isinstance(end, Failed):
+        raise to_error(end)
+    return end
+
+
+def _death(job: JobFolder) -> JobError | ClusterError:
+    """Return the error for a job whose events don't contain its end."""
+    status = job.status()
+    if status.state == "cancelled":
+        return JobCancelledError()
+    log = ClusterFolder(job.path).log("supervisor")
+    if status.error:
+        return ClusterError(status.error)
+    return ClusterError("the job's supervisor died, and the job with it", hint=f"its log is {log}")
+
+
+def _supervisor(job: JobFolder) -> Process:
+    found = ClusterFolder(job.path).process("supervisor")
+    if found is None:
+        raise ClusterError(f"job {job.id} is not run by a supervisor", hint="its own client runs it")
+    return found

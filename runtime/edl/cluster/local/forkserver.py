@@ -1,0 +1,121 @@
+"""Forkserver: a process that has imported the framework and forks workers on request.
+
+    python -P -m edl.cluster.local.forkserver JOB_FOLDER SOCKET LIFELINE PARENT
+
+A framework takes seconds to import, a fork hundredths of one. Forked processes keep locks that other threads held,
+so this process has no Python threads, makes no tensor, and opens no framework session: it imports, waits and forks.
+(The remaining threads, of OpenBLAS and jemalloc, have fork handlers.)
+
+It forks twice, and the process in between ends at once. So the supervisor, which adopts orphans, becomes the
+workers' parent: it alone reaps them, and the end of the forkserver does not affect them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.cluster.local.instance_process import live
+from edl.cluster.local.messages import Born, Forked, Ready, Refused, instances
+from edl.cluster.local.parent_watch import die_with_parent
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder, Spec
+from edl.spec import from_json
+
+LONGEST = 1 << 16  # maximum bytes of a packet
+
+
+def main(arguments: list[str]) -> int:
+    job, descriptor, lifeline, parent = Path(arguments[0]), *map(int, arguments[1:])
+    die_with_parent(parent)
+    supervisor = socket.socket(fileno=descriptor)
+    began = time.monotonic()
+    warm_up(ClusterFolder(job).spec(), JobFolder(job))
+    _tell(supervisor, Ready(time.monotonic() - began))
+    while packet := supervisor.recv(LONGEST):
+        _fork(supervisor, instances.decode(packet), job, lifeline)
+    return exit_codes.OK
+
+
+def warm_up(spec: Spec, job: JobFolder) -> None:
+    """Import what workers need. Workers report failed imports themselves."""
+    from edl import frameworks
+
+    for load in (
+        lambda: frameworks.prepare(spec.framework, spec.threads),
+        lambda: import_module(spec.worker.partition(":")[0]),
+        _prepare_columns,
+        lambda: _prepare_collectives(job),
+    ):
+        try:
+            load()
+        except Exception:
+            traceback.print_exc()
+    gc.collect()
+    gc.freeze()  # unused by the collector, pages stay shared
+
+
+def _prepare_columns() -> None:
+    """Make a first PyArrow array: it imports pandas if installed, which takes a third of a second."""
+    import pyarrow as pa
+
+    pa.array([0.0]).to_numpy()
+
+
+def _prepare_collectives(job: JobFolder) -> None:
+    """Import PyTorch, which all-reduces gradients for models of either framework."""
+    file = job.program / "job.json"
+    if file.exists() and from_json(file.read_bytes()).cluster.strategy == "allreduce":
+        import_module("edl.collectives.gloo")
+
+
+def _fork(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        between = os.fork()
+    except OSError as error:
+        _tell(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
+        return
+    if between:
+        os.waitpid(between, 0)
+        return
+    try:
+        if os.fork() == 0:
+            _be(supervisor, instance, job, lifeline)
+    except OSError as error:
+        _tell(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
+    finally:
+        os._exit(exit_codes.OK)
+
+
+def _be(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int) -> NoReturn:
+    """Become the instance. The process itself reports its start, so no worker is unknown when the forkserver dies."""
+    try:
+        os.setsid()
+        _tell(supervisor, Forked(instance.key, os.getpid()))
+        supervisor.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    except BaseException:
+        os._exit(exit_codes.ABANDONED)
+    live(job, instance, lifeline)
+
+
+def _tell(supervisor: socket.socket, message: Born) -> None:
+    supervisor.send(msgspec.json.encode(message))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,244 @@
+"""Launch of instances: forked by the forkserver where that is safe, else as new processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from edl.cluster import Instance
+from edl.cluster.environment import environment
+from edl.cluster.exit_reason import Exit
+from edl.cluster.local.children import Children, kill, spawn
+from edl.cluster.local.forkserver import LONGEST
+from edl.cluster.local.messages import Forked, Ready, Refused, born
+from edl.jobs.run_folder import ClusterFolder, Spec
+
+TRIES = 3  # forkservers that may die before they are ready; then instances are started without one
+FORK_SECONDS = 5.0  # timeout of a fork, which takes hundredths of a second, before the forkserver is replaced
+PAUSE = 0.5  # pause in seconds before replacing a forkserver that died before it was ready
+
+Key = tuple[str, int]
+
+
+class Parent(Protocol):
+    """Receiver of the results of launches."""
+
+    def born(self, key: Key, pid: int) -> None: ...
+
+    def refused(self, key: Key, why: str) -> None: ...
+
+
+class Launcher(Protocol):
+    """Launcher of processes; it notifies the parent of each, possibly within `launch`."""
+
+    def launch(self, instance: Instance) -> None: ...
+
+    def forget(self, key: Key) -> bool:
+        """Cancel a launch; return False if the process runs, or may run."""
+        ...
+
+    def close(self) -> None:
+        """Stop launching."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSettings:
+    """Common parameters of all launches. `lifeline` is the read end of the supervisor's pipe."""
+
+    job: Path
+    spec: Spec
+    lifeline: int
+    children: Children
+    say: Callable[[str], None]
+
+    @property
+    def folder(self) -> ClusterFolder:
+        return ClusterFolder(self.job)
+
+    def spawn(self, module: str, *arguments: str, log: str, descriptors: tuple[int, ...] = ()) -> int:
+        """Start a module of this package. With -P, a keras.py or torch.py in the user's folder does not shadow the
+        framework.
+        """
+        return spawn(
+            [sys.executable, "-P", "-m", module, str(self.job), *arguments],
+            environment=environment(self.spec.threads, self.spec.environment),
+            log=self.folder.log(log),
+            descriptors=(self.lifeline, *descriptors),
+        )
+
+
+class SpawnLauncher:
+    """Launcher that starts an interpreter for each instance."""
+
+    def __init__(self, setting: LaunchSettings, parent: Parent) -> None:
+        self._setting = setting
+        self._parent = parent
+
+    def launch(self, instance: Instance) -> None:
+        text = msgspec.json.encode(instance).decode()
+        arguments = (text, str(self._setting.lifeline))
+        try:
+            pid = self._setting.spawn("edl.cluster.local.instance_process", *arguments, log=instance.name)
+        except OSError as error:
+            self._parent.refused(instance.key, f"the system cannot start a process: {error.strerror}")
+        else:
+            self._parent.born(instance.key, pid)
+
+    def forget(self, key: Key) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Return at once: no launch is in progress."""
+
+
+class ForkserverLauncher:
+    """Launcher that lets a forkserver fork workers one after another, and replaces a forkserver that died.
+
+    A requested worker is requested again only after the end of the socket: as long as a forked process may still
+    report, it holds the socket open.
+    """
+
+    def __init__(self, setting: LaunchSettings, parent: Parent) -> None:
+        self._setting = setting
+        self._parent = parent
+        self._fresh = SpawnLauncher(setting, parent)
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Instance] = deque()
+        self._asked: Instance | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._ready = False
+        self._failures = 0
+        self._closed = False
+        self._pid = 0  # pid of a forkserver that is not reaped
+        setting.children.before_unwatched = self._receive
+        self._start()
+
+    def launch(self, instance: Instance) -> None:
+        if instance.role != "worker" or self._failures >= TRIES:
+            self._fresh.launch(instance)
+            return
+        self._queue.append(instance)
+        self._ask()
+
+    def forget(self, key: Key) -> bool:
+        waiting = next((instance for instance in self._queue if instance.key == key), None)
+        if waiting is not None:
+            self._queue.remove(waiting)
+        return waiting is not None
+
+    def close(self) -> None:
+        """Stop launching. Requested workers are either running, or reported lost by the end of the socket."""
+        self._closed = True
+        self._refuse_all()
+        self._kill()
+
+    def _start(self) -> None:
+        if self._closed:
+            return
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._receive)
+        with theirs:
+            arguments = (str(theirs.fileno()), str(self._setting.lifeline), str(os.getpid()))
+            try:
+                pid = self._setting.spawn(
+                    "edl.cluster.local.forkserver", *arguments, log="zygote", descriptors=(theirs.fileno(),)
+                )
+            except OSError as error:  # the end of the socket follows
+                self._setting.say(f"no zygote can be started: {error}")
+                return
+        self._setting.say(f"zygote: pid {pid}")
+        self._pid = pid
+        self._setting.children.watch(pid, lambda how: self._died(pid, how))
+
+    def _died(self, pid: int, how: Exit) -> None:
+        if self._pid == pid:
+            self._pid = 0
+        if not self._closed:
+            self._setting.say(f"the zygote has ended: {how}")
+
+    def _kill(self) -> None:
+        if self._pid:
+            kill(self._pid, signal.SIGKILL)
+
+    def _ask(self) -> None:
+        if self._ready and self._asked is None and self._queue:
+            self._asked = self._queue.popleft()
+            with contextlib.suppress(OSError):  # it is dying: the end of the socket follows
+                self._socket.send(msgspec.json.encode(self._asked))
+            self._alarm = self._loop.call_later(FORK_SECONDS, self._kill)
+
+    def _receive(self) -> None:
+        """Process messages of the forkserver and of the processes that it forked."""
+        while self._socket.fileno() >= 0:
+            try:
+                packet = self._socket.recv(LONGEST)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                packet = b""
+            if not packet:
+                self._lost()
+                return
+            self._take(born.decode(packet))
+
+    def _take(self, message: Ready | Forked | Refused) -> None:
+        if isinstance(message, Ready):
+            self._ready = True
+            self._failures = 0
+            self._setting.say(f"the zygote is ready after {message.seconds:.1f} s")
+        else:
+            self._asked = None
+            self._calm()
+            if isinstance(message, Forked):
+                self._parent.born(message.key, message.pid)
+            else:
+                self._parent.refused(message.key, message.why)
+        self._ask()
+
+    def _lost(self) -> None:
+        """Restart pending launches after the forkserver and all processes that held its socket are gone."""
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        self._calm()
+        if self._asked is not None:
+            self._queue.appendleft(self._asked)
+            self._asked = None
+        self._failures += not self._ready
+        if self._closed:
+            self._refuse_all()
+        elif self._failures < TRIES:
+            self._loop.call_later(0.0 if self._ready else PAUSE, self._start)
+        else:
+            self._setting.say("no zygote can be kept alive: every worker is a fresh process")
+            while self._queue:
+                self._fresh.launch(self._queue.popleft())
+        self._ready = False
+
+    def _calm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _refuse_all(self) -> None:
+        while self._queue:
+            self._parent.refused(self._queue.popleft().key, "the job ended first")
+
+
+def launcher(setting: LaunchSettings, parent: Parent, *, adopting: bool) -> Launcher:
+    """Return a launcher. Without `adopting`, the adoption of orphans, or where forks are unsafe, there is no
+    forkserver.
+    """
+    return ForkserverLauncher(setting, parent) if adopting else SpawnLauncher(setting, parent)

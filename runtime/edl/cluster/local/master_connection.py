@@ -1,0 +1,69 @@
+"""Supervisor's side of its connection to the master."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+
+from edl.cluster import Change, NoRoomError, Room
+from edl.cluster.local.instances import Instances
+from edl.cluster.local.messages import (
+    Answer,
+    Changed,
+    Hello,
+    List,
+    Reply,
+    Request,
+    Resized,
+    Start,
+    requests,
+    to_line,
+)
+from edl.errors import ClusterError
+
+
+class Link:
+    """Server of one master after another. Between two of them, changes are dropped: the next master lists all
+    instances.
+    """
+
+    def __init__(self) -> None:
+        self._writer: asyncio.StreamWriter | None = None
+
+    def tell(self, news: Change | Room) -> None:
+        self._send(Changed(news) if isinstance(news, Change) else Resized(news))
+
+    async def serve(self, connection: socket.socket, instances: Instances, relaunches: int) -> None:
+        """Greet the master and answer until the connection ends."""
+        reader, self._writer = await asyncio.open_unix_connection(sock=connection)
+        writer = self._writer
+        self._send(Hello(relaunches, instances.room))
+        try:
+            while line := await reader.readline():
+                self._send(_answer(line, instances))
+        except (ConnectionError, msgspec.MsgspecError, ValueError):
+            pass  # a master that died within a line, or uses another protocol: its end follows
+        finally:
+            if self._writer is writer:
+                self._writer = None
+            writer.close()
+
+    def _send(self, reply: Reply) -> None:
+        if self._writer is not None:
+            self._writer.write(to_line(reply))
+
+
+def _answer(line: bytes, instances: Instances) -> Answer:
+    request: Request = requests.decode(line)
+    if isinstance(request, List):
+        return Answer(request.number, changes=tuple(instances.list()))
+    try:
+        if isinstance(request, Start):
+            instances.start(request.instance)
+        else:
+            instances.stop(request.name, request.incarnation, request.grace)
+    except ClusterError as error:
+        return Answer(request.number, refused=error.message, no_room=isinstance(error, NoRoomError))
+    return Answer(request.number)

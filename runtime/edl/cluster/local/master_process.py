@@ -1,0 +1,137 @@
+"""Masters of a job: restarted one after another, until one ends the job or restarts are pointless.
+
+A master that died is replaced at once; if it dies again without progress, after increasing pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from dataclasses import dataclass
+from typing import Literal
+
+from edl import exit_codes
+from edl.cluster.exit_reason import Exit
+from edl.cluster.local.children import kill, kill_group
+from edl.cluster.local.instances import Instances
+from edl.cluster.local.launcher import LaunchSettings
+from edl.cluster.local.master_connection import Link
+from edl.jobs.event_log import read_end
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import Process
+from edl.jobs.snapshot import read_snapshot
+
+DEATHS = 5  # deaths in a row without progress after which the job has failed
+PAUSES = (0.0, 0.2, 0.5, 1.0)  # seconds before the next master, after each death in a row
+LAST_WORDS = 1.0  # seconds, if another process still holds a dead master's connection
+CANCEL_SECONDS = 5.0  # time for a master to end its job when it is cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End of the job, with its status."""
+
+    state: Literal["finished", "failed", "cancelled", "died"]
+    error: str = ""
+
+
+class Masters:
+    """Starter of masters. After `end`, no other is started."""
+
+    def __init__(self, setting: LaunchSettings, link: Link, instances: Instances, port: int) -> None:
+        self._setting = setting
+        self._link = link
+        self._instances = instances
+        self._port = port
+        self._pid = 0
+        self._told: End | None = None
+        self._ending = asyncio.Event()
+
+    def end(self, end: End, grace: float) -> None:
+        """End the job with this status: ask the master to leave, and kill it after `grace` seconds."""
+        if self._told is None:
+            self._told = end
+            self._ending.set()
+        if self._pid and grace > 0:
+            kill(self._pid, signal.SIGTERM)
+            asyncio.get_running_loop().call_later(grace, self._kill, self._pid)
+        elif self._pid:
+            kill_group(self._pid)
+
+    async def serve(self) -> End:
+        """Run masters until the job has ended."""
+        deaths, relaunches, done = 0, 0, self._progress()
+        while self._told is None:
+            how = await self._one(relaunches)
+            if end := self._end(how.code):
+                return end
+            deaths, done = (1, self._progress()) if self._progress() > done else (deaths + 1, done)
+            self._setting.say(f"the master died: {how}; {deaths} of {DEATHS} in a row are too many")
+            if deaths >= DEATHS:
+                return self._given_up(how)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), PAUSES[min(deaths, len(PAUSES)) - 1])
+            relaunches += 1
+        return self._told
+
+    async def _one(self, relaunches: int) -> Exit:
+        """Start a master and wait for its end. One that cannot be started counts as failed."""
+        ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._pid = self._spawn(theirs.fileno())
+            except OSError as error:
+                ours.close()
+                self._setting.say(f"no master can be started: {error}")
+                return Exit(exit_codes.FAILED)
+        self._setting.children.watch(self._pid, ended.set_result)
+        self._setting.folder.write_process("master", Process.of(self._pid))
+        self._setting.say(f"master: pid {self._pid}")
+        serving = asyncio.create_task(self._link.serve(ours, self._instances, relaunches))
+        try:
+            return await ended
+        finally:
+            self._pid = 0
+            await asyncio.wait({serving}, timeout=LAST_WORDS)  # its requests before it died
+            serving.cancel()
+
+    def _spawn(self, descriptor: int) -> int:
+        spec = self._setting.spec
+        arguments = ("--port", str(self._port), "--cluster-fd", str(descriptor), *spec.master_arguments)
+        return self._setting.spawn(spec.master, *arguments, log="master", descriptors=(descriptor,))
+
+    def _end(self, code: int) -> End | None:
+        """Return the job's end, or None if the master died and the job goes on."""
+        if self._told is not None:
+            return (
+                End("finished") if isinstance(read_end(self._setting.folder.events), Outcome) else self._told
+            )
+        if code == exit_codes.OK:
+            return End("finished")
+        if code == exit_codes.JOB_FAILED:
+            told = read_end(self._setting.folder.events)
+            error = told.message if isinstance(told, Failed) else "the master says no more; see its log"
+            return End("failed", error)
+        if code == exit_codes.USAGE:
+            return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")
+        return None
+
+    def _given_up(self, how: Exit) -> End:
+        log = self._setting.folder.log("master")
+        return End(
+            "failed",
+            f"the master died {DEATHS} times in a row and got nothing done in between; the last time: "
+            f"{how}; its log is {log}",
+        )
+
+    def _progress(self) -> tuple[int, int]:
+        snapshot = read_snapshot(self._setting.folder.snapshot)
+        return snapshot.progress if snapshot else (0, 0)
+
+    def _kill(self, pid: int) -> None:
+        if pid == self._pid:  # it has not ended since
+            kill_group(pid)

@@ -1,0 +1,199 @@
+"""Supervisor of a job, comparable to a kubelet: `python -P -m edl.cluster.local.supervisor JOB_FOLDER`.
+
+It owns every process of the job: it starts the master, and restarts it when it dies; it starts, stops and reaps the
+workers that the master requests; and when the job ends, no process of it remains. It reserves the master's port for
+the whole job, so that workers find the next master at the same address.
+
+Its input is a pipe from the client that started it. When the pipe ends, the client is gone and the job ends, unless
+the client wrote `detach` before, or the job was started detached. SIGTERM cancels the job, a second one at once.
+
+The job's status records its end. A detached job that is done is `finished`: its result is not in the data source
+yet, and a process that the supervisor starts at last commits it (`edl.master.commit`). A job that is done and not
+detached is left to the client to commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from edl import exit_codes
+from edl.cluster.local.children import Children, kill_orphans
+from edl.cluster.local.instances import Instances
+from edl.cluster.local.launcher import LaunchSettings, launcher
+from edl.cluster.local.master_connection import Link
+from edl.cluster.local.master_process import CANCEL_SECONDS, End, Masters
+from edl.cluster.local.messages import DETACH
+from edl.cluster.local.parent_watch import adopt_orphans
+from edl.cluster.logs import open_log
+from edl.cluster.quota.share import sharing
+from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.event_log import EventLog, read_end
+from edl.jobs.failure import Failed
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError
+from edl.jobs.run_folder import ClusterFolder, Process, Spec
+from edl.logs import stamped
+
+COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
+GRACE = 2.0  # seconds for instances to leave when the job has ended
+
+_CODES = {
+    "finished": exit_codes.OK,
+    "failed": exit_codes.JOB_FAILED,
+    "cancelled": exit_codes.INTERRUPTED,
+    "died": exit_codes.ABANDONED,
+}
+
+
+def main(arguments: list[str]) -> int:
+    job = JobFolder(Path(arguments[0]).absolute())
+    folder = ClusterFolder(job.path)
+    client = Process.of(os.getppid())
+    try:
+        with _lock_job(folder), _port(folder) as port:
+            spec = folder.spec()
+            folder.make_token()
+            folder.write_process("supervisor", Process.of(os.getpid()))
+            job.owned_by(os.getpid())
+            supervisor = Supervisor(job, spec, client)
+            return _CODES[asyncio.run(supervisor.run(port)).state]
+    except SQLFlowError as error:
+        say(error.message)
+        return exit_codes.FAILED
+
+
+class Supervisor:
+    """Supervisor of a job, from its first process to its last. `client` is the process that started it."""
+
+    def __init__(self, job: JobFolder, spec: Spec, client: Process) -> None:
+        self._job = job
+        self._spec = spec
+        self._client = client
+        self._folder = ClusterFolder(job.path)
+        self._detached = spec.detached
+        self._cancelled = False
+
+    async def run(self, port: int) -> End:
+        """Run the job and return its end, when no process of it is left. `port` is reserved for the master."""
+        reading, writing = os.pipe()  # parent pipe: no other process has its write end
+        loop = asyncio.get_running_loop()
+        children, link = Children(), Link()
+        setting = LaunchSettings(self._job.path, self._spec, reading, children, say)
+        instances = Instances(children, link.tell, self._spec.slots or None)
+        loop.add_signal_handler(signal.SIGCHLD, children.reap)
+        instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
+        self._masters = Masters(setting, link, instances, port)
+        loop.add_signal_handler(signal.SIGTERM, self._cancel)
+        if not self._detached:
+            loop.add_reader(0, self._watch_client)
+        async with contextlib.AsyncExitStack() as slots:
+            try:
+                await slots.enter_async_context(
+                    sharing(self._spec.quota, self._job.id, instances, link.tell, say)
+                )
+                end = await self._masters.serve()
+            except ClusterError as error:
+                end = End("failed", error.message)
+            except Exception as error:
+                traceback.print_exc()
+                end = End("failed", f"the supervisor broke: {type(error).__name__}: {error}")
+            await instances.end_all(GRACE if end.state == "finished" else 0.0)
+        loop.remove_signal_handler(signal.SIGCHLD)
+        kill_orphans()
+        os.close(writing)
+        self._record(end)
+        return end
+
+    def _cancel(self) -> None:
+        self._masters.end(End("cancelled"), 0.0 if self._cancelled else CANCEL_SECONDS)
+        self._cancelled = True
+
+    def _watch_client(self) -> None:
+        """Watch the client's pipe for its detachment or end."""
+        words = os.read(0, 4096)
+        if words and not words.endswith(DETACH):
+            return
+        asyncio.get_running_loop().remove_reader(0)
+        if words:
+            say("detached")
+            self._detached = True
+        else:
+            self._masters.end(End("died", "the process that had started the job is gone"), 0.0)
+
+    def _record(self, end: End) -> None:
+        """Record the end of the job in its events and its status."""
+        say(f"the job has ended: {end.state}{end.error and ': '}{end.error}")
+        if end.state == "finished":
+            owner = Process.of(os.getpid()) if self._detached else self._client
+            self._job.finish(owner.pid, owner.started_as)
+            if self._detached:
+                start_commit(self._folder)
+            return
+        if read_end(self._folder.events) is None:
+            error = JobCancelledError() if end.state == "cancelled" else ClusterError(end.error)
+            with EventLog(self._folder.events) as events:
+                events.write(Failed(error.code, error.message))
+        self._job.end(end.state, end.error)
+
+
+def start_commit(folder: ClusterFolder) -> None:
+    """Start the process that stores what the detached job made; it begins when this one has ended."""
+    log = open_log(folder.log("commit"))
+    try:
+        process = subprocess.Popen(  # noqa: S603 (our own module, in a list)
+            [sys.executable, "-P", "-m", COMMIT, str(folder.job)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        folder.write_process("commit", Process.of(process.pid))
+    except OSError as error:  # a session commits it
+        say(f"no process can be started to store what the job made: {error}")
+    finally:
+        os.close(log)
+
+
+@contextlib.contextmanager
+def _lock_job(folder: ClusterFolder) -> Iterator[None]:
+    """Lock the job. Raises ClusterError if it has a supervisor."""
+    folder.path.mkdir(mode=0o700, exist_ok=True)
+    with folder.lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = folder.process("supervisor")
+            place = f": pid {other.pid}" if other else ""
+            raise ClusterError(f"job {folder.job.name} has a supervisor{place}") from None
+        yield
+
+
+@contextlib.contextmanager
+def _port(folder: ClusterFolder) -> Iterator[int]:
+    """Reserve a port of this machine's own address for the masters, which listen on it one after another."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        host, port = reserved.getsockname()
+        folder.write_address(f"{host}:{port}")
+        yield port
+
+
+def say(text: str) -> None:
+    """Write a line to the supervisor's log. A full disk must not stop the job."""
+    with contextlib.suppress(OSError):
+        print(stamped(text), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Slots that the jobs of one machine share."""

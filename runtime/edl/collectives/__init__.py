@@ -1,0 +1,1 @@
+"""Collective operations of a group of processes: all-reduce, broadcast, barrier."""

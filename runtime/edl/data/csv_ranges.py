@@ -1,0 +1,248 @@
+"""CSV by row range: an index of where rows begin, and pieces of rows parsed by Arrow.
+
+The same files give the same rows and types as the source of SQL does (`edl.data.csv`), with these differences,
+each a named error: a quote may only stand around a whole field, a lone carriage return ends no line, and the file is
+UTF-8 or Latin-1. So the parity of the quotes tells a line end of a row from one inside a field, and one vectorised
+pass over the bytes finds every row exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from edl.data import csv as csv_files
+from edl.data.arrow_types import Watched
+from edl.data.csv import BLOCK_BYTES
+from edl.data.csv_index import LineScanner
+from edl.data.file_ranges import Columns, FileIndex, FileSet, changed, stamped
+from edl.data.paths import Files
+from edl.errors import SourceError
+
+PIECE_ROWS = 4096
+PIECE_BYTES = 1 << 20
+
+_FIELDS = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+
+Ints = npt.NDArray[np.int64]
+
+
+def index(files: Files) -> FileSet:
+    """One pass over the bytes for the rows, one over the values for the types. SourceError: a file is damaged."""
+    settings = csv_files.settled(files.paths[0], files.options)
+    _check_settings(settings)
+    names = [csv_files.column_names(path, files.options) for path in files.paths]
+    csv_files.check_same(files.paths, names)
+    indexed = tuple(_index(path, settings, len(names[0])) for path in files.paths)
+    texts = [Texts(file, each, settings) for file, each in zip(indexed, names, strict=True)]
+    return FileSet("csv", indexed, settings, _types(texts))
+
+
+def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
+    texts = Texts(file, csv_files.column_names(file.path, files.options), files.options)
+    if sorted(texts.names) != sorted(files.types):
+        raise changed(file)
+    return CSVPieces(texts, files.types)
+
+
+class CSVPieces:
+    """The pieces of one file, each column of the type that all values of the job's files have."""
+
+    def __init__(self, texts: Texts, types: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._types = types
+        # Arrow parses most numbers as they are written, much faster than it casts texts.
+        self._direct = {name: _ARROW[kind] for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")}
+        self.schema = pa.schema([(name, _ARROW[types[name]]) for name in texts.names])
+
+    def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
+        names = self._texts.names if columns is None else list(columns)
+        read = self._texts.load(piece, names or self._texts.names[:1], self._direct).select(names)
+        arrays = [
+            _converted(column, self._types[name]) for name, column in zip(names, read.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(
+            arrays, schema=pa.schema([self.schema.field(name) for name in names])
+        )
+
+
+class Texts:
+    """The pieces of one file as the texts that are written there. names: of its columns, in its own order."""
+
+    def __init__(self, file: FileIndex, names: list[str], settings: Mapping[str, str]) -> None:
+        self._file = file
+        self.names = names
+        self._read = csv.ReadOptions(
+            column_names=names,
+            use_threads=False,
+            encoding="utf8" if settings["encoding"].lower() == "utf-8" else "latin-1",
+        )
+        self._parse = csv.ParseOptions(
+            delimiter=settings["delim"],
+            quote_char=settings["quote"],
+            newlines_in_values=True,
+            ignore_empty_lines=len(names) > 1,  # of a single column, each is a NULL
+        )
+        self._nulls = list(dict.fromkeys(["", settings["nullstr"]]))
+
+    def load(
+        self, piece: int, names: Sequence[str], direct: Mapping[str, pa.DataType] | None = None
+    ) -> pa.RecordBatch:
+        """The texts of a piece; numbers of columns in `direct`, where all of them are written plainly.
+
+        SourceError: the piece holds other rows than the index says, or is no text.
+        """
+        first, last = self._file.offsets[piece : piece + 2]
+        with Path(self._file.path).open("rb") as file:
+            file.seek(first)
+            data = file.read(last - first)
+        self._read.block_size = len(data) + 1
+        try:
+            table = self._parsed(data, names, direct or {})
+        except (pa.ArrowException, UnicodeError) as error:
+            if direct:  # `+1`, or `""` for NULL
+                return self.load(piece, names)
+            raise self._damaged(str(error), piece) from None
+        row, behind = self._file.starts[piece : piece + 2]
+        if table.num_rows != behind - row:
+            raise self._damaged(f"{behind - row} rows are expected, and {table.num_rows} found", piece)
+        [batch] = table.combine_chunks().to_batches()
+        return batch
+
+    def _parsed(self, data: bytes, names: Sequence[str], direct: Mapping[str, pa.DataType]) -> pa.Table:
+        convert = csv.ConvertOptions(
+            column_types={**dict.fromkeys(self.names, pa.string()), **direct},
+            include_columns=names,
+            null_values=self._nulls,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        return csv.read_csv(pa.BufferReader(data), self._read, self._parse, convert)
+
+    def all(self) -> Iterator[pa.RecordBatch]:
+        for piece in range(len(self._file.offsets) - 1):
+            yield self.load(piece, self.names)
+
+    def _damaged(self, report: str, piece: int) -> SourceError:
+        """Arrow's report in our words; it counts rows from the beginning of the piece."""
+        path, before = self._file.path, self._file.starts[piece]
+        if match := _FIELDS.search(report):
+            row, expected, found = map(int, match.groups())
+            message = f"row {before + row:,} of {path}: {expected} fields are expected, and it has {found}"
+            return SourceError(message, hint="check its quotes")
+        words = report.splitlines()[0].removeprefix("CSV parse error: ")
+        hint = "if it is not UTF-8, add ?encoding=latin-1 to the URL" if "UTF" in report else None
+        return SourceError(f"{path}, behind row {before:,}: {words}", hint=hint)
+
+
+def _types(texts: Sequence[Texts]) -> dict[str, str]:
+    """DuckDB looks at batches as they come; what it keeps does not grow with the files."""
+    names = texts[0].names
+    schema = pa.schema([(name, pa.string()) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        return (batch.select(names) for each in texts for batch in each.all())
+
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        first = pa.Table.from_batches(itertools.islice(batches(), 3), schema)
+        watched = Watched(batches())
+        connection.register("first_rows", first)
+        connection.register("all_rows", pa.RecordBatchReader.from_batches(schema, watched))
+        with watched.errors(duckdb.Error, pa.ArrowException):
+            return csv_files.types(connection, "FROM first_rows", "FROM all_rows", names)
+
+
+def _index(path: str, settings: Mapping[str, str], columns: int) -> FileIndex:
+    with stamped(path) as stamp, Path(path).open("rb") as file:
+        scanner = LineScanner(path, settings["delim"].encode(), settings["quote"].encode(), columns == 1)
+        pieces = _Cutter(header=settings["header"].lower() == "true")
+        checksum = 0
+        while block := file.read(BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+            pieces.add(scanner.rows(block))
+        pieces.add(scanner.end())
+    starts, offsets = pieces.cut(stamp.size)
+    return FileIndex(path, *stamp, starts=starts, offsets=offsets, checksum=checksum)
+
+
+def _check_settings(settings: Mapping[str, str]) -> None:
+    """SourceError: the file is written in a way that only the source of SQL reads."""
+    if settings["encoding"].lower() not in ("utf-8", "latin-1"):
+        raise SourceError(
+            f"ranges of rows cannot be read in the encoding {settings['encoding']}",
+            hint="convert it to UTF-8",
+        )
+    if settings["escape"] != settings["quote"]:
+        raise SourceError(
+            "ranges of rows cannot be read where an escape character stands in front of quotes",
+            hint="double the quotes inside of quotes instead, as RFC 4180 says",
+        )
+    for option in ("delim", "quote"):
+        if not settings[option].isascii():
+            raise SourceError(f"the option {option} must be an ASCII character, not {settings[option]!r}")
+
+
+class _Cutter:
+    """Cuts rows into pieces of at most `PIECE_ROWS` that begin less than `PIECE_BYTES` apart."""
+
+    def __init__(self, *, header: bool) -> None:
+        self._skip = header
+        self._rows = 0
+        self._starts: list[int] = []
+        self._offsets: list[int] = []
+
+    def add(self, begins: Ints) -> None:
+        """The next rows, by the bytes at which they begin."""
+        if self._skip and len(begins):
+            begins, self._skip = begins[1:], False
+        while (position := self._next(begins)) < len(begins):
+            self._starts.append(self._rows + position)
+            self._offsets.append(int(begins[position]))
+        self._rows += len(begins)
+
+    def _next(self, begins: Ints) -> int:
+        """Where among these rows the next piece begins."""
+        if not self._offsets:
+            return 0
+        by_bytes = int(np.searchsorted(begins, self._offsets[-1] + PIECE_BYTES))
+        at_least = self._starts[-1] + 1 - self._rows
+        return max(at_least, min(by_bytes, self._starts[-1] + PIECE_ROWS - self._rows))
+
+    def cut(self, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Starts and offsets of all pieces in a file of `size` bytes."""
+        return (*self._starts, self._rows), (*self._offsets, size)
+
+
+_ARROW: Mapping[str, pa.DataType] = {
+    "VARCHAR": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
+}
+
+
+def _converted(column: pa.Array, kind: str) -> pa.Array:
+    """Texts as values of a type that all of them have; blanks around them, and nothing between, do not count."""
+    if column.type == _ARROW[kind]:
+        return column
+    trimmed = pc.utf8_trim(column, " ")
+    values = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+    if kind == "BOOLEAN":
+        return pc.equal(pc.utf8_lower(values), "true")
+    if kind in ("BIGINT", "DOUBLE"):
+        values = pc.utf8_ltrim(values, "+")
+    return pc.cast(values, _ARROW[kind])

@@ -1,0 +1,262 @@
+"""Rows of files by range, read where they lie: RecordIO, CSV and Parquet as the data of model-zoo jobs.
+
+The file itself fixes the rows, so nothing is copied. An index makes [start, end) cheap: every file is cut into
+*pieces* (some thousand rows of a CSV file, some chunks of RecordIO, a row group of Parquet) that can be found, read
+and decoded on their own. `pin_files` makes the index in one streaming pass and writes it into the job folder as
+`files.json`; every process that reads the rows opens that. Pieces that were decoded are kept for the next range, up to
+`KEPT_BYTES` or one piece.
+
+A file that changes under a job is a SourceError, never other rows.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import hashlib
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple, Protocol, cast
+
+import msgspec
+import pyarrow as pa
+
+from edl.data.arrow_types import fields, normal_schema, normalised
+from edl.data.paths import FORMATS, Files, found_files
+from edl.data.source import Pinned
+from edl.errors import SourceError, SpecError, did_you_mean
+
+FILE = "files.json"
+KEPT_BYTES = 256 << 20  # of decoded pieces that a reader keeps
+
+Columns = tuple[str, ...] | None
+
+
+class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the pieces of one file are.
+
+    size, modified: of the file when it was indexed, in bytes and nanoseconds. starts: the first row of each piece, and
+    behind them the number of rows. offsets: the byte where each piece begins, and where the last one ends; empty for
+    Parquet, whose pieces are row groups. checksum: of the contents, as far as the index has seen them.
+    """
+
+    path: str
+    size: int
+    modified: int
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...] = ()
+    checksum: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.starts[-1]
+
+
+class FileSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The files of a job, in order, and how they are read. types: of the columns of CSV, as DuckDB names them."""
+
+    format: str
+    files: tuple[FileIndex, ...]
+    options: dict[str, str] = {}
+    types: dict[str, str] = {}
+
+    @property
+    def digest(self) -> str:
+        """Of sizes, times and contents; where the files lie does not count."""
+        seen = [msgspec.structs.replace(each, path="") for each in self.files]
+        data = msgspec.json.encode((self.format, seen, self.options, self.types), order="deterministic")
+        return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+class Pieces(Protocol):
+    """One file as its format reads it."""
+
+    schema: pa.Schema
+
+    def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
+        """All rows of a piece; columns: which, None is all."""
+        ...
+
+
+class _Format(Protocol):
+    """What the module of a format offers."""
+
+    def index(self, files: Files) -> FileSet: ...
+
+    def open_pieces(self, files: FileSet, file: FileIndex) -> Pieces: ...
+
+
+def pin_files(written: str, folder: Path) -> Pinned:
+    """Fix the rows of the files that `written` names: a path, a folder, a pattern, or a URL with options.
+
+    The index goes into `folder`. SourceError: there are no such files, or one cannot be read.
+    """
+    files = found_files(written)
+    found = _module(files.format).index(files)
+    reader = RangeReader(found)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_bytes(msgspec.json.encode(found))
+    return Pinned(
+        source=files.url,
+        select="",
+        file=FILE,
+        rows=reader.rows,
+        schema=fields(reader.schema),
+        digest=found.digest,
+        seed=0,
+        shuffled=False,
+    )
+
+
+def open_files(pinned: Pinned, folder: Path) -> RangeReader:
+    """A reader of the rows that `pin_files` fixed. SourceError: a file is gone, or has changed."""
+    try:
+        found = msgspec.json.decode((folder / pinned.file).read_bytes(), type=FileSet)
+    except OSError as error:
+        raise SourceError(f"the index of this job's files is gone: {error}") from None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"{folder / pinned.file} is damaged: {error}") from None
+    if found.format not in FORMATS:
+        raise SpecError(f"{folder / pinned.file} is damaged: there is no format {found.format}")
+    return RangeReader(found)
+
+
+class RangeReader:
+    """Ranges of the rows of some files. Safe to use from several threads."""
+
+    def __init__(self, found: FileSet) -> None:
+        self._files = found.files
+        for file in found.files:
+            check_unchanged(file)
+        module = _module(found.format)
+        self._pieces = [module.open_pieces(found, file) for file in found.files]
+        self.schema: pa.Schema = normal_schema(self._pieces[0].schema)
+        for file, pieces in zip(self._files, self._pieces, strict=True):
+            _check_same(file, normal_schema(pieces.schema), self._files[0], self.schema)
+        self._firsts = list(itertools.accumulate((file.rows for file in found.files), initial=0))
+        self.rows = self._firsts[-1]
+        self._kept = _Kept()
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [start, end) in order, in batches that end where files and pieces do.
+
+        columns: which, in that order; None is all. SourceError: a column that is not there, or a file that has
+        changed. ValueError: not 0 <= start <= end <= rows.
+        """
+        if not 0 <= start <= end <= self.rows:
+            raise ValueError(f"rows [{start}, {end}) of {self.rows}")
+        for name in columns or ():
+            if name not in self.schema.names:
+                hint = did_you_mean(name, self.schema.names)
+                raise SourceError(f"{self._files[0].path} has no column {name}", hint=hint)
+        return self._slices(start, end, None if columns is None else tuple(columns))
+
+    def _slices(self, start: int, end: int, columns: Columns) -> Iterator[pa.RecordBatch]:
+        while start < end:
+            number = bisect.bisect_right(self._firsts, start) - 1
+            file, row = self._files[number], start - self._firsts[number]
+            piece = bisect.bisect_right(file.starts, row) - 1
+            first, last = file.starts[piece : piece + 2]
+            batch = self._piece(number, piece, columns)
+            if batch.num_rows != last - first:
+                raise changed(file)
+            part = batch.slice(row - first, min(last - row, end - start))
+            yield part
+            start += part.num_rows
+
+    def _piece(self, number: int, piece: int, columns: Columns) -> pa.RecordBatch:
+        kept = self._kept.get((number, piece, columns))
+        if kept is not None:
+            return kept
+        file = self._files[number]
+        check_unchanged(file)
+        batch = self._pieces[number].load(piece, columns)
+        check_unchanged(file)  # what was read while somebody wrote is no row of the file
+        names = self.schema.names if columns is None else columns
+        schema = pa.schema([self.schema.field(name) for name in names])
+        batch = normalised(batch.select(list(names)), schema)
+        self._kept.put((number, piece, columns), batch)
+        return batch
+
+
+_Key = tuple[int, int, Columns]
+
+
+class _Kept:
+    """The pieces that were used last, as many as `KEPT_BYTES` hold, and always the very last."""
+
+    def __init__(self) -> None:
+        self._batches: OrderedDict[_Key, pa.RecordBatch] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key) -> pa.RecordBatch | None:
+        with self._lock:
+            if key in self._batches:
+                self._batches.move_to_end(key)
+            return self._batches.get(key)
+
+    def put(self, key: _Key, batch: pa.RecordBatch) -> None:
+        with self._lock:
+            if key in self._batches:  # another thread was faster
+                return
+            self._batches[key] = batch
+            self._bytes += batch.nbytes
+            while self._bytes > KEPT_BYTES and len(self._batches) > 1:
+                _, oldest = self._batches.popitem(last=False)
+                self._bytes -= oldest.nbytes
+
+
+def check_unchanged(file: FileIndex) -> None:
+    """SourceError: the file is gone, or is not the one that was indexed."""
+    try:
+        now = Path(file.path).stat()
+    except OSError as error:
+        raise SourceError(f"cannot read {file.path}: {error.strerror}") from None
+    if (now.st_size, now.st_mtime_ns) != (file.size, file.modified):
+        raise changed(file)
+
+
+def changed(file: FileIndex) -> SourceError:
+    return SourceError(
+        f"{file.path} has changed since the job began", hint="a job reads fixed rows: start it again"
+    )
+
+
+class Stamp(NamedTuple):
+    """What tells one state of a file from another: bytes, and nanoseconds."""
+
+    size: int
+    modified: int
+
+
+@contextlib.contextmanager
+def stamped(path: str) -> Iterator[Stamp]:
+    """Size and time of a file, which must not change meanwhile. SourceError: it does, or cannot be read."""
+    try:
+        before = Path(path).stat()
+        yield Stamp(before.st_size, before.st_mtime_ns)
+        after = Path(path).stat()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise SourceError(f"{path} changes while it is read", hint="wait until it is written")
+
+
+def _module(name: str) -> _Format:
+    return cast(_Format, import_module(FORMATS[name]))
+
+
+def _check_same(file: FileIndex, schema: pa.Schema, first: FileIndex, wanted: pa.Schema) -> None:
+    """SourceError unless both have the same columns, in whatever order."""
+    ours, theirs = ({field.name: field.type for field in each} for each in (schema, wanted))
+    if ours != theirs:
+        differing = sorted({name for name, _ in ours.items() ^ theirs.items()})
+        raise SourceError(
+            f"{file.path} and {first.path} differ in the columns {', '.join(differing[:8])}",
+            hint="name files with the same columns only",
+        )

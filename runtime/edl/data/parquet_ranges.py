@@ -1,0 +1,84 @@
+"""Parquet by row range: pieces are row groups.
+
+A row group is read as a whole, so its size is what a reader needs in memory; those that common tools write, of
+100,000 rows or 128 MiB, are fine. The columns that are not asked for are not read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from edl.data.file_ranges import Columns, FileIndex, FileSet, stamped
+from edl.data.paths import Files
+from edl.errors import SourceError
+
+_TAIL = 8  # bytes: the length of the footer and the magic number
+
+
+def index(files: Files) -> FileSet:
+    """A look at every footer. SourceError: one is damaged."""
+    if files.options:
+        raise SourceError(f"parquet files have no option {next(iter(files.options))}")
+    return FileSet("parquet", tuple(_index(path) for path in files.paths))
+
+
+def open_pieces(files: FileSet, file: FileIndex) -> RowGroups:
+    return RowGroups(file)
+
+
+class RowGroups:
+    """The row groups of one file; the footer is read once."""
+
+    def __init__(self, file: FileIndex) -> None:
+        self._path = file.path
+        with _opened(file.path) as opened:
+            self._metadata = opened.metadata
+            self.schema: pa.Schema = opened.schema_arrow.remove_metadata()
+
+    def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
+        try:
+            with parquet.ParquetFile(self._path, metadata=self._metadata) as opened:
+                table = opened.read_row_group(piece, columns=None if columns is None else list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(self._path, error) from None
+        batches = table.combine_chunks().to_batches()
+        if len(batches) > 1:
+            raise SourceError(
+                f"row group {piece} of {self._path} holds more than 2 GB of text in one column",
+                hint="write the file with smaller row groups",
+            )
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _index(path: str) -> FileIndex:
+    with stamped(path) as stamp:
+        with _opened(path) as opened:
+            metadata = opened.metadata
+            counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        checksum = zlib.crc32(_footer(path))
+    return FileIndex(path, *stamp, starts=(0, *itertools.accumulate(counts)), checksum=checksum)
+
+
+def _footer(path: str) -> bytes:
+    """The footer's bytes: they hold sizes and statistics of every column chunk."""
+    with Path(path).open("rb") as file:
+        end = file.seek(-_TAIL, 2)
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(end - length)
+        return file.read(length)
+
+
+def _opened(path: str) -> parquet.ParquetFile:
+    try:
+        return parquet.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str, error: Exception) -> SourceError:
+    return SourceError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}")

@@ -1,0 +1,106 @@
+"""Which files a job's data are: a path, a folder, a pattern or a URL, and the format of what is there.
+
+    digits/train-*.recordio      a pattern                digits/                    all files of a folder
+    csv:///census.csv?delim=;    a URL with options       recordio:digits/train-00   a format that no ending tells
+
+Without a scheme the format is that of the name's ending, or else of the file's first bytes.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from edl.data.url import SourceURL, parse_files
+from edl.errors import SourceError, did_you_mean
+
+# format -> the module that reads it, imported when it is used
+FORMATS = {
+    "csv": "edl.data.csv_ranges",
+    "parquet": "edl.data.parquet_ranges",
+    "recordio": "edl.data.recordio_ranges",
+}
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".recordio": "recordio",
+    ".rio": "recordio",
+}
+_MAGICS = {b"PAR1": "parquet", b"\x04\x03\x02\x01": "recordio"}
+_PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files of one format, in the order of their names. url: as the user wrote it, with the format as its scheme."""
+
+    format: str
+    paths: tuple[str, ...]
+    options: dict[str, str]
+    url: str
+
+
+def found_files(written: str) -> Files:
+    """The files that a user names. SourceError: there are none, or of several formats."""
+    url = parse_files(written)
+    location = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
+    paths = _paths(location)
+    for path in paths:
+        if path.lower().endswith(_PACKED):
+            raise SourceError(
+                f"{path} is packed as a whole, so no range of its rows can be read",
+                hint="unpack it, or convert it to Parquet",
+            )
+    name = url.scheme or _format(paths)
+    return Files(name, tuple(paths), dict(url.options), str(SourceURL(name, location, url.options)))
+
+
+def _paths(location: str) -> list[str]:
+    if Path(location).is_file():
+        return [location]
+    if Path(location).is_dir():
+        found = _data_files(str(path) for path in Path(location).iterdir())
+        if not found:
+            raise SourceError(f"the folder {location} holds no files")
+        return found
+    found = _data_files(glob.glob(location, recursive=True))  # noqa: PTH207 - the pattern is absolute
+    if not found:
+        folder = Path(location).parent
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        hint = did_you_mean(Path(location).name, names, list_up_to=0) or "check the path"
+        raise SourceError(f"there is no file {location}", hint=hint)
+    return found
+
+
+def _data_files(paths: Iterable[str]) -> list[str]:
+    """Files in the order of their names; names with a dot or underscore in front are no data (_SUCCESS, .crc)."""
+    return sorted(path for path in paths if Path(path).is_file() and Path(path).name[0] not in "._")
+
+
+def _format(paths: list[str]) -> str:
+    found = {_format_of(path): path for path in reversed(paths)}
+    if len(found) > 1:
+        shown = " and ".join(f"{path} ({name})" for name, path in sorted(found.items()))
+        raise SourceError(f"the files are of several formats: {shown}", hint="name those of one format")
+    return next(iter(found))
+
+
+def _format_of(path: str) -> str:
+    ending = Path(path).suffix.lower()
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    if head in _MAGICS:
+        return _MAGICS[head]
+    raise SourceError(
+        f"neither the name of {path} nor its first bytes tell its format",
+        hint=f"write one in front: {', '.join(f'{name}:' for name in FORMATS)} as in csv:{Path(path).name}",
+    )

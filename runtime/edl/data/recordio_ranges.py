@@ -1,0 +1,69 @@
+"""RecordIO by row range: pieces are some chunks, rows are records in one binary column, `record`."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from edl.data.file_ranges import Columns, FileIndex, FileSet, stamped
+from edl.data.paths import Files
+from edl.data.recordio import Chunk, chunks, read_chunks
+from edl.errors import SourceError
+
+SCHEMA = pa.schema([("record", pa.binary())])
+PIECE_ROWS = 4096
+PIECE_BYTES = 1 << 20  # as they are stored; a chunk that is larger is a piece of its own
+
+
+def index(files: Files) -> FileSet:
+    """A look at every chunk's header. SourceError: one is damaged."""
+    if files.options:
+        raise SourceError(f"recordio files have no option {next(iter(files.options))}")
+    return FileSet("recordio", tuple(_index(path) for path in files.paths))
+
+
+def open_pieces(files: FileSet, file: FileIndex) -> RecordPieces:
+    return RecordPieces(file)
+
+
+class RecordPieces:
+    """The pieces of one file."""
+
+    schema = SCHEMA
+
+    def __init__(self, file: FileIndex) -> None:
+        self._file = file
+
+    def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
+        path = Path(self._file.path)
+        first, last = self._file.offsets[piece : piece + 2]
+        with path.open("rb") as file:
+            wanted = list(chunks(file, path, first, last))
+            records = read_chunks(file, wanted, path)
+        return pa.RecordBatch.from_arrays([records], schema=SCHEMA)
+
+
+def _index(path: str) -> FileIndex:
+    starts, offsets, checksum = [0], [0], 0
+    with stamped(path) as stamp, Path(path).open("rb") as file:
+        for group in _grouped(chunks(file, Path(path))):
+            starts.append(starts[-1] + sum(chunk.records for chunk in group))
+            offsets.append(group[-1].end)
+            for chunk in group:
+                checksum = zlib.crc32(chunk.checksum.to_bytes(4, "little"), checksum)
+    return FileIndex(path, *stamp, starts=tuple(starts), offsets=tuple(offsets), checksum=checksum)
+
+
+def _grouped(all_chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Runs of chunks that are large enough for a piece."""
+    group: list[Chunk] = []
+    for chunk in all_chunks:
+        group.append(chunk)
+        if sum(each.records for each in group) >= PIECE_ROWS or chunk.end - group[0].offset >= PIECE_BYTES:
+            yield group
+            group = []
+    if group:
+        yield group

@@ -1,0 +1,264 @@
+"""Row tables of one model, as its adapter uses them.
+
+    keys = tables.keys(features)              the ids that are read, of as many rows as there are
+    need = tables.need(keys, 0, 512)          the distinct ids of a minibatch
+    rows = tables.fetch(need, train=True)     and their rows
+    …                                         loss and gradients, the blocks being arguments
+    tables.update(gradients, rate)            a step
+
+This module determines the rows of a minibatch; a source provides them: the tables themselves, or another one that a
+strategy sets. Tables that are read with the same ids, as the two of DeepFM, share one computation of distinct ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.arrays import Array, Features, arrays
+from edl.embeddings.lookup import Bound, Discovery, Read, flat, reading, shaped
+from edl.embeddings.optimizers import Optimizer
+from edl.embeddings.table import Floats, Ids, RowTable, Stored, distinct_ids
+from edl.errors import JobError
+from edl.ragged import Ragged
+
+Keys = Mapping[Read, Ids | Ragged]
+Places = npt.NDArray[np.int32]
+
+
+class RowGradients(NamedTuple):
+    """Gradients of a table: distinct ids, int64 (u,), and a gradient for each, (u, dim)."""
+
+    ids: Ids
+    values: Any
+
+
+class Need(NamedTuple):
+    """Rows that a minibatch reads. `ids` has the distinct ids by table, (u,); tables that are read alike share an
+    array. `places` has the positions of each read as `reading.shaped` returns them, group by group.
+    """
+
+    ids: Mapping[str, Ids]
+    places: list[Any]
+
+
+class Fetched(NamedTuple):
+    """Need with its rows. `blocks` has them by table, (u, dim)."""
+
+    ids: Mapping[str, Ids]
+    blocks: dict[str, Floats]
+    places: list[Any]
+
+
+class Source(Protocol):
+    """Source of rows."""
+
+    def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
+        """Return the rows (u, dim) of the ids (u,), by table. `train` means that they are about to be trained."""
+        ...
+
+
+class _Group(NamedTuple):
+    """Tables that are read alike."""
+
+    reads: tuple[Read, ...]
+    tables: tuple[str, ...]
+
+
+class Walk:
+    """Sequence of minibatches: fetch the rows of one, update them, fetch those of the next."""
+
+    def __init__(self, tables: Tables, keys: Keys, size: int) -> None:
+        self._tables = tables
+        self._keys = keys
+        self._size = size
+        self._fetched = Fetched({}, {}, [])
+
+    def fetch(self, number: int) -> Fetched:
+        start = number * self._size
+        need = self._tables.need(self._keys, start, start + self._size)
+        self._fetched = self._tables.fetch(need, train=True)
+        return self._fetched
+
+    def move(self, gradients: Mapping[str, Any], rate: float) -> None:
+        """Update the last fetched rows by their gradients, by table."""
+        ids = self._fetched.ids
+        self._tables.update({name: RowGradients(ids[name], gradients[name]) for name in ids}, rate)
+
+
+class Tables:
+    """Row tables, empty until `discovered` has observed a call of the model; a model without row layers has none.
+
+    `source` provides fetched rows, at first from the tables themselves. `listed` has the tables that are read by
+    lists of ids, with True if these have weights.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.tables: dict[str, RowTable] = {}
+        self.source: Source = self
+        self._groups: tuple[_Group, ...] = ()
+        self.listed: Mapping[str, bool] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.tables)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the rows of all ids with their slots, over the tables whose number of ids is known."""
+        return sum(table.spec.num_ids * table.row_bytes for table in self.tables.values())
+
+    @contextmanager
+    def discovered(self, features: Features, tensors: Features) -> Iterator[None]:
+        """Provide a context in which the model is called with `tensors`, to find out what its layers read."""
+        discovery = Discovery(features, tensors, self.tables, self._seed)
+        with reading(discovery):
+            yield
+        self.tables, self.listed = discovery.tables, discovery.listed
+        alike: dict[tuple[Read, ...], list[str]] = {}
+        for name, reads in discovery.reads.items():
+            alike.setdefault(tuple(sorted(reads)), []).append(name)
+        self._groups = tuple(_Group(reads, tuple(names)) for reads, names in alike.items())
+
+    @contextmanager
+    def bound(self, tensors: Features, blocks: Mapping[str, Any], places: Sequence[Any]) -> Iterator[None]:
+        """Provide a context in which the model is called with `tensors`, and its layers read blocks and positions of
+        `fetch`.
+        """
+        following = iter(places)
+        by_table: dict[str, tuple[Any, Mapping[Read, Any]]] = {}
+        for group in self._groups:
+            found = {read: next(following) for read in group.reads}
+            by_table |= {name: (blocks[name], found) for name in group.tables}
+        with reading(Bound(tensors, by_table)):
+            yield
+
+    def follow(self, optimizer: Optimizer) -> None:
+        """Use this optimizer for the rows from now on."""
+        self.tables = {
+            name: RowTable(table.spec, table.seed, optimizer) for name, table in self.tables.items()
+        }
+
+    # Minibatches -------------------------------------------------------------------------------------------
+
+    def keys(self, features: Features) -> Keys:
+        """Return the ids of all reads."""
+        by_path = dict(arrays(features))
+        reads = dict.fromkeys(read for group in self._groups for read in group.reads)
+        return {read: read.ids(by_path) for read in reads}
+
+    def need(self, keys: Keys, start: int, end: int, some: slice | None = None) -> Need:
+        """Return what the minibatch [start, end) reads. `some` selects the rows whose positions are wanted, None all
+        of them.
+        """
+        ids: dict[str, Ids] = {}
+        places: list[Any] = []
+        for group in self._groups:
+            parts = [keys[read][start:end] for read in group.reads]
+            every = [flat(part) for part in parts]
+            if some is not None:  # ids are distinct in order of first appearance
+                parts = [keys[read][some] for read in group.reads]
+                every += [flat(part) for part in parts]
+            distinct, where = distinct_ids(every[0] if len(every) == 1 else np.concatenate(every))
+            places += _split(where[len(where) - sum(len(flat(part)) for part in parts) :], parts)
+            ids |= dict.fromkeys(group.tables, distinct)
+        return Need(ids, places)
+
+    def fetch(self, need: Need, *, train: bool) -> Fetched:
+        """Return the rows from the source. `train` means that they are about to be trained."""
+        return Fetched(need.ids, self.source.rows(need.ids, train=train), need.places)
+
+    def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
+        """Return the tables' own rows. With `train`, missing ones are created."""
+        return {
+            name: self.tables[name].gather(wanted) if train else self.tables[name].read(wanted)
+            for name, wanted in ids.items()
+        }
+
+    def walk(self, features: Features, size: int) -> Walk:
+        """Return the sequence of minibatches of these rows."""
+        return Walk(self, self.keys(features), size)
+
+    def update(self, gradients: Mapping[str, RowGradients], rate: float) -> None:
+        """Take one step of each table with the gradients of its rows."""
+        for name, given in gradients.items():
+            self.tables[name].update(given.ids, given.values, rate, distinct=True)
+
+    # Weights -----------------------------------------------------------------------------------------------
+
+    def get_weights(self) -> dict[str, Array]:
+        """Return `<table>:ids` and `<table>:rows` of the trained rows by ascending id, and `<table>:seed` of all
+        others.
+        """
+        weights: dict[str, Array] = {}
+        for name, table in self.tables.items():
+            stored = table.export()
+            weights[f"{name}:ids"], weights[f"{name}:rows"] = stored.ids, stored.rows
+            weights[f"{name}:seed"] = np.array([table.seed], np.int64)
+        return weights
+
+    def get_state(self) -> dict[str, Array]:
+        """Return `<table>:slots` of the rows of `get_weights`, in their order, and the number `<table>:steps`."""
+        state: dict[str, Array] = {}
+        for name, table in self.tables.items():
+            stored = table.export()
+            state[f"{name}:slots"], state[f"{name}:steps"] = stored.slots, np.array([stored.steps], np.int64)
+        return state
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        """Load the slots of the rows that `set_weights` got. Raises JobError if they don't match."""
+        for name, table in self.tables.items():
+            slots, steps = (state.get(f"{name}:{part}") for part in ("slots", "steps"))
+            if slots is None or steps is None:
+                raise JobError(f"the state has no slots of the table {name}")
+            table.load(table.export()._replace(slots=slots, steps=int(steps[0])))
+
+    def own_shapes(self, weights: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes that the tables' weights must have, for as many rows as given."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, table in self.tables.items():
+            ids = weights.get(f"{name}:ids", np.empty(0))
+            shapes |= {
+                f"{name}:ids": (ids.size,),
+                f"{name}:rows": (ids.size, table.spec.dim),
+                f"{name}:seed": (1,),
+            }
+        return shapes
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        """Load the tables' weights, whose shapes are checked; slots are initialized.
+
+        Raises JobError, without any change, if they are no table's.
+        """
+        given = {name: self._stored(name, weights) for name in self.tables}
+        for name, stored in given.items():
+            self.tables[name].check(stored)
+        for name, stored in given.items():
+            self.tables[name].load(stored)
+            self.tables[name].seed = int(weights[f"{name}:seed"][0])
+
+    def _stored(self, name: str, weights: Mapping[str, Array]) -> Stored:
+        ids, rows, seed = (weights[f"{name}:{part}"] for part in ("ids", "rows", "seed"))
+        if seed.dtype != np.int64:
+            raise JobError(f"the seed of the table {name} is {seed.dtype}, not int64")
+        return Stored(ids, rows, np.empty((len(ids), 0, self.tables[name].spec.dim), np.float32), 0)
+
+    def whole(self, name: str) -> Floats:
+        """Return all rows of a table with ids in [0, num_ids). Raises JobError if num_ids is unknown."""
+        table = self.tables[name]
+        if not table.spec.num_ids:
+            raise JobError(
+                f"the table {name} takes any id, an exported model needs to know how many",
+                hint="give its layer num_ids=… (ids 0, 1, …, num_ids - 1)",
+            )
+        return table.read(np.arange(table.spec.num_ids))
+
+
+def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:
+    """Return the positions of each part, in its shape."""
+    ends = np.cumsum([len(flat(part)) for part in parts])
+    return [shaped(piece, part) for piece, part in zip(np.split(places, ends[:-1]), parts, strict=True)]

@@ -1,0 +1,321 @@
+"""Table of rows: int64 ids mapped to float32 vectors, each followed by the slots of an optimizer.
+
+A row is created when it is first trained with. Until then it reads as its initial value, a function of (seed, table,
+id) alone, which is the same for every process and order. So the order of work does not affect a model, and stored
+rows are sorted by id. One lock guards a table; the kernels release the GIL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
+from edl.embeddings.optimizers import Optimizer
+from edl.embeddings.update import RowUpdater
+from edl.errors import JobError
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+_KINDS: dict[Initial, int] = {"zeros": 0, "uniform": 1, "normal": 2}
+_LEAST_ROWS = 1024
+_U64 = 2**64
+
+
+class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Definition of a table, as sent in messages.
+
+    `initial` is the distribution of initial values: in [-scale, scale), or with standard deviation scale. Ids lie in
+    [0, num_ids), which an exported model needs; num_ids is 0 if unknown.
+    """
+
+    name: str
+    dim: int
+    initial: Initial = "uniform"
+    scale: float = EMBEDDING_SCALE
+    num_ids: int = 0
+
+
+class Stored(NamedTuple):
+    """Rows of a table by ascending id: int64 (n,), float32 (n, dim) and (n, slots, dim), and the number of its
+    steps.
+    """
+
+    ids: Ids
+    rows: Floats
+    slots: Floats
+    steps: int
+
+
+class Copied(NamedTuple):
+    """Table in memory order: int64 ids (n,) in order of creation, float32 data (n, dim x (1 + slots)), each row
+    followed by its slots, and the number of its steps.
+    """
+
+    ids: Ids
+    data: Floats
+    steps: int
+
+
+class RowTable:
+    """Rows by id. `optimizer` updates them; it is None for a read-only table."""
+
+    def __init__(self, spec: TableSpec, seed: int, optimizer: Optimizer | None = None) -> None:
+        if spec.dim < 1 or spec.initial not in _KINDS:
+            known = ", ".join(_KINDS)
+            raise JobError(f"the table {spec.name} cannot have {spec.dim} columns that start as {spec.initial}",
+                           hint=f"at least one column, and one of {known}")  # fmt: skip
+        self._kernels = _compiled()
+        self.spec = spec
+        self.seed = seed
+        self._mover = RowUpdater(optimizer) if optimizer is not None else None
+        self._slots = np.array(self._mover.slots if self._mover else (), np.float32)
+        self._lock = threading.Lock()
+        self.steps = 0
+        self._count = 0
+        self._known: Ids
+        self._data: Floats
+        self._index: Ids
+        self._order: Ids  # rows by ascending id, as of the last `chunk`
+        self._clear()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows and slots."""
+        return self._count * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row with its slots."""
+        return int(self._data.strides[0])
+
+    @property
+    def seed(self) -> int:
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        """Seed of the rows that are not created yet."""
+        name = hashlib.blake2b(self.spec.name.encode(), digest_size=8).digest()
+        mixed = hashlib.blake2b((seed % _U64).to_bytes(8, "little") + name, digest_size=8).digest()
+        self._seed = seed
+        self._first = _KINDS[self.spec.initial], np.uint64(int.from_bytes(mixed, "little")), self.spec.scale
+
+    def read(self, ids: Ids) -> Floats:
+        """Return the rows of the ids, float32 (n, dim); a missing row reads as its initial value and is not created."""
+        with self._lock:
+            numbers, _ = self._find(ids)
+            return self._gathered(numbers, ids)
+
+    def gather(self, ids: Ids) -> Floats:
+        """Return the rows of the ids, float32 (n, dim), for training; missing rows are created."""
+        with self._lock:
+            return self._gathered(self._found(ids), ids)
+
+    def update(self, ids: Ids, gradients: Floats, rate: float, *, distinct: bool = False) -> None:
+        """Take one optimizer step with the gradients (n, dim) of the rows of these ids; other rows stay.
+
+        Gradients of a repeated id are summed. `distinct` asserts that no id is repeated. Raises JobError if the
+        table has no optimizer.
+        """
+        if self._mover is None:
+            raise JobError(f"the table {self.spec.name} has no optimizer")
+        gradients = np.ascontiguousarray(gradients, np.float32)
+        if not distinct:
+            ids, places = distinct_ids(ids)
+            gradients = self._summed(gradients, places, len(ids))
+        with self._lock:
+            numbers = self._found(ids)
+            self.steps += 1
+            self._mover.move(self._data, self.spec.dim, numbers, gradients, rate, self.steps)
+
+    def export(self) -> Stored:
+        """Return copies of everything, bitwise equal for equal tables."""
+        with self._lock:
+            order = np.argsort(self._known[: self._count])
+            data = self._data[order]
+            dim = self.spec.dim
+            slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
+            return Stored(self._known[order], data[:, :dim].copy(), slots.copy(), self.steps)
+
+    def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
+        """Return rows by ascending id, above `after`, at most `limit`: ids, rows (n, dim), and True if more follow."""
+        with self._lock:
+            known = self._known[: self._count]
+            if len(self._order) != self._count:  # rows are created and never removed
+                self._order = np.argsort(known)
+            start = 0
+            if after is not None:
+                start = int(np.searchsorted(known, after, side="right", sorter=self._order))
+            numbers = self._order[start : start + limit]
+            return known[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
+
+    def room(self) -> Copied:
+        """Return touched arrays for a copy, with spare room: the system is slow to provide memory at first use."""
+        rows = self._count + self._count // 16 + _LEAST_ROWS
+        room = Copied(np.empty(rows, np.int64), np.empty((rows, self._data.shape[1]), np.float32), 0)
+        room.ids.fill(0)
+        room.data.fill(0)
+        return room
+
+    def copied(self, room: Copied | None = None) -> Copied:
+        """Return a copy of everything, in `room` if it is large enough."""
+        with self._lock:
+            known, data = self._known[: self._count], self._data[: self._count]
+            if room is None or len(room.ids) < self._count:
+                return Copied(known.copy(), data.copy(), self.steps)
+            copied = Copied(room.ids[: self._count], room.data[: self._count], self.steps)
+            np.copyto(copied.ids, known)
+            np.copyto(copied.data, data)
+            return copied
+
+    def adopt(self, copied: Copied) -> None:
+        """Replace everything by these arrays, which the table then owns. Ids are distinct.
+
+        Raises JobError if they don't match the table.
+        """
+        self._check_copied(copied.ids, copied.data)
+        with self._lock:
+            self._clear()
+            self._known, self._data, self._count = copied.ids, copied.data, len(copied.ids)
+            self._index = self._filled(self._count)
+            self.steps = copied.steps
+
+    def put(self, ids: Ids, rows: Floats) -> None:
+        """Set these distinct rows: (n, dim) initial rows, or (n, dim x (1 + slots)) with their slots.
+
+        Raises JobError if they don't match the table.
+        """
+        if rows.shape != (len(ids), self.spec.dim):
+            self._check_copied(ids, rows)
+        with self._lock:
+            numbers = self._found(ids)
+            self._data[numbers, : rows.shape[1]] = rows
+
+    def load(self, stored: Stored) -> None:
+        """Replace all rows; slots are initialized if `stored` has none, (n, 0, dim).
+
+        Raises JobError, without any change, if the arrays don't match the table.
+        """
+        self.check(stored)
+        with self._lock:
+            self._clear()
+            self._found(stored.ids)
+            self._data[: self._count, : self.spec.dim] = stored.rows
+            if stored.slots.shape[1]:
+                width = self._data.shape[1] - self.spec.dim
+                self._data[: self._count, self.spec.dim :] = stored.slots.reshape(self._count, width)
+            self.steps = stored.steps
+
+    def check(self, stored: Stored) -> None:
+        """Raise JobError if the arrays don't match the table."""
+        ids, rows, slots, _ = stored
+        dim, kept = self.spec.dim, len(self._slots)
+        fits = ids.ndim == 1 and ids.dtype == np.int64 and rows.dtype == slots.dtype == np.float32
+        if not fits or rows.shape != (len(ids), dim) or slots.shape not in (
+            (len(ids), 0, dim), (len(ids), kept, dim)):  # fmt: skip
+            raise JobError(
+                f"the table {self.spec.name} takes (n, {dim}) rows and (n, {kept}, {dim}) slots, "
+                f"not {rows.shape} and {slots.shape}"
+            )
+        if not (ids[1:] > ids[:-1]).all():
+            raise JobError(f"the ids of the table {self.spec.name} do not ascend")
+
+    def _check_copied(self, ids: Ids, data: Floats) -> None:
+        width = self._data.shape[1]
+        if ids.dtype != np.int64 or data.dtype != np.float32 or data.shape != (len(ids), width):
+            raise JobError(f"the table {self.spec.name} keeps {width} numbers a row, given are {data.shape}")
+
+    # With the lock held --------------------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self.steps = 0
+        self._count = 0
+        self._known = np.empty(_LEAST_ROWS, np.int64)
+        self._data = np.empty((_LEAST_ROWS, self.spec.dim * (1 + len(self._slots))), np.float32)
+        self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
+        self._order = np.empty(0, np.int64)
+
+    def _find(self, ids: Ids) -> tuple[Ids, int]:
+        numbers = np.empty(len(ids), np.int64)
+        return numbers, self._kernels.find(self._index, ids, numbers)
+
+    def _found(self, ids: Ids) -> Ids:
+        """Return the row numbers of the ids; missing rows are created."""
+        numbers, missing = self._find(ids)
+        if missing:
+            self._make_room(self._count + missing)
+            before = self._count
+            self._count = self._kernels.add(self._index, self._known, before, ids, numbers)
+            self._kernels.first_rows(
+                self._data, self.spec.dim, self._known, before, self._count, *self._first, self._slots
+            )
+        return numbers
+
+    def _make_room(self, rows: int) -> None:
+        if rows > len(self._known):
+            room = max(rows, 2 * len(self._known))
+            self._known = _grown(self._known, self._count, room)
+            self._data = _grown(self._data, self._count, room)
+        if 4 * rows > 3 * len(self._index):
+            self._index = self._filled(rows)
+
+    def _filled(self, rows: int) -> Ids:
+        """Return an index of the present rows, with room for `rows`."""
+        index = np.zeros((1 << (2 * max(rows, _LEAST_ROWS) - 1).bit_length(), 2), np.int64)
+        self._kernels.fill_index(index, self._known, self._count)
+        return index
+
+    def _gathered(self, numbers: Ids, ids: Ids) -> Floats:
+        rows = np.empty((len(ids), self.spec.dim), np.float32)
+        self._kernels.gather(self._data, numbers, ids, *self._first, rows)
+        return rows
+
+    def _summed(self, gradients: Floats, places: npt.NDArray[np.int32], count: int) -> Floats:
+        if count == len(places):
+            return gradients
+        sums = np.zeros((count, self.spec.dim), np.float32)
+        self._kernels.summed(gradients, places, sums)
+        return sums
+
+
+def distinct_ids(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """Return the distinct ids in order of appearance, and the position of each id among them."""
+    kernels = _compiled()
+    found, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
+    count = kernels.distinct(ids, places, found)
+    return found[:count], places
+
+
+def added(parts: Sequence[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
+    """Sum gradients (n, dim) of ids (n,), distinct within each part, over all parts, in order; each id appears once."""
+    ids, places = distinct_ids(np.concatenate([ids for ids, _ in parts]))
+    sums = np.zeros((len(ids), parts[0][1].shape[1]), np.float32)
+    at = 0
+    for own, gradients in parts:
+        sums[places[at : at + len(own)]] += gradients
+        at += len(own)
+    return ids, sums
+
+
+def _compiled() -> Any:
+    """Return the kernels; imports numba with the first table."""
+    from edl.embeddings import kernels
+
+    return kernels
+
+
+def _grown(array: Any, used: int, rows: int) -> Any:
+    grown = np.empty((rows, *array.shape[1:]), array.dtype)
+    grown[:used] = array[:used]
+    return grown

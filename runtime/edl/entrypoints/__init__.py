@@ -1,0 +1,1 @@
+"""Entry points of the processes and containers of a job."""

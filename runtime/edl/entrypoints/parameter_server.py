@@ -1,0 +1,60 @@
+"""A parameter server of a job: it tells the master where it listens, and answers calls until it is told to end.
+
+`main` is what the cluster runs in a process of its own; neither a framework nor the user's program is loaded in it.
+What is slow to load is loaded while the master is told and workers build their models.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+from edl import exit_codes
+from edl.checkpoints import factory
+from edl.cluster import Instance
+from edl.cluster.environment import own_address
+from edl.jobs.run_folder import ClusterFolder
+from edl.logs import log
+from edl.ps.server import Server
+from edl.ps.servicer import serve
+from edl.ps.store import warm_up
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import AwayError, MasterChannel
+
+CALL_SECS = 10.0
+RETRY_SECS = 0.1  # until a master that is away is tried again
+GRACE = 0.5  # seconds for calls under way when the server ends
+
+
+def main(job: Path, instance: Instance) -> int:
+    """Be a server of the job; the exit code."""
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
+    threading.Thread(target=warm_up, name="edl-warm-up", daemon=True).start()
+    folder = ClusterFolder(job)
+    token = folder.token()
+    server = Server(token, factory.for_instance(job, instance))
+    served, port = serve(server, own_address(), token)
+    with MasterChannel(folder.address(), token) as channel:
+        wanted = _register(channel, instance, own_address(port), ended)
+    if not wanted:
+        log("leaving: the master wants another one")
+        return exit_codes.PREEMPTED
+    ended.wait()
+    server.close()
+    served.stop(GRACE).wait()
+    return exit_codes.OK
+
+
+def _register(channel: MasterChannel, instance: Instance, address: str, ended: threading.Event) -> bool:
+    """Whether the master wants us, or we are to end before it answers."""
+    request = pb.RegisterRequest(
+        instance=instance.name, incarnation=instance.incarnation, role=instance.role, address=address
+    )
+    while not ended.is_set():
+        try:
+            return not channel.call(channel.stub.Register, request, CALL_SECS).refused
+        except AwayError:
+            ended.wait(RETRY_SECS)
+    return True

@@ -1,0 +1,51 @@
+"""The entry of every container of a job: `python -P -m edl.entrypoints.pod master|instance`.
+
+It makes the job's folder of what is mounted, and becomes the master, or the worker or server that EDL_INSTANCE is. That
+happens with an exec, because what an interpreter and its libraries read of their environment they read when they start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from edl import exit_codes
+from edl.cluster.environment import environment
+from edl.cluster.local.signals import block_sigterm
+from edl.data.server_url import SECRETS
+from edl.entrypoints.pod_folder import make_folder
+from edl.errors import SpecError, SQLFlowError
+from edl.jobs.run_folder import Spec
+
+INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, as JSON
+
+
+def main(role: str) -> NoReturn:
+    """Become the master, or the instance."""
+    block_sigterm()
+    try:
+        folder, passwords = make_folder(os.environ)
+        spec = folder.spec()
+        module, *last = _command(role, spec)
+    except SQLFlowError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        sys.exit(exit_codes.USAGE)
+    variables = environment(spec.threads, {**spec.environment, SECRETS: passwords})
+    command = [sys.executable, "-P", "-m", module, str(folder.job), *last]
+    os.execve(sys.executable, command, variables)  # noqa: S606 (our own modules, in a list)
+
+
+def _command(role: str, spec: Spec) -> list[str]:
+    """Module and arguments; the job's folder comes between them."""
+    if role == "master":
+        return ["edl.master.main_pod", *spec.master_arguments]
+    if role == "instance":
+        if not os.environ.get(INSTANCE):
+            raise SpecError(f"a container of a worker or server needs {INSTANCE} in its environment")
+        return ["edl.cluster.local.instance_process", os.environ[INSTANCE]]
+    raise SpecError(f"{role} is neither master nor instance")
+
+
+if __name__ == "__main__":
+    main(" ".join(sys.argv[1:]))

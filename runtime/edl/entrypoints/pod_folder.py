@@ -1,0 +1,80 @@
+"""A job's folder inside a container, made of what is mounted there.
+
+EDL_FILES    the job's files, at their paths in the folder; a large one as PATH.part-00, PATH.part-01 …
+EDL_SECRETS  token, what calls carry; secrets.json, the passwords of data sources by their URLs
+EDL_JOB      where the folder is made; its name is the job's id
+EDL_MASTER   host:port of the master
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from edl.errors import SpecError
+from edl.jobs.run_folder import ClusterFolder
+
+_PART = re.compile(r"(.+)\.part-(\d+)")
+
+
+def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
+    """The folder, and the passwords as processes of a job find them in their environment (SQLFLOW_EDL_SECRETS).
+
+    Safe to repeat. SpecError: something is missing.
+    """
+    files, secrets = Path(_of(environment, "EDL_FILES")), Path(_of(environment, "EDL_SECRETS"))
+    job, master = Path(_of(environment, "EDL_JOB")), _of(environment, "EDL_MASTER")
+    _copy(files, job)
+    folder = ClusterFolder(job)
+    folder.write_token(_secret(secrets / "token"))
+    folder.write_address(master)
+    return folder, _secret(secrets / "secrets.json")
+
+
+def _of(environment: Mapping[str, str], name: str) -> str:
+    if not environment.get(name):
+        raise SpecError(f"a container of a job needs {name} in its environment")
+    return environment[name]
+
+
+def _secret(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _copy(files: Path, job: Path) -> None:
+    """Copy the mounted files, and join those that came in parts."""
+    job.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parts: dict[str, dict[int, Path]] = {}
+    for path in _mounted(files):
+        name = str(path.relative_to(files))
+        if match := _PART.fullmatch(name):
+            parts.setdefault(match[1], {})[int(match[2])] = path
+        else:
+            _write(job / name, [path])
+    for name, found in parts.items():
+        if sorted(found) != list(range(len(found))):
+            raise SpecError(f"a part of {name} is not mounted: there are {sorted(found)}")
+        _write(job / name, [found[number] for number in range(len(found))])
+
+
+def _mounted(folder: Path) -> Iterator[Path]:
+    """Kubernetes mounts links to `..data`, which is replaced as a whole."""
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith("..")]
+        yield from (Path(place, name) for name in names if not name.startswith(".."))
+
+
+def _write(path: Path, sources: list[Path]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    with partial.open("wb") as file:
+        for source in sources:
+            with source.open("rb") as mounted:
+                shutil.copyfileobj(mounted, file)
+    partial.replace(path)

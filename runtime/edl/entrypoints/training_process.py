@@ -1,0 +1,163 @@
+"""The training process: `python -m edl.entrypoints.training_process --framework keras --threads 2 --events FD`.
+
+Started early, so that importing the framework overlaps with compiling the statement; runs jobs one after another as
+requests come on standard input (see `edl.run.training_protocol`), and ends when that closes. Standard output and
+error go to the log of the job that runs, with its start, some of its epochs and its end. It has a session of its
+own, so a Ctrl-C of the terminal does not reach it: the client decides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NoReturn
+
+from edl import exit_codes
+from edl.cli.progress import shown
+from edl.cluster.logs import log_to
+from edl.errors import SQLFlowError
+from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.failure import to_failed
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.logs import log as write
+from edl.run.training_protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
+
+GRACE = 5.0  # seconds that a job has to stop once its parent is gone
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="edl.entrypoints.training_process", description="Runs the jobs of a client"
+    )
+    parser.add_argument("--framework", choices=("keras", "torch"), required=True)
+    parser.add_argument("--threads", type=int, required=True, help="threads of the framework's pools")
+    parser.add_argument(
+        "--events", type=int, required=True, help="file descriptor that events are written to"
+    )
+    options = parser.parse_args(arguments)
+    # Unbuffered: Python aborts when it ends while a thread waits inside a buffered reader.
+    requests = Requests(os.fdopen(os.dup(0), "rb", buffering=0))
+    server = Server(options.threads, os.fdopen(options.events, "wb", buffering=0))
+    server.warm_up(options.framework)
+    while (job := requests.next()) is not None:
+        server.run(*job)
+    return exit_codes.OK
+
+
+class Requests:
+    """Reads requests in a thread of its own, so that a cancel is heard while a job runs."""
+
+    def __init__(self, lines: IO[bytes]) -> None:
+        self._lines = lines
+        self._jobs: queue.SimpleQueue[tuple[Run, threading.Event] | None] = queue.SimpleQueue()
+        self._cancelled: dict[int, threading.Event] = {}
+        threading.Thread(target=self._listen, name="edl-requests", daemon=True).start()
+
+    def next(self) -> tuple[Run, threading.Event] | None:
+        """The next job with the event that cancels it; None when no more can come."""
+        return self._jobs.get()
+
+    def _listen(self) -> None:
+        try:
+            for line in self._lines:
+                self._take(to_request(line))
+        finally:
+            for number in self._cancelled:
+                self._cancel(number)
+            self._jobs.put(None)
+            abandon = threading.Timer(GRACE, os._exit, [exit_codes.ABANDONED])
+            abandon.daemon = True
+            abandon.start()
+
+    def _take(self, request: Request) -> None:
+        if isinstance(request, Cancel):
+            self._cancel(request.number)
+            return
+        self._cancelled[request.number] = threading.Event()
+        self._jobs.put((request, self._cancelled[request.number]))
+
+    def _cancel(self, number: int) -> None:
+        if number in self._cancelled:
+            self._cancelled[number].set()
+
+
+class Server:
+    """Runs jobs and tells of them."""
+
+    def __init__(self, threads: int, events: IO[bytes]) -> None:
+        self._threads = threads
+        self._events = events
+
+    def tell(self, event: Event) -> None:
+        try:
+            self._events.write(to_line(event))
+        except BrokenPipeError:
+            os._exit(exit_codes.ABANDONED)
+
+    def warm_up(self, framework: str) -> None:
+        """Import the framework; when that fails, the job that needs it says so."""
+        began = time.monotonic()
+        from edl import frameworks
+
+        try:
+            frameworks.prepare(framework, self._threads)
+        except SQLFlowError:
+            traceback.print_exc()
+        self.tell(Ready(time.monotonic() - began))
+
+    def run(self, request: Run, cancelled: threading.Event) -> None:
+        """Run one job; every end of it is told."""
+        job = JobFolder(Path(request.job))
+        log = job.path / LOG
+        log_to(log)
+        try:
+            outcome = self._run(request, job, cancelled)
+        except JobCancelledError as error:
+            write(error.message)
+            self.tell(to_failed(error, str(log)))
+        except Exception as error:
+            traceback.print_exc()
+            self.tell(to_failed(error, str(log)))
+        else:
+            write(f"{outcome.kind}: {outcome.rows:,} rows in {outcome.seconds:.1f} s")
+            self.tell(outcome)
+
+    def _run(self, request: Run, job: JobFolder, cancelled: threading.Event) -> Outcome:
+        from edl.program import read_spec
+        from edl.run import job_runner
+
+        folder = Path(request.program)
+        weights = Path(request.weights) if request.weights else None
+        spec = read_spec(folder)
+        write(
+            f"{spec.kind}: {spec.model.name} in {spec.framework}, {self._threads} threads, process {os.getpid()}"
+        )
+        with job_runner.loaded(folder, spec, threads=self._threads) as program:
+            return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
+
+    def _observe(self, event: Progress | EpochEnd) -> None:
+        """Inform the client; of the epochs 1, 2, 4, 8, … write a line into the log, too."""
+        self.tell(event)
+        if isinstance(event, EpochEnd) and event.final and event.epoch & (event.epoch - 1) == 0:
+            figures = ", ".join(f"{name} {shown(value)}" for name, value in event.metrics.items())
+            validation = f"; validation: {figures}" if figures else ""
+            write(f"epoch {event.epoch}: loss {shown(event.loss)}{validation}")
+
+
+def end(code: int) -> NoReturn:
+    """End at once: the libraries' own endings take seconds, and there is nothing that an idle process could lose."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    end(main())

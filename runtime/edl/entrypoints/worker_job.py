@@ -1,0 +1,199 @@
+"""What a worker does with the program of its job: it scores, or trains alone, on parameter servers, or in rings."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from edl.arrays import Array
+from edl.checkpoints import factory
+from edl.cluster import Instance
+from edl.cluster.environment import own_host
+from edl.data import Reader
+from edl.frameworks import Adapter
+from edl.jobs.events import PHASES, EpochEnd, Progress
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder
+from edl.metrics import Metric, merge_kind
+from edl.program import Program
+from edl.run import initial_weights, job_runner
+from edl.run.storage import Storage
+from edl.spec import Rows
+from edl.worker.checkpointing import keep_only, read_checkpoint
+from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
+from edl.worker.evaluation.measuring import program_metrics
+from edl.worker.evaluation.reports import finding
+from edl.worker.master_client import RemoteTasks
+from edl.worker.progress import Meter
+from edl.worker.strategies.allreduce.rendezvous_client import GroupMember
+from edl.worker.strategies.allreduce.strategy import AllReduce
+from edl.worker.strategies.allreduce.task_source import GroupTasks
+from edl.worker.strategies.allreduce.training import GroupParameters
+from edl.worker.strategies.factory import on_servers
+from edl.worker.strategies.ps_base import ServerStrategy
+from edl.worker.trainer import Export, Trainer
+
+AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a ring; the least lets a task be read while another is trained
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """draining: is set when the worker has to go. resume: the checkpoint that the job goes on from; empty: none."""
+
+    program: Program
+    folder: ClusterFolder
+    storage: Storage
+    instance: Instance
+    tasks: RemoteTasks
+    draining: threading.Event
+    resume: str
+
+    @property
+    def job(self) -> JobFolder:
+        return JobFolder(self.folder.job)
+
+    def do(self) -> None:
+        """Do tasks until there are none."""
+        spec = self.program.spec
+        if spec.kind != "train":
+            _score(self)
+        elif spec.cluster.parameter_servers:
+            _train_on_servers(self)
+        elif isinstance(self.tasks, GroupMember):
+            _train_in_rings(self, self.tasks)
+        else:
+            _train(self)
+
+    def describe(self, metrics: Mapping[str, Metric]) -> None:
+        """Tell the master how their states merge."""
+        self.tasks.describe({name: merge_kind(metric) for name, metric in metrics.items()})
+
+    @property
+    def start(self) -> dict[str, Array] | None:
+        """The weights that training begins with; None: those of a new model."""
+        found = job_runner.starting_weights(self.program, self.storage.model())
+        return dict(found) if found is not None else None
+
+    @property
+    def writer(self) -> str:
+        """What is in the names of its checkpoints: two starts of an instance may write at the same time."""
+        return f"{self.instance.name}-{self.instance.incarnation}"
+
+    @property
+    def disk(self) -> Callable[[], int]:
+        """Where the master keeps them, another master may have another disk."""
+        with_master = factory.are_with_master(self.job.path)
+        return lambda: self.tasks.master_epoch if with_master else 0
+
+
+def _score(duty: Duty) -> None:
+    program, storage = duty.program, duty.storage
+    _, reader = job_runner.rows_of(program, duty.job)
+    weights = initial_weights.trained_weights(storage.model())
+    staged = storage.results()
+    worker = scoring_worker(program, reader, weights, duty.tasks, _silent, threading.Event(), duty.draining)
+    duty.describe(worker.metrics)
+    meter = Meter(_silent, PHASES[program.spec.kind], reader.rows)
+    if program.spec.work == "predict":
+        worker.predict(wanted_results(program), staged, meter)
+    else:
+        worker.finish(Measuring(program.spec.kind, finding(program), staged), meter)
+
+
+def _train(duty: Duty) -> None:
+    reader, rows, export = _training(duty)
+    weights = None if duty.resume else duty.start
+    duty.describe(program_metrics(duty.program))
+    trainer = Trainer(
+        duty.program, reader, rows, duty.tasks, _silent, export, cancelled=threading.Event(), weights=weights
+    )
+    store = factory.for_instance(duty.job.path, duty.instance)
+    keep_only(store, duty.resume)
+    if duty.resume:
+        trainer.resume(read_checkpoint(store.fetch(duty.resume)))
+    trainer.write_checkpoints(
+        store,
+        writer=duty.writer,
+        disk=duty.disk,
+        begin=duty.tasks.cut,
+        written=duty.tasks.checkpoint_written,
+    )
+    trainer.worker.draining = duty.draining
+    trainer.run()
+
+
+def _train_on_servers(duty: Duty) -> None:
+    """The servers hold what is trained, and the master has them write it down."""
+    program, tasks, instance = duty.program, duty.tasks, duty.instance
+    reader, rows, export = _training(duty)
+    duty.describe(program_metrics(program))
+
+    def strategy(adapter: Adapter) -> ServerStrategy:
+        return on_servers(
+            program.spec.cluster,
+            adapter,
+            tasks,
+            duty.folder.token(),
+            (instance.name, instance.incarnation),
+            start=lambda: duty.start,
+            store=factory.for_instance(duty.job.path, instance),
+            leaving=duty.draining,
+        )
+
+    trainer = Trainer(
+        program, reader, rows, tasks, _silent, export, cancelled=threading.Event(), strategy=strategy
+    )
+    trainer.worker.draining = duty.draining
+    trainer.run()
+
+
+def _train_in_rings(duty: Duty, member: GroupMember) -> None:
+    """All workers hold what is trained, and the first of the ring writes it down."""
+    from edl.collectives.gloo import Host  # imports torch
+
+    reader, rows, export = _training(duty)
+    weights = None if duty.resume else duty.start
+    duty.describe(program_metrics(duty.program))
+    host = Host(own_host())
+    when = duty.program.spec.evaluation
+    ahead = LEAST_IN_RING if when.steps or when.secs else AHEAD_IN_RING
+    tasks = GroupTasks(member, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
+    with contextlib.closing(tasks):
+        trainer = Trainer(
+            duty.program,
+            reader,
+            rows,
+            tasks,
+            _silent,
+            export,
+            cancelled=threading.Event(),
+            weights=weights,
+            strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
+        )
+        store = factory.for_instance(duty.job.path, duty.instance)
+        tasks.parameters = GroupParameters(trainer, store, duty.resume)
+        tasks.parameters.warm_up()
+        trainer.write_checkpoints(
+            store,
+            writer=duty.writer,
+            disk=duty.disk,
+            begin=tasks.cut,
+            written=member.checkpoint_written,
+            may=lambda: tasks.leads,
+            unconcluded=lambda: tasks.unconcluded,
+        )
+        trainer.worker.draining = duty.draining
+        trainer.run()
+
+
+def _training(duty: Duty) -> tuple[Reader, Rows, Export]:
+    """The rows, which of them are trained on, and what writes the model and stores it."""
+    pinned, reader = job_runner.rows_of(duty.program, duty.job)
+    rows, write = job_runner.training(duty.program, duty.job, pinned, reader)
+    return reader, rows, lambda outcome, weights: duty.storage.keep(write(outcome, weights))
+
+
+def _silent(event: Progress | EpochEnd) -> None:
+    """The master tells of the job, from what its workers report."""

@@ -1,0 +1,106 @@
+"""Framework adapters: one model with its optimizer behind one contract. Light to import.
+
+`prepare` loads a framework and `create` builds a program's model. Both choose by the framework's name, and only they
+import Keras or PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import random
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol, cast
+
+from edl.errors import JobError, did_you_mean
+from edl.frameworks.adapter import Adapter, Evaluated, Gradients, Minibatches
+
+if TYPE_CHECKING:
+    from edl.arrays import Array, Features
+    from edl.program import Program
+
+__all__ = ["Adapter", "Evaluated", "Gradients", "Minibatches", "create", "prepare", "seed_everything"]
+
+# What libraries read when they are loaded; see `edl.frameworks.torch.threads` on threads that wait.
+ENVIRONMENT = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "50000",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "TORCHINDUCTOR_DETERMINISTIC": "1",
+}
+
+_MODULES = {"keras": "edl.frameworks.keras.adapter", "torch": "edl.frameworks.torch.adapter"}
+_PACKAGES = {"keras": "tensorflow", "torch": "torch"}
+
+
+class _Framework(Protocol):
+    """Functions that a framework's module offers."""
+
+    def start(self, threads: int) -> None: ...
+
+    def seed(self, seed: int) -> None: ...
+
+    def create(self, program: Program, features: Features, labels: Array | None, seed: int) -> Adapter: ...
+
+
+def prepare(framework: str, threads: int) -> None:
+    """Import the framework with `threads` threads and deterministic operations.
+
+    The first call of a process decides the threads of TensorFlow. Raises JobError if the framework is unknown or not
+    installed.
+    """
+    _framework(framework).start(threads)
+
+
+def seed_everything(framework: str, seed: int) -> None:
+    """Seed Python, NumPy and the framework, and clear the framework's global state of earlier models."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    _framework(framework).seed(seed)
+
+
+def create(program: Program, features: Features, labels: Array | None, *, seed: int) -> Adapter:
+    """Build the program's model; equal seeds give equal weights, independent of the process's history.
+
+    `features` and `labels` are a few rows from `feed`; their shapes build layers that are created lazily. Without
+    labels the adapter can only predict. Raises JobError if custom_model or optimizer returns an object of another
+    type, or if outputs and labels don't match row by row.
+    """
+    framework = program.spec.framework
+    seed_everything(framework, seed)
+    return _framework(framework).create(program, features, labels, seed)
+
+
+def _framework(name: str) -> _Framework:
+    if name not in _MODULES:
+        raise JobError(f"there is no framework {name}", hint=did_you_mean(name, _MODULES))
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    try:
+        with _quiet():
+            return cast(_Framework, importlib.import_module(_MODULES[name]))
+    except ModuleNotFoundError as error:
+        if error.name not in ("keras", "tensorflow", "torch"):
+            raise
+        hint = f"pip install 'sqlflow-edl[{_PACKAGES[name]}]'"
+        raise JobError(f"{_PACKAGES[name]} is not installed", hint=hint) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide the output of native code during import (TensorFlow prints a banner)."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(nowhere)
+        os.close(terminal)

@@ -1,0 +1,311 @@
+"""Contract between the worker loop and a framework.
+
+An adapter owns one model and its optimizer. It computes losses and gradients of a minibatch, and gets and sets
+parameters by name; the use of gradients is up to a strategy (`edl.worker.strategies.base`). `train` is the fast
+path of the local strategy: many steps in one compiled call, without Python between them.
+
+Parameters are named by position (`3.kernel`, or PyTorch's own paths), so the same program gives the same names in
+every process. Non-trainable state (BatchNorm) is part of the weights; seeds are not.
+
+A strategy moves NumPy arrays by name between processes: the trainable parameters, and the buffers, which are the
+non-trainable numbers that change in training (BatchNorm). `gradients` may be passed the table rows that it needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.arrays import Array, Features, map_arrays
+from edl.embeddings.model_tables import Fetched, Tables
+from edl.embeddings.optimizers import Optimizer
+from edl.errors import JobError, UserCodeError
+from edl.program import Program
+from edl.program.user_model import place
+
+Floats = npt.NDArray[np.float32]
+
+
+class Minibatches(NamedTuple):
+    """Rows of consecutive minibatches of `size` rows; the last one may be smaller.
+
+    `weights` are row weights, float32 (n,), with mean 1 over the training rows, or None for equal weights. A
+    minibatch's loss is the sum of its rows' weighted losses over their number, so a row counts with its weight in
+    any minibatch. `rates` are the learning rates of the steps, float32 (steps,), or None to leave them to the
+    optimizer.
+    """
+
+    features: Features
+    labels: Array
+    size: int
+    weights: Floats | None = None
+    rates: Floats | None = None
+
+    @property
+    def steps(self) -> int:
+        return -(-len(self.labels) // self.size)
+
+    def minibatch(self, number: int) -> Minibatches:
+        """Return views of one minibatch, counted from 0."""
+        some = self.rows(slice(number * self.size, (number + 1) * self.size))
+        return some if self.rates is None else some._replace(rates=self.rates[number : number + 1])
+
+    def rows(self, some: slice) -> Minibatches:
+        """Return views of some of the rows, without rates."""
+        return Minibatches(
+            map_arrays(lambda array: array[some], self.features),
+            self.labels[some],
+            self.size,
+            None if self.weights is None else self.weights[some],
+        )
+
+
+class Adapter(Protocol):
+    framework: str
+    model: Any  # keras.Model or torch.nn.Module
+    tables: Tables
+
+    def train(self, rows: Minibatches) -> Floats:
+        """Take an optimizer step for each minibatch, in order; return their mean losses, float32 (steps,)."""
+        ...
+
+    def gradients(
+        self,
+        features: Features,
+        labels: Array,
+        weights: Floats | None = None,
+        fetched: Fetched | None = None,
+    ) -> Gradients:
+        """Return loss and gradients of one minibatch, clipped as the optimizer clips them; only buffers change.
+
+        `fetched` has its table rows; None gets them from the tables' source.
+        """
+        ...
+
+    def apply(self, gradients: Mapping[str, Any]) -> None:
+        """Take one optimizer step with gradients by parameter name, as `gradients` returns them or as NumPy arrays."""
+        ...
+
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
+        """Return the contribution of these rows, a fraction `share` of a minibatch, to its step. Only random states
+        change.
+
+        There may be no rows. `fetched` has the table rows that the whole minibatch reads, with the positions of
+        these rows.
+        """
+        ...
+
+    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
+        """Take an optimizer step with the sum of all parts of a minibatch, in this member's own buffer; return its
+        mean loss.
+
+        Members that take it with the same sum change identically. `rate` is its learning rate, None leaves it
+        unchanged.
+        """
+        ...
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        """Return outputs and loss of the rows in inference mode; the loss is normalized as that of a minibatch."""
+        ...
+
+    def predict(self, features: Features) -> Array:
+        """Return outputs of the rows in inference mode."""
+        ...
+
+    def get_weights(self) -> dict[str, Array]:
+        """Return copies of all parameters and non-trainable state."""
+        ...
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        """Load all weights. Raises JobError, without any change, if names or shapes don't match."""
+        ...
+
+    def get_state(self) -> dict[str, Array]:
+        """Return copies of the training state besides the weights: optimizer slots and steps, and random generator
+        states.
+        """
+        ...
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        """Load the training state. Raises JobError if it doesn't match this model and optimizer."""
+        ...
+
+    def get_trainable(self) -> dict[str, Floats]:
+        """Return copies of the trainable parameters, without table rows."""
+        ...
+
+    def set_trainable(self, values: Mapping[str, Array]) -> None:
+        """Load all trainable parameters, without checks: it is called before every step."""
+        ...
+
+    def get_buffers(self) -> dict[str, Floats]:
+        """Return copies of the float or counter non-trainable weights, as float32."""
+        ...
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None: ...
+
+    def get_random(self) -> bytes:
+        """Return the state of the random numbers drawn in training (dropout)."""
+        ...
+
+    def set_random(self, state: bytes) -> None:
+        """Set that state. Raises JobError if it is of another model."""
+        ...
+
+    def diverge(self, seed: int) -> None:
+        """Continue with a random stream that differs from those of other copies of the same state."""
+        ...
+
+    def optimizer_elsewhere(self) -> Optimizer:
+        """Return the optimizer in the form that parameter servers apply. Raises JobError if they don't support it."""
+        ...
+
+    def learning_rate(self, step: int) -> float:
+        """Return the rate of the step after `step` steps, by the optimizer's schedule."""
+        ...
+
+    def set_learning_rate(self, rate: float) -> None: ...
+
+    def standalone(self) -> Any:
+        """Return the model for export, with the rows of its tables inside. Raises JobError if that is impossible."""
+        ...
+
+
+class Gradients(NamedTuple):
+    """Mean loss of one minibatch and a gradient for each trainable parameter, as framework tensors."""
+
+    loss: float
+    values: Mapping[str, Any]
+
+
+class GradientPart(NamedTuple):
+    """Contribution of one member to a step.
+
+    `numbers`, float32 (n,), has unclipped gradients, buffers and the loss, each times the member's fraction of the
+    minibatch; it is summed over the members, in place. `held` is the framework object that owns this memory.
+    """
+
+    numbers: Floats
+    held: Any = None
+
+
+class Evaluated(NamedTuple):
+    outputs: Array
+    loss: float
+
+
+def check_outputs(
+    labels: tuple[int | None, ...], outputs: tuple[int | None, ...], whole_labels: bool
+) -> None:
+    """Check that labels and outputs match row by row: equal shapes, or classes (n,) against logits (n, k > 1).
+
+    Frameworks silently broadcast (8, 1) against (8,) to (8, 8). `whole_labels` means that labels are int64 classes.
+    A size of None is not known yet. Raises JobError if they don't match.
+    """
+    if outputs and None not in (labels[0], outputs[0]) and labels[0] != outputs[0]:
+        raise JobError(f"the model gives {outputs[0]} rows of outputs for {labels[0]} rows")
+    if whole_labels and len(labels) == 1 and len(outputs) == 2 and outputs[1] != 1:
+        return
+    if not whole_labels and len(labels) == len(outputs) and labels[1:] == outputs[1:]:
+        return
+    wanted = "(n, classes)" if whole_labels else _shape(labels)
+    raise JobError(
+        f"the model gives {_shape(outputs)} for labels of shape {_shape(labels)}; it must give {wanted}",
+        hint="labels of integers are classes; for one output, 0 and 1 are float32 of shape (n, 1)"
+        if whole_labels
+        else "shapes that differ would broadcast against each other in the loss",
+    )
+
+
+def check_own_outputs(program: Program, shape: tuple[int | None, ...]) -> None:
+    """UserCodeError unless a user's own model gives as many outputs as the label needs.
+
+    shape: of the outputs of the model on a few rows. Otherwise a whole epoch would pass before they are measured.
+    """
+    spec = program.spec
+    if spec.own is None or program.edited or len(shape) != 2 or shape[1] == spec.label.outputs:
+        return
+    wanted = f"{spec.label.column} needs (rows, {spec.label.outputs})"
+    raise UserCodeError(
+        f"{place(spec.own)}: {spec.own.attribute} gives outputs (rows, {shape[1]}) where the label {wanted}",
+        hint="a parameter outputs or out_features of the model is given that number",
+    )
+
+
+def check_losses(losses: tuple[int | None, ...]) -> None:
+    """Raise JobError unless a loss is a scalar or has one value per row."""
+    if any(size != 1 for size in losses[1:]):
+        raise JobError(
+            f"loss gives {_shape(losses)}; it must give one value per row or one in all",
+            hint="take the mean over the other dimensions",
+        )
+
+
+def refuse_weights_for_scalar() -> JobError:
+    return JobError("rows cannot be weighted: loss gives one value in all", hint="return one value per row")
+
+
+def is_buffer(dtype: str, shape: Sequence[int]) -> bool:
+    """Return True if a non-trainable weight is a buffer: floats or a counter. Integer tables don't change."""
+    return np.dtype(dtype).kind == "f" or (np.dtype(dtype).kind in "iu" and not shape)
+
+
+def stored_as(dtype: str, values: Array) -> Array:
+    """Return float32 numbers in the dtype of a buffer; the mean of counters is rounded to a counter."""
+    whole = np.dtype(dtype).kind in "iu"
+    return (np.rint(values) if whole else np.asarray(values)).astype(dtype)
+
+
+def packed(arrays: Iterable[Array]) -> bytes:
+    """Return the numbers of the arrays, concatenated."""
+    return b"".join(array.tobytes() for array in arrays)
+
+
+def unpacked(data: bytes, kinds: Iterable[tuple[tuple[int, ...], str]]) -> list[Array]:
+    """Split packed numbers into arrays of these shapes and dtypes. Raises JobError if the sizes don't match."""
+    arrays, at = [], 0
+    for shape, dtype in kinds:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if at + size > len(data):
+            break
+        arrays.append(np.frombuffer(data[at : at + size], dtype).reshape(shape))
+        at += size
+    else:
+        if at == len(data):
+            return arrays
+    raise JobError("the state of the random numbers is that of another model")
+
+
+def check_fit(own: Mapping[str, tuple[int, ...]], given: Mapping[str, Array]) -> None:
+    """Raise JobError if the names or shapes of weights differ from the model's own."""
+    problems = [
+        *_listed("lacking", own.keys() - given.keys()),
+        *_listed("not of this model", given.keys() - own.keys()),
+        *(
+            f"{name} is {tuple(given[name].shape)} instead of {shape}"
+            for name, shape in own.items()
+            if name in given and tuple(given[name].shape) != tuple(shape)
+        ),
+    ]
+    if problems:
+        more = [f"{len(problems) - 3} more"] if len(problems) > 3 else []
+        raise JobError(
+            f"the weights do not fit the model: {'; '.join(problems[:3] + more)}",
+            hint="they were trained with another program",
+        )
+
+
+def _listed(what: str, names: Iterable[str]) -> list[str]:
+    ordered = sorted(names)
+    shown = ", ".join(ordered[:5]) + (", …" if len(ordered) > 5 else "")
+    return [f"{what}: {shown}"] if ordered else []
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    """Return the shape with the rows as n: (n, 3)."""
+    inner = ", ".join(["n", *("?" if size is None else str(size) for size in shape[1:])]) if shape else ""
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"

@@ -1,0 +1,129 @@
+"""Export of trained models to formats that need none of this package: Keras, TensorFlow SavedModel, torch.export,
+ONNX.
+
+An exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids
+int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes. The number of rows is free. Lists
+of ids are given as by `Ragged.padded`, with any number of ids per row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edl.arrays import Array, Features, arrays, padded
+from edl.errors import JobError
+from edl.ragged import Ragged
+
+Write = Callable[[Any, Features, Path], None]
+
+
+def check_target(framework: str, path: Path) -> None:
+    """Raise JobError if the framework's models have no format of that suffix, or the target exists."""
+    formats = FORMATS[framework]
+    if path.suffix not in formats:
+        known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
+        raise JobError(f"a model in {framework} cannot be written to {path.name}", hint=f"there are {known}")
+    if path.exists():
+        raise JobError(f"{path} is there already", hint="remove it, or choose another name")
+    if not path.parent.is_dir():
+        raise JobError(f"cannot write {path}: {path.parent} is no folder", hint="make it, or choose another")
+    if not os.access(path.parent, os.W_OK):
+        raise JobError(
+            f"cannot write {path}: {path.parent} is read-only for this user", hint="choose another folder"
+        )
+
+
+def export(framework: str, model: Any, features: Features, path: Path) -> str:
+    """Write the model in the format of the path's suffix, which was checked; return the name of the format.
+
+    `features` is an example input of two rows or more. Raises JobError if a package is missing.
+    """
+    words, write = FORMATS[framework][path.suffix]
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the exporters praise themselves on it
+            write(model, features, partial)
+        partial.replace(path)
+    except OSError as error:
+        raise JobError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
+    return words
+
+
+def _keras(model: Any, features: Features, path: Path) -> None:
+    model.save(path)
+
+
+def _saved_model(model: Any, features: Features, path: Path) -> None:
+    model.export(str(path), format="tf_saved_model", verbose=False)
+
+
+def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
+    """Raise JobError if the model uses lists of ids beyond reading row tables, such as counting them.
+
+    `model` is the one to export; `wanted` are its outputs for the features before it contained its rows.
+    """
+    if not any(isinstance(array, Ragged) for _, array in arrays(features)):
+        return
+    try:
+        given = padded(features)
+        found = model(given) if framework == "keras" else model.eval()(_tensors(features)).detach()
+        same = found.shape == wanted.shape and np.allclose(found.numpy(), wanted, rtol=1e-3, atol=1e-5)
+    except (TypeError, ValueError, RuntimeError):  # of a framework, about shapes
+        same = False
+    if not same:
+        raise JobError(
+            "a model that does more with lists of ids than to read row tables by them cannot be exported",
+            hint="let feed give what it needs, such as their number, as a feature of its own",
+        )
+
+
+def _tensors(features: Features) -> Any:
+    import torch
+
+    return {name: torch.from_numpy(array) for name, array in padded(features).items()}
+
+
+def _exported(model: Any, features: Features) -> Any:
+    import torch
+
+    tensors = _tensors(features)
+    rows, length = torch.export.Dim("rows"), torch.export.Dim.DYNAMIC
+    listed = {name for name, array in features.items() if isinstance(array, Ragged)}
+    shapes = {name: {0: rows, 1: length} if name in listed else {0: rows} for name in tensors}
+    return torch.export.export(model.eval(), (tensors,), dynamic_shapes=(shapes,))
+
+
+def _torch(model: Any, features: Features, path: Path) -> None:
+    import torch
+
+    torch.export.save(_exported(model, features), path)
+
+
+def _onnx(model: Any, features: Features, path: Path) -> None:
+    import torch
+
+    for package in ("onnx", "onnxscript"):
+        if importlib.util.find_spec(package) is None:
+            raise JobError(f"ONNX needs the package {package}", hint="pip install onnx onnxscript")
+    program = _exported(model, features)
+    names = list(features)
+    torch.onnx.export(
+        program, f=path, input_names=names, output_names=["outputs"], external_data=False, verbose=False
+    )
+
+
+FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
+    "keras": {".keras": ("a Keras model", _keras), "": ("a TensorFlow SavedModel", _saved_model)},
+    "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
+}

@@ -1,0 +1,1 @@
+"""Keras on TensorFlow behind the contract of `edl.frameworks.adapter`."""

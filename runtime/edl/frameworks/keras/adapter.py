@@ -1,0 +1,405 @@
+"""Adapter of Keras on TensorFlow.
+
+Steps over many minibatches are one `tf.function` with a loop in the graph, without Python between two steps. It is
+traced once per job, because its signature leaves the number of rows open; the smaller last minibatch uses the same
+trace. (XLA gains nothing on top and compiles anew for every number of rows.)
+
+Row tables are outside of the graph: the loop requests the rows of each minibatch, and returns their gradients before
+the next one. That is a call of Python, yet not a call of a `tf.function`, which costs some twenty times as much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import edl.frameworks.keras.layers  # noqa: F401 (refuses another backend)
+from edl.arrays import Array, Features, count_rows, map_arrays, plain
+from edl.embeddings.model_tables import Fetched, RowGradients, Tables
+from edl.embeddings.optimizers import Optimizer
+from edl.errors import JobError
+from edl.frameworks.adapter import (
+    Evaluated,
+    Floats,
+    GradientPart,
+    Gradients,
+    Minibatches,
+    check_fit,
+    check_losses,
+    check_outputs,
+    check_own_outputs,
+    is_buffer,
+    packed,
+    refuse_weights_for_scalar,
+    stored_as,
+    unpacked,
+)
+from edl.frameworks.keras.compiled import Variants, any_rows, compiled, spec_of
+from edl.frameworks.keras.embeddings import check_elsewhere, clipped, row_optimizer, with_rows_inside
+from edl.frameworks.keras.gradients import GradientParts
+from edl.program import Program, user_code
+
+Tensor = Any
+Given = Mapping[str, Tensor]  # optional inputs of a call: weights, rates
+Blocks = dict[str, Tensor]  # rows of each table, (u, dim)
+
+
+def start(threads: int) -> None:
+    with contextlib.suppress(RuntimeError):  # TensorFlow is running: its pools keep their size
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+    tf.config.experimental.enable_op_determinism()
+
+
+def seed(value: int) -> None:
+    keras.backend.clear_session()
+    keras.utils.set_random_seed(value % 2**32)
+
+
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
+    model = program.call("custom_model")
+    if not isinstance(model, keras.Model):
+        raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not a keras.Model")
+    return KerasAdapter(program, model, features, labels, seed)
+
+
+class KerasAdapter:
+    framework = "keras"
+
+    def __init__(
+        self, program: Program, model: keras.Model, features: Features, labels: Array | None, seed: int
+    ) -> None:
+        self.model = model
+        self._program = program
+        self.tables = Tables(seed)
+        tensors = map_arrays(tf.convert_to_tensor, plain(features))
+        with user_code(program.file, "the model"), self.tables.discovered(features, tensors):
+            outputs = model(tensors, training=False)  # creates the weights of lazily built layers
+        _check_one_tensor(outputs)
+        check_own_outputs(program, tuple(outputs.shape))
+        self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
+        self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
+        fetched = self.tables.fetch(self.tables.need(self.tables.keys(features), 0, 1), train=False)
+        rows = map_arrays(any_rows, plain(features)), *_any_fetched(fetched)
+        self._predict = compiled(self._infer, *rows)
+        if labels is not None:
+            self._prepare_training(rows, labels, outputs)
+
+    def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor) -> None:
+        check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
+        self.optimizer = self._program.call("optimizer")
+        if not isinstance(self.optimizer, keras.optimizers.Optimizer):
+            kind = type(self.optimizer).__name__
+            raise JobError(
+                f"optimizer in {self._program.file} returns a {kind}, not a keras.optimizers.Optimizer"
+            )
+        self.optimizer.build(self.model.trainable_variables)
+        if self.tables:
+            self.tables.follow(row_optimizer(self.optimizer))
+        self._row_specs = rows[1:]
+        label, size = any_rows(labels), tf.TensorSpec((), tf.int32)
+        self._train = Variants(self._steps, rows[0], label, size)
+        self._gradients = Variants(self._clipped_gradients, *rows, label)
+        trainable = list(map(spec_of, self.model.trainable_variables))
+        self._assign = compiled(self._assign_trainable, trainable)
+        self._applied = compiled(self._apply, trainable, rows[1])
+        self._gradient_parts = GradientParts(
+            self.model.trainable_variables,
+            list(self._buffers().values()),
+            (*rows, label),
+            self._loss_and_gradients,
+            self._apply,
+        )
+        self._evaluate = Variants(self._outputs_and_loss, *rows, label)
+
+    def train(self, rows: Minibatches) -> Floats:
+        with self._user_code("the training step"):
+            self._walk = self.tables.walk(rows.features, rows.size)
+            losses = self._train(
+                plain(rows.features), rows.labels, rows.size, weights=rows.weights, rates=rows.rates
+            )
+        values: Floats = losses.numpy()
+        return values
+
+    def gradients(
+        self,
+        features: Features,
+        labels: Array,
+        weights: Floats | None = None,
+        fetched: Fetched | None = None,
+    ) -> Gradients:
+        fetched = fetched or self._fetched(features, train=True)
+        with self._user_code("the training step"):
+            loss, gradients, blocks = self._gradients(
+                plain(features), fetched.blocks, fetched.places, labels, weights=weights
+            )
+        values = dict(zip(self._trainable, gradients, strict=True))
+        return Gradients(float(loss), values | _by_row(fetched, blocks))
+
+    def apply(self, gradients: Mapping[str, Any]) -> None:
+        ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trainable]
+        blocks = {name: tf.convert_to_tensor(gradients[name].values) for name in self.tables.tables}
+        moving, rate = self._applied(ordered, blocks)
+        rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
+        self.tables.update(rows, float(rate))
+
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
+        if not len(rows.labels):
+            return self._gradient_parts.nothing(fetched)
+        with self._user_code("the training step"):
+            return self._gradient_parts.of(rows, fetched, share)
+
+    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
+        loss, rows, used = self._gradient_parts.apply(total, fetched, rate)
+        self.tables.update(_by_row(fetched, rows), used)
+        return loss
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        fetched = self._fetched(features, train=False)
+        with self._user_code("the evaluation"):
+            outputs, loss = self._evaluate(
+                plain(features), fetched.blocks, fetched.places, labels, weights=weights
+            )
+        return Evaluated(outputs.numpy(), float(loss))
+
+    def predict(self, features: Features) -> Array:
+        fetched = self._fetched(features, train=False)
+        with self._user_code("the prediction"):
+            outputs: Array = self._predict(plain(features), fetched.blocks, fetched.places).numpy()
+        return outputs
+
+    def get_weights(self) -> dict[str, Array]:
+        own = {
+            name: weight.numpy().copy() for name, weight in zip(self._names, self.model.weights, strict=True)
+        }
+        return own | self.tables.get_weights()
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        own = dict(zip(self._names, self.model.weights, strict=True))
+        shapes = {name: tuple(weight.shape) for name, weight in own.items()}
+        check_fit(shapes | self.tables.own_shapes(weights), weights)
+        self.tables.set_weights(weights)
+        for name, weight in own.items():
+            weight.assign(weights[name])
+
+    def standalone(self) -> Any:
+        return with_rows_inside(self.model, self.tables)
+
+    def get_state(self) -> dict[str, Array]:
+        return {
+            name: variable.numpy().copy() for name, variable in self._state().items()
+        } | self.tables.get_state()
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        own = self._state()
+        shapes = {name: tuple(variable.shape) for name, variable in own.items()}
+        check_fit(shapes, {name: array for name, array in state.items() if ":" not in name})
+        for name, variable in own.items():
+            variable.assign(state[name])
+        self.tables.set_state(state)
+
+    def _state(self) -> dict[str, Any]:
+        """Return the optimizer's variables and the model's random generators."""
+        return {
+            **{f"optimizer.{number}": variable for number, variable in enumerate(self.optimizer.variables)},
+            **{f"model.{number}": variable for number, variable in enumerate(self._generators())},
+        }
+
+    def get_trainable(self) -> dict[str, Floats]:
+        variables = zip(self._trainable, self.model.trainable_variables, strict=True)
+        return {name: variable.numpy().copy() for name, variable in variables}
+
+    def set_trainable(self, values: Mapping[str, Array]) -> None:
+        self._assign([values[name] for name in self._trainable])
+
+    def get_buffers(self) -> dict[str, Floats]:
+        return {name: variable.numpy().astype(np.float32) for name, variable in self._buffers().items()}
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        for name, variable in self._buffers().items():
+            variable.assign(stored_as(variable.dtype, values[name]))
+
+    def get_random(self) -> bytes:
+        return packed(variable.numpy() for variable in self._generators())
+
+    def set_random(self, state: bytes) -> None:
+        generators = self._generators()
+        arrays = unpacked(state, [(variable.shape, variable.dtype) for variable in generators])
+        for variable, array in zip(generators, arrays, strict=True):
+            variable.assign(array)
+
+    def diverge(self, seed: int) -> None:
+        numbers = np.random.default_rng(seed)
+        for variable in self._generators():
+            kind = np.iinfo(variable.dtype)
+            variable.assign(
+                numbers.integers(kind.min, kind.max, variable.shape, variable.dtype, endpoint=True)
+            )
+
+    def optimizer_elsewhere(self) -> Optimizer:
+        check_elsewhere(self.optimizer, self.model)
+        return row_optimizer(self.optimizer)
+
+    def learning_rate(self, step: int) -> float:
+        if isinstance(self.optimizer._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+            self.optimizer.iterations.assign(step)
+        return float(self.optimizer.learning_rate)
+
+    def set_learning_rate(self, rate: float) -> None:
+        self.optimizer.learning_rate = rate
+
+    def _fetched(self, features: Features, *, train: bool) -> Fetched:
+        need = self.tables.need(self.tables.keys(features), 0, count_rows(features))
+        return self.tables.fetch(need, train=train)
+
+    def _buffers(self) -> dict[str, Any]:
+        moving = {id(variable) for variable in self.model.trainable_variables}
+        return {
+            name: weight
+            for name, weight in zip(self._names, self.model.weights, strict=True)
+            if id(weight) not in moving and is_buffer(weight.dtype, weight.shape)
+        }
+
+    def _generators(self) -> list[Any]:
+        """Return the model's variables that are not weights: its random generators."""
+        weights = {id(weight) for weight in self.model.weights}
+        return [variable for variable in self.model.variables if id(variable) not in weights]
+
+    # In the graph ----------------------------------------------------------------------------------------
+
+    def _steps(self, features: Any, labels: Tensor, size: Tensor, given: Given) -> Tensor:
+        """Take a step for each `size` rows; return the losses, (steps,). `given` has weights (rows,) and rates
+        (steps,).
+        """
+        steps = (tf.shape(labels)[0] + size - 1) // size
+
+        def step(number: Tensor, losses: tf.TensorArray) -> tuple[Tensor, tf.TensorArray]:
+            def minibatch(array: Tensor) -> Tensor:
+                return array[number * size : (number + 1) * size]
+
+            part = {"weights": minibatch(given["weights"])} if "weights" in given else {}
+            rate = {"rates": given["rates"][number : number + 1]} if "rates" in given else {}
+            rows = self._fetch(number)
+            loss, gradients, moving = self._loss_and_gradients(
+                map_arrays(minibatch, features), *rows, minibatch(labels), part
+            )
+            self._move(*self._apply(gradients, moving, rate))
+            return number + 1, losses.write(number, loss)
+
+        losses = tf.TensorArray(tf.float32, size=steps)
+        _, losses = tf.while_loop(lambda number, _: number < steps, step, (0, losses), parallel_iterations=1)
+        return losses.stack()
+
+    def _fetch(self, number: Tensor) -> tuple[Blocks, list[Tensor]]:
+        """Return the rows that the minibatch reads, from outside of the graph."""
+        if not self.tables:
+            return {}, []
+        specs = tf.nest.flatten(self._row_specs)
+        fetched = tf.numpy_function(self._fetch_now, [number], [spec.dtype for spec in specs])
+        for tensor, spec in zip(fetched, specs, strict=True):
+            tensor.set_shape(spec.shape)
+        blocks, places = tf.nest.pack_sequence_as(self._row_specs, fetched)
+        return blocks, places
+
+    def _fetch_now(self, number: Any) -> list[Array]:
+        fetched = self._walk.fetch(int(number))
+        flat: list[Array] = tf.nest.flatten((fetched.blocks, fetched.places))
+        return flat
+
+    def _move(self, moving: Blocks, rate: Tensor) -> None:
+        """Update the rows of the last fetched minibatch."""
+        if self.tables:
+            tf.numpy_function(self._move_now, [rate, *(moving[name] for name in sorted(moving))], [])
+
+    def _move_now(self, rate: Any, *gradients: Array) -> None:
+        self._walk.move(dict(zip(sorted(self.tables.tables), gradients, strict=True)), float(rate))
+
+    def _apply(
+        self, gradients: list[Tensor], blocks: Blocks, given: Given | None = None
+    ) -> tuple[Blocks, Tensor]:
+        """Update the model's variables; return the row gradients, clipped with the others, and the learning rate.
+
+        `given` has the rate, (1,), if the call has one.
+        """
+        if given:
+            self.optimizer.learning_rate = given["rates"][0]
+        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
+        if blocks:
+            gradients, blocks = clipped(self.optimizer, gradients, blocks)
+        self.optimizer.apply(gradients, self.model.trainable_variables)
+        return blocks, rate
+
+    def _assign_trainable(self, values: list[Tensor]) -> None:
+        for variable, value in zip(self.model.trainable_variables, values, strict=True):
+            variable.assign(value)
+
+    def _clipped_gradients(self, *arguments: Any) -> tuple[Tensor, list[Tensor], Blocks]:
+        loss, gradients, blocks = self._loss_and_gradients(*arguments)
+        return loss, *clipped(self.optimizer, gradients, blocks)
+
+    def _loss_and_gradients(
+        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
+    ) -> tuple[Tensor, list[Tensor], Blocks]:
+        """Return the loss and its gradients with respect to the variables and the row blocks."""
+        with tf.GradientTape() as tape:
+            tape.watch(blocks)
+            loss = self._loss(labels, self._call(features, blocks, places, training=True), given)
+            total = tf.add_n(
+                [loss, *self.model.losses]
+            )  # regularization affects the gradients, and is not reported in the loss
+        variables = [variable.value for variable in self.model.trainable_variables]
+        gradients, of_blocks = tape.gradient(
+            total, (variables, blocks), unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        dense = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        return loss, dense, {name: tf.convert_to_tensor(gradient) for name, gradient in of_blocks.items()}
+
+    def _outputs_and_loss(
+        self, features: Any, blocks: Blocks, places: list[Tensor], labels: Tensor, given: Given
+    ) -> tuple[Tensor, Tensor]:
+        outputs = self._infer(features, blocks, places)
+        return outputs, self._loss(labels, outputs, given)
+
+    def _infer(self, features: Any, blocks: Blocks, places: list[Tensor]) -> Tensor:
+        return self._call(features, blocks, places, training=False)
+
+    def _call(self, features: Any, blocks: Blocks, places: list[Tensor], *, training: bool) -> Tensor:
+        with self.tables.bound(features, blocks, places):
+            return self.model(features, training=training)
+
+    def _loss(self, labels: Tensor, outputs: Tensor, given: Given) -> Tensor:
+        check_outputs(tuple(labels.shape), tuple(outputs.shape), labels.dtype.is_integer)
+        losses = tf.cast(self._program.call("loss", labels, outputs), tf.float32)
+        check_losses(tuple(losses.shape))
+        if "weights" not in given:
+            return tf.reduce_mean(losses)
+        if losses.shape.rank == 0:
+            raise refuse_weights_for_scalar()
+        return tf.reduce_mean(tf.reshape(losses, [-1]) * given["weights"])
+
+    def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        return user_code(self._program.file, doing)
+
+
+def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
+    """Return the signatures of blocks and positions."""
+    return map_arrays(any_rows, fetched.blocks), tf.nest.map_structure(any_rows, fetched.places)
+
+
+def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:
+    return {name: RowGradients(fetched.ids[name], values.numpy()) for name, values in gradients.items()}
+
+
+def _names_of(variables: list[Any], weights: list[Any], names: list[str]) -> list[str]:
+    by_id = {id(weight): name for weight, name in zip(weights, names, strict=True)}
+    return [by_id[id(variable)] for variable in variables]
+
+
+def _check_one_tensor(outputs: object) -> None:
+    if isinstance(outputs, dict | list | tuple):
+        raise JobError("the model has several outputs; edl trains models with one")

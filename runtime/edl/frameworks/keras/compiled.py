@@ -1,0 +1,43 @@
+"""Compiled functions that are traced once, for any number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from edl.arrays import Array
+from edl.frameworks.adapter import Floats
+
+
+class Variants:
+    """Compiled function for each combination of optional arguments, traced on first use.
+
+    The function receives the arguments that are not None as its last parameter, name -> float32 (n,).
+    """
+
+    def __init__(self, function: Callable[..., Any], *signature: Any) -> None:
+        self._function = function
+        self._signature = signature
+        self._compiled: dict[tuple[str, ...], Any] = {}
+
+    def __call__(self, *arguments: Any, **optional: Floats | None) -> Any:
+        given = {name: array for name, array in optional.items() if array is not None}
+        names = tuple(given)
+        if names not in self._compiled:
+            last = {name: tf.TensorSpec((None,), tf.float32) for name in names}
+            self._compiled[names] = compiled(self._function, *self._signature, last)
+        return self._compiled[names](*arguments, given)
+
+
+def compiled(function: Callable[..., Any], *signature: Any) -> Any:
+    return tf.function(function, input_signature=signature, autograph=False)
+
+
+def any_rows(array: Array) -> tf.TensorSpec:
+    return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+
+
+def spec_of(variable: Any) -> tf.TensorSpec:
+    return tf.TensorSpec(tuple(variable.shape), variable.dtype)

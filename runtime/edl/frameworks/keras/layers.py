@@ -1,0 +1,215 @@
+"""What a generated Keras program needs besides Keras: its inputs, its features as one tensor, and row tables.
+
+Keras runs on TensorFlow here; importing this module sets `KERAS_BACKEND`, and refuses another backend.
+
+Names of inputs and layers come from positions (`dense`, `f0`, `f1`, …), never from column names: Keras refuses `/`
+in a name, and a column may be called anything. The vectors of an embedding start uniform in
+[-EMBEDDING_SCALE, EMBEDDING_SCALE], as in `edl.torch`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from edl.embeddings import Initial, TableSpec
+from edl.embeddings.combiners import Combiner, check_combiner, divisor, needed
+from edl.embeddings.initializers import EMBEDDING_SCALE
+from edl.embeddings.lookup import Listed, look_up
+from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
+from edl.errors import JobError
+from edl.features import Entry, Features, Inputs
+from edl.spec import Embedding as EmbeddingFeature
+
+if "keras" not in sys.modules:
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+
+if keras.backend.backend() != "tensorflow":
+    raise JobError(
+        f"Keras was loaded with the backend {keras.backend.backend()}; edl runs it on tensorflow",
+        hint="set KERAS_BACKEND=tensorflow before keras is imported",
+    )
+
+
+def checked_model(model: Any) -> keras.layers.Layer:
+    """Return what a user's class or function made. JobError: it is neither a keras.Model nor a layer."""
+    if not isinstance(model, keras.layers.Layer):
+        raise JobError(
+            f"the function that makes the model returned a {type(model).__name__}, not a keras.Model",
+            hint="end it with return model",
+        )
+    return model
+
+
+@keras.saving.register_keras_serializable(package="edl")
+class Embedding(keras.layers.Layer):
+    """Rows of a table outside of the graph, for ids that are features: an input of the model, or several.
+
+    Called with ids int64 (n,) it gives (n, dim); with (n, k), or a list of k inputs (n,), it gives (n, k, dim), or
+    with a combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any
+    int64. A step costs as much as the rows of its minibatch, whatever the size of the table. The job's optimizer moves
+    them lazily: see `edl.embeddings.optimizers`.
+
+    table: its name; layers that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
+    of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
+    the ids of each input of a list, so that categories share a table without sharing rows.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        dim: int,
+        combiner: Combiner | None = None,
+        *,
+        initial: Initial = "uniform",
+        scale: float = EMBEDDING_SCALE,
+        num_ids: int = 0,
+        first: Sequence[int] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        check_combiner(combiner)
+        self.spec = TableSpec(table, dim, initial, scale, num_ids)
+        self.combiner = combiner
+        self.first = tuple(first)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        several = isinstance(input_shape, list)
+        shape = tuple(input_shape[0] if several else input_shape)
+        if several and len(input_shape) > 1:
+            shape = (*shape, len(input_shape))
+        return (*(shape[:1] if self.combiner else shape), self.spec.dim)
+
+    def call(self, ids: Any) -> Any:
+        tensors = list(ids) if isinstance(ids, list | tuple) else [ids]
+        found = look_up(self.spec, tensors, self.first or (0,) * len(tensors))
+        if isinstance(found.places, Listed):
+            rows = keras.ops.shape(tensors[0])[0]
+            return summed_lists(found.block, found.places, rows, needed(self.combiner, self.spec.name))
+        return combined(keras.ops.take(found.block, found.places, axis=0), self.combiner)
+
+    def get_config(self) -> dict[str, Any]:
+        spec = self.spec
+        own = {"table": spec.name, "dim": spec.dim, "combiner": self.combiner, "initial": spec.initial}
+        return {
+            **super().get_config(),
+            **own,
+            "scale": spec.scale,
+            "num_ids": spec.num_ids,
+            "first": self.first,
+        }
+
+
+def summed_lists(block: Any, listed: Listed, rows: Any, combiner: Combiner) -> Any:
+    """The rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
+    weights = keras.ops.convert_to_tensor(listed.weights)
+    vectors = keras.ops.take(block, listed.places, axis=0) * weights[:, None]
+    sums = keras.ops.segment_sum(vectors, listed.rows, num_segments=rows)
+    if combiner == "sum":
+        return sums
+    shares = weights if combiner == "mean" else keras.ops.square(weights)
+    norm = keras.ops.segment_sum(shares, listed.rows, num_segments=rows)
+    norm = norm if combiner == "mean" else keras.ops.sqrt(norm)
+    return sums / keras.ops.where(norm == 0, 1.0, norm)[:, None]
+
+
+def combined(vectors: Any, combiner: Combiner | None) -> Any:
+    """The rows of each example combined: (n, k, dim) to (n, dim)."""
+    if combiner is None or len(vectors.shape) == 2:
+        return vectors
+    return keras.ops.sum(vectors, axis=1) * divisor(combiner, vectors.shape[1])
+
+
+def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
+    """A `keras.Input` for each array of `features.transform(batch)`, under the same name."""
+    return {entry.name: _input(entry) for entry in features.entries}
+
+
+def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
+    """The features as one tensor, float32 (rows, features.width): the entries one after another."""
+    blocks = [
+        _rows(group, inputs) if is_table(group) else _block(group[0], inputs[group[0].name])
+        for group in grouped(features.entries)
+    ]
+    return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
+
+
+def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> Any:
+    """A weight for each number and for each id of each category, added up: float32 (rows, units).
+
+    What a Dense layer without bias gives on one-hot rows, without making them. Weights start at 0.
+    """
+    dense = [entry for entry in features.entries if entry.kind == "dense"]
+    categories = [entry for entry in features.entries if entry.kind == "category"]
+    parts = []
+    if dense:
+        weights = keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
+        parts.append(weights(inputs[dense[0].name]))
+    if categories:
+        first, total = firsts(categories)
+        ids = [inputs[entry.name] for entry in categories]
+        if is_outside(total, units):
+            name = f"{categories[0].name}_weights"
+            weights = Embedding(name, units, "sum", initial="zeros", num_ids=total, first=first, name=name)
+            parts.append(weights(ids))
+        else:
+            weights = keras.layers.Embedding(total, units, embeddings_initializer="zeros")
+            vectors = weights(keras.ops.stack(ids, axis=1) + keras.ops.convert_to_tensor(first, "int64"))
+            parts.append(keras.ops.sum(vectors, axis=1))
+    lists = [entry for entry in features.entries if entry.kind == "list"]
+    parts += [_list_rows(each, units, f"{each.name}_weights", inputs[each.name], "zeros") for each in lists]
+    return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
+
+
+def by_class(labels: Any, weights: Sequence[float]) -> Any:
+    """The weight of each row's class, float32 (n,), as losses are. labels: (n,) classes, or (n, 1) 0 and 1."""
+    positions = keras.ops.cast(keras.ops.reshape(labels, (-1,)), "int32")
+    return keras.ops.take(keras.ops.convert_to_tensor(weights, "float32"), positions)
+
+
+def _input(entry: Entry) -> Any:
+    """The tensor is called as the array is, the layer is not: a Dense layer is `dense` unless it is told otherwise."""
+    shape, dtype = ((entry.width,), "float32") if entry.kind == "dense" else ((), "int64")
+    tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
+    tensor.name = entry.name
+    return tensor
+
+
+def _block(entry: Entry, tensor: Any) -> Any:
+    if entry.kind == "dense":
+        return tensor
+    if entry.kind == "list":
+        return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor, initial_of(entry))
+    if isinstance(entry.feature, EmbeddingFeature):
+        return _vectors(entry, tensor)
+    return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
+
+
+def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
+    """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
+    name, width = f"{group[0].name}_embedding", group[0].width
+    first, total = firsts(group)
+    layer = Embedding(name, width, initial=initial_of(group[0]), num_ids=total, first=first, name=name)
+    return keras.layers.Reshape((len(group) * width,))(layer([inputs[entry.name] for entry in group]))
+
+
+def _list_rows(entry: Entry, width: int, name: str, ids: Any, initial: Initial) -> Any:
+    """The vectors of lists of ids, combined."""
+    return Embedding(name, width, combiner_of(entry), initial=initial, num_ids=entry.num_ids, name=name)(ids)
+
+
+def _vectors(entry: Entry, ids: Any) -> Any:
+    initializer = {
+        "uniform": keras.initializers.RandomUniform(-EMBEDDING_SCALE, EMBEDDING_SCALE),
+        "normal": keras.initializers.RandomNormal(0.0, EMBEDDING_SCALE),
+        "zeros": keras.initializers.Zeros(),
+    }[initial_of(entry)]
+    layer = keras.layers.Embedding(
+        entry.num_ids, entry.width, embeddings_initializer=initializer, name=f"{entry.name}_embedding"
+    )
+    return layer(ids)

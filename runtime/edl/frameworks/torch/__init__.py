@@ -1,0 +1,1 @@
+"""PyTorch behind the contract of `edl.frameworks.adapter`."""

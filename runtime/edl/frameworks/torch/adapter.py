@@ -1,0 +1,418 @@
+"""Adapter of PyTorch on CPUs: eager steps over views of one block.
+
+Overhead besides arithmetic is kept small for the sake of small models; `edl.frameworks.torch.threads` chooses the
+number of threads of their operations. The table rows that a minibatch reads are leaves of its graph; their
+gradients update the tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils import deterministic
+
+from edl.arrays import Array, Features, count_rows, map_arrays, plain
+from edl.embeddings.model_tables import Fetched, Keys, RowGradients, Tables
+from edl.embeddings.optimizers import Optimizer
+from edl.errors import JobError
+from edl.frameworks.adapter import (
+    Evaluated,
+    Floats,
+    GradientPart,
+    Gradients,
+    Minibatches,
+    check_fit,
+    check_losses,
+    check_outputs,
+    check_own_outputs,
+    is_buffer,
+    packed,
+    refuse_weights_for_scalar,
+    stored_as,
+    unpacked,
+)
+from edl.frameworks.torch.embeddings import (
+    RowBlock,
+    check_elsewhere,
+    gradient_of,
+    own_tensor,
+    row_optimizer,
+    with_gradient,
+    with_rows_inside,
+)
+from edl.frameworks.torch.gradients import GradientParts
+from edl.frameworks.torch.imports import skip_compiler_import
+from edl.frameworks.torch.layers import BLOCKS
+from edl.frameworks.torch.optimizer_step import Steps
+from edl.frameworks.torch.threads import Threads, Turns
+from edl.program import Program, user_code
+
+_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+_threads = 1
+
+
+def start(threads: int) -> None:
+    global _threads
+    _threads = threads
+    torch.set_deterministic_debug_mode("warn")  # the other call imports the compiler
+    skip_compiler_import()
+    deterministic.fill_uninitialized_memory = False  # costs a fill of every new tensor, and has no use here
+
+
+def seed(value: int) -> None:
+    torch.manual_seed(value)
+
+
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> TorchAdapter:
+    model = program.call("custom_model")
+    if not isinstance(model, nn.Module):
+        raise JobError(
+            f"custom_model in {program.file} returns a {type(model).__name__}, not a torch.nn.Module"
+        )
+    return TorchAdapter(program, model, features, labels, seed)
+
+
+class TorchAdapter:
+    framework = "torch"
+
+    def __init__(
+        self, program: Program, model: nn.Module, features: Features, labels: Array | None, seed: int
+    ) -> None:
+        self.model = model
+        self._program = program
+        self.tables = Tables(seed)
+        self._threads = Threads(_threads, 0)
+        self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
+        tensors = _tensors(features)
+        with self.tables.discovered(features, tensors), self._inference():
+            outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
+        check_own_outputs(program, tuple(outputs.shape))
+        self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
+        if labels is not None:
+            check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
+            self.optimizer = self._program.call(
+                "optimizer", [p for p in model.parameters() if p.requires_grad]
+            )
+            if not isinstance(self.optimizer, torch.optim.Optimizer):
+                kind = type(self.optimizer).__name__
+                raise JobError(f"optimizer in {program.file} returns a {kind}, not a torch.optim.Optimizer")
+            if self.tables:
+                self.tables.follow(row_optimizer(self.optimizer))
+            self._steps = Steps(self.optimizer)
+            self._gradient_parts = GradientParts(model)
+
+    def train(self, rows: Minibatches) -> Floats:
+        self._threads.take(rows.size)
+        self.model.train()
+        losses = []
+        keys = self.tables.keys(rows.features)
+        with self._user_code("the training step"):
+            turns = self._turns(rows)
+            for number, (features, labels, weights) in enumerate(_minibatches(rows)):
+                if rows.rates is not None:
+                    self.set_learning_rate(float(rows.rates[number]))
+                start = number * rows.size
+                block = self._block(keys, start, start + len(labels), train=True)
+                if turns is not None:
+                    turns.begin(len(labels))
+                losses.append(self._backward(features, block, labels, weights))
+                self._step(block.gradients())
+                if turns is not None:
+                    turns.end()
+        values: Floats = torch.stack(losses).numpy()
+        return values
+
+    def gradients(
+        self,
+        features: Features,
+        labels: Array,
+        weights: Floats | None = None,
+        fetched: Fetched | None = None,
+    ) -> Gradients:
+        self._threads.take(len(labels))
+        self.model.train()
+        block = RowBlock(fetched, True) if fetched is not None else self._block_of(features, train=True)
+        with self._user_code("the training step"):
+            loss = self._backward(_tensors(features), block, own_tensor(labels), _optional(weights))
+            blocks = self._blocks(block.gradients())
+            self._clip()
+        values: dict[str, Any] = {
+            name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            for name, parameter in self._trainable()
+        }
+        return Gradients(float(loss), values | blocks())
+
+    def apply(self, gradients: Mapping[str, Any]) -> None:
+        for name, parameter in self.model.named_parameters():
+            if name in gradients:
+                parameter.grad = torch.as_tensor(gradients[name])
+        self._step({name: gradients[name] for name in self.tables.tables})
+
+    def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
+        block = RowBlock(fetched, True)
+        blocks = list(block.rows.values())
+        count = len(rows.labels)
+        if not count:
+            return self._gradient_parts.nothing(blocks)
+        self._threads.take(count)
+        if not self.model.training:  # `train()` visits every module
+            self.model.train()
+        features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
+        with self._user_code("the training step"), self._gradient_parts.unmoved():
+            loss = self._backward(features, block, labels, weights, share)
+            return self._gradient_parts.gathered(loss, blocks, share)
+
+    def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
+        if rate is not None:
+            self.set_learning_rate(rate)
+        block = RowBlock(fetched, False)
+        loss = self._gradient_parts.spread(total, block.rows)
+        self._step(block.gradients())
+        return loss
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        self._threads.take(len(labels))
+        block = self._block_of(features, train=False)
+        with self._inference():
+            outputs = self._call(_tensors(features), block)
+            loss = self._loss(own_tensor(labels), outputs, _optional(weights))
+        return Evaluated(outputs.numpy(), float(loss))
+
+    def predict(self, features: Features) -> Array:
+        self._threads.take(count_rows(features))
+        block = self._block_of(features, train=False)
+        with self._inference():
+            values: Array = _one_tensor(self._call(_tensors(features), block)).numpy()
+        return values
+
+    def get_weights(self) -> dict[str, Array]:
+        own = {name: tensor.detach().numpy().copy() for name, tensor in self.model.state_dict().items()}
+        return own | self.tables.get_weights()
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        own = {name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
+        check_fit(own | self.tables.own_shapes(weights), weights)
+        self.tables.set_weights(weights)
+        self.model.load_state_dict({name: torch.from_numpy(np.array(weights[name])) for name in own})
+
+    def get_trainable(self) -> dict[str, Floats]:
+        return {name: parameter.detach().numpy().copy() for name, parameter in self._trainable()}
+
+    def set_trainable(self, values: Mapping[str, Array]) -> None:
+        with torch.no_grad():
+            for name, parameter in self._trainable():
+                np.copyto(parameter.numpy(), values[name])
+
+    def get_buffers(self) -> dict[str, Floats]:
+        return {name: tensor.numpy().astype(np.float32) for name, tensor in self._buffers().items()}
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        for name, tensor in self._buffers().items():
+            array = tensor.numpy()
+            np.copyto(array, stored_as(array.dtype.name, values[name]))
+
+    def get_random(self) -> bytes:
+        return packed([torch.get_rng_state().numpy()])
+
+    def set_random(self, state: bytes) -> None:
+        own = torch.get_rng_state().numpy()
+        (found,) = unpacked(state, [(own.shape, own.dtype.str)])
+        torch.set_rng_state(torch.from_numpy(found.copy()))
+
+    def diverge(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def optimizer_elsewhere(self) -> Optimizer:
+        check_elsewhere(self.optimizer, self.model)
+        return row_optimizer(self.optimizer)
+
+    def learning_rate(self, step: int) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def standalone(self) -> Any:
+        return with_rows_inside(self.model, self.tables)
+
+    def get_state(self) -> dict[str, Array]:
+        kept = self.optimizer.state_dict()
+        slots = {
+            f"slot.{position}.{name}": torch.as_tensor(value).detach().numpy().copy()
+            for position, values in kept["state"].items()
+            for name, value in values.items()
+        }
+        rates = {f"rate.{number}": np.array(group["lr"]) for number, group in enumerate(kept["param_groups"])}
+        generator = {"generator": torch.get_rng_state().numpy().copy()}
+        return {**slots, **rates, **generator, **self.tables.get_state()}
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        kept = self.optimizer.state_dict()
+        slots: dict[int, dict[str, torch.Tensor]] = {}
+        for name, value in state.items():
+            kind, _, rest = name.partition(".")
+            if kind == "slot":
+                position, _, slot = rest.partition(".")
+                slots.setdefault(int(position), {})[slot] = torch.from_numpy(np.array(value))
+            elif kind == "rate":
+                kept["param_groups"][int(rest)]["lr"] = float(value)
+        try:
+            self.optimizer.load_state_dict({**kept, "state": slots})
+        except (KeyError, ValueError) as error:
+            raise JobError(f"the optimizer's state does not fit: {error}") from None
+        self.tables.set_state(state)
+        torch.set_rng_state(torch.from_numpy(np.array(state["generator"])))
+
+    def set_learning_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def _turns(self, rows: Minibatches) -> Turns | None:
+        """Return the chooser of the threads of each step, or None if a trial step could have side effects on the
+        model.
+        """
+        spec = self._program.spec
+        mine = not self._program.edited and spec.own is None and not self.tables
+        if not mine or len(rows.labels) < rows.size or not self._threads.may_vary(rows.size):
+            return None
+        return self._threads.turns(rows.size, lambda: self._tried(*next(_minibatches(rows))))
+
+    def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
+        """Return the gradients of a minibatch as in a step, and restore all state."""
+        buffers, random = [buffer.clone() for buffer in self.model.buffers()], torch.get_rng_state()
+        self._backward(features, _NO_ROWS, labels, weights)
+        self._clip()
+        torch.set_rng_state(random)
+        for buffer, before in zip(self.model.buffers(), buffers, strict=True):
+            buffer.copy_(before)
+        return [parameter.grad for _, parameter in self._trainable() if parameter.grad is not None]
+
+    def _trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
+        return (pair for pair in self.model.named_parameters() if pair[1].requires_grad)
+
+    def _buffers(self) -> dict[str, torch.Tensor]:
+        moving = {id(parameter) for _, parameter in self._trainable()}
+        state = self.model.state_dict(keep_vars=True)
+        return {
+            name: tensor.detach()
+            for name, tensor in state.items()
+            if id(tensor) not in moving and is_buffer(str(tensor.dtype).removeprefix("torch."), tensor.shape)
+        }
+
+    def _block_of(self, features: Features, *, train: bool) -> RowBlock:
+        return self._block(self.tables.keys(features), 0, count_rows(features), train=train)
+
+    def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> RowBlock:
+        if not self.tables:
+            return _NO_ROWS
+        return RowBlock(self.tables.fetch(self.tables.need(keys, start, end), train=train), train)
+
+    def _call(self, features: Any, block: RowBlock) -> Any:
+        if not self.tables:
+            return self.model(features)
+        with self.tables.bound(features, block.rows, block.places):
+            return self.model(features)
+
+    def _step(self, gradients: Mapping[str, RowGradients]) -> None:
+        """Update parameters by their gradients, and rows by these, which a clipping optimizer clips too."""
+        if not self.tables:
+            self._steps.take()
+            return
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        blocks = self._blocks(gradients)
+        self._steps.take()
+        self.tables.update(blocks(), rate)
+
+    def _blocks(self, gradients: Mapping[str, RowGradients]) -> Callable[[], dict[str, RowGradients]]:
+        """Expose these gradients to step hooks; return a function that returns them as the hooks left them."""
+        blocks = {name: with_gradient(given.values) for name, given in gradients.items()}
+        setattr(self.optimizer, BLOCKS, list(blocks.values()))
+        return lambda: {
+            name: RowGradients(given.ids, gradient_of(blocks[name].grad)) for name, given in gradients.items()
+        }
+
+    def _clip(self) -> None:
+        """Apply to the gradients what precedes each step: `edl.torch.clipped`, or a user's hooks."""
+        for hook in self.optimizer._optimizer_step_pre_hooks.values():
+            hook(self.optimizer, (), {})
+
+    def _backward(
+        self,
+        features: Any,
+        block: RowBlock,
+        labels: torch.Tensor,
+        weights: torch.Tensor | None,
+        share: float | None = None,
+    ) -> torch.Tensor:
+        """Set the gradients of one minibatch, times `share`; return its mean loss as a tensor."""
+        for group in self.optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+        with self._one_row_normalised() if len(labels) == 1 else _NOTHING:
+            loss = self._loss(labels, self._call(features, block), weights)
+        loss.backward(None if share is None else torch.full_like(loss, share))
+        return loss.detach()
+
+    def _loss(
+        self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
+    ) -> torch.Tensor:
+        check_outputs(labels.shape, outputs.shape, not labels.is_floating_point())
+        losses: torch.Tensor = self._program.functions["loss"](labels, outputs)
+        if losses.ndim:
+            check_losses(losses.shape)
+        if weights is None:
+            return losses.mean() if losses.ndim else losses
+        if not losses.ndim:
+            raise refuse_weights_for_scalar()
+        return (losses.reshape(-1) @ weights) / len(weights)
+
+    @contextlib.contextmanager
+    def _one_row_normalised(self) -> Iterator[None]:
+        """Return a context for a last minibatch of one row: BatchNorm has no deviation of one row, so it normalizes
+        as in prediction.
+        """
+        for module in self._normalising:
+            module.eval()
+        try:
+            yield
+        finally:
+            for module in self._normalising:
+                module.train()
+
+    @contextlib.contextmanager
+    def _inference(self) -> Iterator[None]:
+        self.model.eval()
+        with self._user_code("the model"), torch.no_grad():
+            yield
+
+    def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        return user_code(self._program.file, doing)
+
+
+_NO_ROWS = RowBlock(Fetched({}, {}, []), train=False)
+_NOTHING = contextlib.nullcontext()
+
+
+def _one_tensor(outputs: object) -> torch.Tensor:
+    if not isinstance(outputs, torch.Tensor):
+        raise JobError(f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor")
+    return outputs
+
+
+def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:
+    """Yield views of the rows, `size` at a time."""
+    labels = own_tensor(rows.labels).split(rows.size)
+    weights = [None] * len(labels) if rows.weights is None else own_tensor(rows.weights).split(rows.size)
+    features = map_arrays(lambda array: iter(own_tensor(array).split(rows.size)), plain(rows.features))
+    for label, weight in zip(labels, weights, strict=True):
+        yield map_arrays(next, features), label, weight
+
+
+def _optional(array: Array | None) -> torch.Tensor | None:
+    return None if array is None else own_tensor(array)
+
+
+def _tensors(features: Features) -> Any:
+    return map_arrays(own_tensor, plain(features))

@@ -1,0 +1,122 @@
+"""Gradient parts in PyTorch: everything that the members of a group sum for a step, as one tensor.
+
+    gradients of the parameters | loss | buffers | whether each parameter has a gradient | gradients of the rows
+
+A parameter without a gradient on any member is not updated, as in any other step: with a gradient of zeros, weight
+decay would change it. The layout is computed once, because a part is built in every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from edl.frameworks.adapter import GradientPart, is_buffer
+
+Tensors = Sequence[torch.Tensor]
+
+
+class GradientParts:
+    """Gradient parts of one model. A part reuses the memory of the previous one if that is large enough."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._places = [
+            (module, name)
+            for module in model.modules()
+            for name, buffer in module.named_buffers(recurse=False)
+            if name not in module._non_persistent_buffers_set
+            and is_buffer(str(buffer.dtype).removeprefix("torch."), buffer.shape)
+        ]
+        count = len(self._parameters)
+        own = [*self._parameters, torch.zeros(1), *self._buffers(), torch.zeros(count)]
+        self._shapes = [tensor.shape for tensor in own]
+        self._make_room(sum(map(torch.Size.numel, self._shapes)))
+
+    def gathered(self, loss: torch.Tensor, rows: Tensors, share: float) -> GradientPart:
+        """Return the part of some rows of a minibatch, from the present gradients of parameters and rows."""
+        flat, of_rows = self._of(rows)
+        with torch.no_grad():
+            self._gather([parameter.grad for parameter in self._parameters])
+            torch.mul(loss, share, out=self._loss)
+            for place, buffer in zip(self._moving, self._buffers(), strict=True):
+                place.copy_(buffer).mul_(share)
+            for place, row in zip(of_rows, rows, strict=True):
+                place.zero_() if row.grad is None else place.copy_(row.grad)
+        return GradientPart(flat.numpy())
+
+    def nothing(self, rows: Tensors) -> GradientPart:
+        """Return the part of no rows."""
+        return GradientPart(self._of(rows)[0].zero_().numpy())
+
+    def spread(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
+        """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
+        memory is not copied: the gradients are views of it until the next part.
+        """
+        flat, of_rows = self._of(tuple(rows.values()))
+        found = torch.from_numpy(total.numbers)
+        if found.data_ptr() != flat.data_ptr():
+            flat.copy_(found)
+        for buffer, place in zip(self._buffers(), self._moving, strict=True):
+            buffer.copy_(place if buffer.is_floating_point() else place.round())
+        for parameter, gradient, has in zip(
+            self._parameters, self._gradients, self._used.tolist(), strict=True
+        ):
+            same = parameter.dtype is gradient.dtype
+            parameter.grad = (gradient if same else gradient.to(parameter.dtype)) if has else None
+        for row, gradient in zip(rows.values(), of_rows, strict=True):
+            row.grad = gradient
+        return float(self._loss)
+
+    @contextmanager
+    def unmoved(self) -> Iterator[None]:
+        """Provide a context that restores the buffers."""
+        before = [buffer.clone() for buffer in self._buffers()]
+        try:
+            yield
+        finally:
+            for buffer, values in zip(self._buffers(), before, strict=True):
+                buffer.copy_(values)
+
+    def _buffers(self) -> list[torch.Tensor]:
+        """Return the current buffers. A module may have replaced them."""
+        return [getattr(module, name) for module, name in self._places]
+
+    def _gather(self, gradients: list[torch.Tensor | None]) -> None:
+        there = [gradient for gradient in gradients if gradient is not None and not gradient.is_sparse]
+        if len(there) == len(gradients):
+            torch._foreach_copy_(self._gradients, there)
+            self._used.fill_(1)
+            return
+        for place, gradient in zip(self._gradients, gradients, strict=True):
+            if gradient is None:
+                place.zero_()
+            else:
+                place.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        self._used.copy_(torch.tensor([float(gradient is not None) for gradient in gradients]))
+
+    def _of(self, rows: Tensors) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Return memory for a part with these row gradients, and their positions in it."""
+        size = self._least + sum(row.numel() for row in rows)
+        if size > len(self._room):
+            self._make_room(size)
+        if not rows:
+            return self._own, []
+        flat = self._room[:size]
+        parts = flat[self._least :].split_with_sizes([row.numel() for row in rows])
+        return flat, [part.view_as(row) for part, row in zip(parts, rows, strict=True)]
+
+    def _make_room(self, size: int) -> None:
+        """Allocate `size` floats; the fields that every part has come first."""
+        self._room = torch.empty(size)
+        sizes = [shape.numel() for shape in self._shapes]
+        self._least = sum(sizes)
+        self._own = self._room[: self._least]
+        pieces = self._own.split_with_sizes(sizes)
+        places = [piece.view(shape) for piece, shape in zip(pieces, self._shapes, strict=True)]
+        count = len(self._parameters)
+        self._gradients, self._used = places[:count], places[-1]
+        self._loss, self._moving = places[count].view(()), places[count + 1 : -1]

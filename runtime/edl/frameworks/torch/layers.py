@@ -1,0 +1,277 @@
+"""What a generated PyTorch program needs besides torch: its features as one tensor, and row tables.
+
+Submodules are called `f0`, `f1`, … by position: a column may be called `type` or `a.b`, which are no module names.
+The vectors of an embedding start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE], as in `edl.keras`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import nn
+
+from edl.embeddings import Initial, TableSpec
+from edl.embeddings.combiners import Combiner, check_combiner, divisor, needed
+from edl.embeddings.initializers import EMBEDDING_SCALE
+from edl.embeddings.lookup import Listed, look_up
+from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
+from edl.errors import JobError
+from edl.features import Entry, Features
+from edl.spec import Embedding as EmbeddingFeature
+
+BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
+
+
+def clipped(
+    optimizer: torch.optim.Optimizer,
+    *,
+    clipnorm: float | None = None,
+    global_clipnorm: float | None = None,
+    clipvalue: float | None = None,
+) -> torch.optim.Optimizer:
+    """The optimizer, which clips the gradients before each of its steps, as Keras' arguments of these names do.
+
+    clipnorm: the largest norm of a parameter's gradient. global_clipnorm: of all gradients together. clipvalue: the
+    largest size of a number in them.
+    """
+
+    def clip(*_: object) -> None:
+        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        parameters += getattr(optimizer, BLOCKS, [])
+        if clipvalue is not None:
+            nn.utils.clip_grad_value_(parameters, clipvalue)
+        if clipnorm is not None:
+            for parameter in parameters:
+                nn.utils.clip_grad_norm_(parameter, clipnorm)
+        if global_clipnorm is not None:
+            nn.utils.clip_grad_norm_(parameters, global_clipnorm)
+
+    optimizer.register_step_pre_hook(clip)
+    return optimizer
+
+
+def checked_model(model: Any) -> nn.Module:
+    """Return what a user's class or function made. JobError: it is no torch.nn.Module."""
+    if not isinstance(model, nn.Module):
+        raise JobError(
+            f"the function that makes the model returned a {type(model).__name__}, not a torch.nn.Module",
+            hint="end it with return model",
+        )
+    return model
+
+
+def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
+    """The weight of each row's class, float32 in the shape of the labels: (n,) classes, or (n, 1) 0 and 1."""
+    return torch.tensor(weights)[labels.long()]
+
+
+class Embedding(nn.Module):
+    """Rows of a table outside of the graph, for ids that are features: an array of them, or several.
+
+    Called with ids int64 (n,) it gives (n, dim); with (n, k), or k arrays (n,), it gives (n, k, dim), or with a
+    combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any int64. A
+    step costs as much as the rows of its minibatch, whatever the size of the table. The job's optimizer moves them
+    lazily: see `edl.embeddings.optimizers`.
+
+    table: its name; modules that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
+    of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
+    the ids of each of several arrays, so that categories share a table without sharing rows.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        dim: int,
+        combiner: Combiner | None = None,
+        *,
+        initial: Initial = "uniform",
+        scale: float = EMBEDDING_SCALE,
+        num_ids: int = 0,
+        first: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        check_combiner(combiner)
+        self.spec = TableSpec(table, dim, initial, scale, num_ids)
+        self.combiner = combiner
+        self.first = tuple(first)
+
+    def forward(self, *ids: torch.Tensor) -> torch.Tensor:
+        found = look_up(self.spec, ids, self.first or (0,) * len(ids))
+        block, places = torch.as_tensor(found.block), as_tensors(found.places)
+        if isinstance(places, Listed):
+            return summed_lists(block, places, len(ids[0]), needed(self.combiner, self.spec.name))
+        return combined(nn.functional.embedding(places, block), self.combiner)
+
+
+def as_tensors(places: Any) -> Any:
+    """Places as tensors, of arrays or of tensors."""
+    return Listed(*map(torch.as_tensor, places)) if isinstance(places, Listed) else torch.as_tensor(places)
+
+
+def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combiner) -> torch.Tensor:
+    """The rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
+    vectors = nn.functional.embedding(listed.places, block) * listed.weights[:, None]
+    sums = block.new_zeros(rows, block.shape[1]).index_add(0, listed.rows, vectors)
+    if combiner == "sum":
+        return sums
+    shares = listed.weights if combiner == "mean" else listed.weights.square()
+    norm = block.new_zeros(rows).index_add(0, listed.rows, shares)
+    norm = norm if combiner == "mean" else norm.sqrt()
+    return sums / torch.where(norm == 0, 1.0, norm)[:, None]
+
+
+def combined(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:
+    """The rows of each example combined: (n, k, dim) to (n, dim)."""
+    if combiner is None or vectors.ndim == 2:
+        return vectors
+    return vectors.sum(dim=1) * divisor(combiner, vectors.shape[1])
+
+
+class Concatenated(nn.Module):
+    """The arrays of `features.transform(batch)` as one tensor, float32 (rows, features.width), entry after entry."""
+
+    def __init__(self, features: Features) -> None:
+        super().__init__()
+        self.width = features.width
+        for kind, group in groupby(features.entries, key=_kind):
+            entries = list(group)
+            if kind is _OneHot:
+                self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
+                continue
+            for each in grouped(entries):
+                block = _Rows(each) if is_table(each) else kind(each[0])
+                self.add_module(each[0].name, block)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        blocks = [block(features) for block in self.children()]
+        return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
+
+
+class WeightedSum(nn.Module):
+    """A weight for each number and for each id of each category, added up: float32 (rows, units).
+
+    What a Linear layer without bias gives on one-hot rows, without making them. Weights start at 0.
+    """
+
+    first: torch.Tensor
+
+    def __init__(self, features: Features, units: int = 1) -> None:
+        super().__init__()
+        self.dense = [entry.name for entry in features.entries if entry.kind == "dense"]
+        categories = [entry for entry in features.entries if entry.kind == "category"]
+        self.categories = [entry.name for entry in categories]
+        if self.dense:
+            self.numbers = nn.Linear(features.entries[0].width, units, bias=False)
+            nn.init.zeros_(self.numbers.weight)
+        if categories:
+            first, total = firsts(categories)
+            self.outside = is_outside(total, units)
+            if self.outside:
+                name = f"{self.categories[0]}_weights"
+                self.ids = Embedding(name, units, "sum", initial="zeros", num_ids=total, first=first)
+            else:
+                self.register_buffer("first", torch.tensor(first), persistent=False)
+                self.ids = nn.Embedding(total, units)
+                nn.init.zeros_(self.ids.weight)
+        lists = [entry for entry in features.entries if entry.kind == "list"]
+        self.lists = nn.ModuleList(_ListRows(each, units, "weights", "zeros") for each in lists)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        parts = [self.numbers(features[name]) for name in self.dense]
+        if self.categories:
+            ids = [features[name] for name in self.categories]
+            parts.append(self.ids(*ids) if self.outside else self._summed(torch.stack(ids, dim=1)))
+        parts += [rows(features) for rows in self.lists]
+        return parts[0] if len(parts) == 1 else sum(parts[1:], start=parts[0])
+
+    def _summed(self, ids: torch.Tensor) -> torch.Tensor:
+        weights: torch.Tensor = self.ids(ids + self.first)
+        return weights.sum(dim=1)
+
+
+class _Dense(nn.Module):
+    def __init__(self, entry: Entry) -> None:
+        super().__init__()
+        self.entry = entry.name
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return features[self.entry]
+
+
+class _Rows(nn.Module):
+    """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.entries = [entry.name for entry in entries]
+        first, total = firsts(entries)
+        name = f"{self.entries[0]}_embedding"
+        start = initial_of(entries[0])
+        self.rows = Embedding(name, entries[0].width, initial=start, num_ids=total, first=first)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        vectors: torch.Tensor = self.rows(*[features[name] for name in self.entries])
+        return vectors.flatten(1)
+
+
+class _ListRows(nn.Module):
+    """The vectors of lists of ids, combined."""
+
+    def __init__(
+        self, entry: Entry, width: int = 0, what: str = "embedding", initial: Initial = "uniform"
+    ) -> None:
+        super().__init__()
+        self.entry = entry.name
+        name, combiner = f"{entry.name}_{what}", combiner_of(entry)
+        self.rows = Embedding(name, width or entry.width, combiner, initial=initial, num_ids=entry.num_ids)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        vectors: torch.Tensor = self.rows(features[self.entry])
+        return vectors
+
+
+class _Vectors(nn.Embedding):
+    def __init__(self, entry: Entry) -> None:
+        self._initial = initial_of(entry)
+        super().__init__(entry.num_ids, entry.width)
+        self.entry = entry.name
+
+    def reset_parameters(self) -> None:
+        if self._initial == "uniform":
+            nn.init.uniform_(self.weight, -EMBEDDING_SCALE, EMBEDDING_SCALE)
+        elif self._initial == "normal":
+            nn.init.normal_(self.weight, 0.0, EMBEDDING_SCALE)
+        else:
+            nn.init.zeros_(self.weight)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return super().forward(features[self.entry])
+
+
+class _OneHot(nn.Module):
+    """Neighbouring one-hot blocks are one scatter, which costs what one of them costs."""
+
+    first: torch.Tensor
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self.entries = [entry.name for entry in entries]
+        sizes = torch.tensor([entry.num_ids for entry in entries])
+        self.width = int(sizes.sum())
+        self.register_buffer("first", torch.cumsum(sizes, 0) - sizes, persistent=False)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        ids = torch.stack([features[name] for name in self.entries], dim=1) + self.first
+        hot = torch.zeros(ids.shape[0], self.width, device=ids.device)
+        return hot.scatter_(1, ids, 1.0)
+
+
+def _kind(entry: Entry) -> type[nn.Module]:
+    if entry.kind == "dense":
+        return _Dense
+    if entry.kind == "list":
+        return _ListRows
+    return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot

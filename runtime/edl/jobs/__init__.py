@@ -1,0 +1,1 @@
+"""Job folders, and the event log, snapshot and outcome that a job writes there."""

@@ -1,0 +1,48 @@
+"""How a job that failed is told to another process, and raised there as the error that it was."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.errors import (
+    ClusterError,
+    JobError,
+    SemanticError,
+    SourceError,
+    SpecError,
+    SQLFlowError,
+    UserCodeError,
+)
+from edl.jobs.outcome import JobCancelledError
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The job failed or was cancelled; its log has all frames. traceback: of users' code alone, as text."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    traceback: str = ""
+
+
+_ERRORS: dict[str, type[SQLFlowError]] = {
+    kind.code: kind for kind in (SemanticError, SourceError, ClusterError, SpecError, JobCancelledError)
+}
+
+
+def to_failed(error: BaseException, log: str) -> Failed:
+    """What a client is told of an error. One that is nobody's fault but ours is named by type, and the log."""
+    if isinstance(error, UserCodeError):
+        return Failed(error.code, error.message, error.hint, error.traceback)
+    if isinstance(error, SQLFlowError):
+        return Failed(error.code, error.message, error.hint)
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return Failed(
+        JobError.code, f"{type(error).__name__}: {first}".rstrip(":. "), f"the traceback is in {log}"
+    )
+
+
+def to_error(failed: Failed) -> SQLFlowError:
+    if failed.code == UserCodeError.code:
+        return UserCodeError(failed.message, hint=failed.hint, traceback=failed.traceback)
+    return _ERRORS.get(failed.code, JobError)(failed.message, hint=failed.hint)

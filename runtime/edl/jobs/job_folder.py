@@ -1,0 +1,349 @@
+"""Job folders: where program, pinned rows, results and logs of a job lie while it runs, and its status.
+
+They live in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by
+the user alone. An id sorts by the time it was made. Pinned rows, checkpoints and results are removed when a job ends,
+and by `sweep` when the job's process died before it could.
+
+A job that runs apart from its client is `finished` when what it made lies in its folder, and `done` when that is in
+the data source. A process of a detached one, or a session with its source, stores it: see `unclaimed` and `claim`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from edl.errors import JobError, SemanticError, SpecError, did_you_mean
+from edl.jobs.process import start_time
+
+Kind = Literal["train", "predict", "evaluate", "explain"]
+State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
+
+LONGEST = timedelta(days=30)  # that a job may take
+STARTING = "kubernetes"  # the place of a job that is being brought there
+
+
+class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of a job. Times are UTC in ISO 8601; `started_as` tells the process from a later one of its id.
+
+    place: where the job runs without a process of this machine, for people to read; empty: it does not.
+    """
+
+    kind: Kind
+    state: State
+    pid: int
+    started_as: str
+    started: str
+    ended: str = ""
+    statement: str = ""
+    error: str = ""
+    place: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process that runs the job is there; elsewhere, whether it ran when we last looked."""
+        return self.state == "running" and (bool(self.place) or self.attended)
+
+    @property
+    def unclaimed(self) -> bool:
+        """Whether what the job made waits in its folder, and nobody is there to take it."""
+        return self.state == "finished" and not self.attended
+
+    @property
+    def attended(self) -> bool:
+        """Whether the process is there that runs the job, or has started it."""
+        return start_time(self.pid) == self.started_as
+
+
+@dataclass(frozen=True, slots=True)
+class JobFolder:
+    """The folder of one job."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def program(self) -> Path:
+        return self.path / "program"
+
+    @property
+    def rows(self) -> Path:
+        return self.path / "rows"
+
+    @property
+    def held_out(self) -> Path:
+        """Where validation rows of a query of their own are pinned."""
+        return self.rows / "held-out"
+
+    @property
+    def model(self) -> Path:
+        """The archive whose weights the job uses or starts from, where it needs one."""
+        return self.path / "model.zip"
+
+    @property
+    def weights(self) -> Path:
+        """In place of `model`: weights without an archive around them."""
+        return self.path / "weights.safetensors"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where a trainer that has a master writes its cuts."""
+        return self.path / "checkpoints"
+
+    @property
+    def own(self) -> Path:
+        """Where instances have folders of their own, for what they send elsewhere."""
+        return self.path / "own"
+
+    @property
+    def archive(self) -> Path:
+        """The model that the job trained."""
+        return self.path / "archive.zip"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Event files with the curves of a job that has a master."""
+        return self.path / "tensorboard"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def status(self) -> Status:
+        """SpecError: the status is damaged or not there."""
+        try:
+            return msgspec.json.decode(self._status.read_bytes(), type=Status)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise SpecError(f"the status of job {self.id} cannot be read: {error}") from None
+
+    def update(self, **changes: Any) -> Status:
+        """Change fields of the status, in one step for who reads it at the same time."""
+        return self._write(msgspec.structs.replace(self.status(), **changes))
+
+    def owned_by(self, pid: int) -> Status:
+        """The job is run by this process from now on, for example because it was detached."""
+        return self.update(pid=pid, started_as=start_time(pid) or "")
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[bool]:
+        """Whether the job is unclaimed, and ours as long as this lasts; who has done its part ends the job in it."""
+        with (self.path / "claim.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield self.status().unclaimed
+
+    def claimed(self) -> bool:
+        """True while a process holds the claim, to commit what the job made."""
+        with (self.path / "claim.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def finish(self, pid: int, started_as: str) -> Status:
+        """The job is done, and this process is to store what it made; once that is gone, others may `claim` it."""
+        return self.update(state="finished", ended=_now(), pid=pid, started_as=started_as)
+
+    def end(self, state: State, error: str = "") -> Status:
+        """The job is over: say how, and remove what is large; of one that was cancelled all but its log.
+
+        What a failed job trained stays, because it may have failed when that was to be stored.
+        """
+        self.remove_data()
+        if state == "cancelled":
+            self._keep_log()
+        elif state == "done":
+            for path in (self.model, self.weights, self.archive):
+                path.unlink(missing_ok=True)
+        return self.update(state=state, ended=self.status().ended or _now(), error=error)
+
+    def remove_rows(self) -> None:
+        shutil.rmtree(self.rows, ignore_errors=True)
+
+    def remove_data(self) -> None:
+        """Rows, checkpoints and results."""
+        for folder in (self.rows, self.checkpoints, self.own, self.results):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _keep_log(self) -> None:
+        for path in self.path.iterdir():
+            if path not in (self._status, self.logs):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Everything of the job, its log included."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    @property
+    def _status(self) -> Path:
+        return self.path / "status.json"
+
+    def _write(self, status: Status) -> Status:
+        partial = self.path / f"status.{secrets.token_hex(4)}.partial"
+        partial.write_bytes(msgspec.json.encode(status))
+        partial.replace(self._status)
+        return status
+
+
+def state_folder() -> Path:
+    """The user's state folder of this program; XDG says that a relative path there counts as none."""
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "sqlflow-edl"
+
+
+def state_id() -> str:
+    """What tells this state folder from those of other users and machines, whoever has the same path."""
+    path = state_folder() / "id"
+    try:
+        return path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = path.with_name(f"id.{secrets.token_hex(4)}.partial")
+        fresh.write_text(secrets.token_hex(8), encoding="ascii")
+        with contextlib.suppress(FileExistsError):  # another process may have been quicker
+            os.link(fresh, path)
+        fresh.unlink()
+        return path.read_text(encoding="ascii")
+
+
+def new_id() -> str:
+    """Of a job; it begins with the time, by which `is_over` knows what is too old."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
+
+
+def create(kind: Kind, statement: str = "") -> JobFolder:
+    """A new job, run by this process, with its empty folders."""
+    job = JobFolder(state_folder() / "jobs" / new_id())
+    try:
+        job.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (job.path, job.program, job.rows, job.results, job.logs):
+            folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise JobError(
+            f"cannot make a job folder: {error.strerror}: {error.filename}",
+            hint="set XDG_STATE_HOME to a folder that can be written",
+        ) from None
+    pid = os.getpid()
+    job._write(
+        Status(
+            kind=kind,
+            state="running",
+            pid=pid,
+            started_as=start_time(pid) or "",
+            started=_now(),
+            statement=statement,
+        )
+    )
+    return job
+
+
+def jobs() -> list[JobFolder]:
+    """All jobs, the oldest first."""
+    folder = state_folder() / "jobs"
+    if not folder.is_dir():
+        return []
+    return [JobFolder(path) for path in sorted(folder.iterdir()) if (path / "status.json").is_file()]
+
+
+def find(job_id: str) -> JobFolder:
+    """The job of an id, or of its only beginning or end. SemanticError: none, or several."""
+    known = {job.id: job for job in jobs()}
+    if job_id in known:
+        return known[job_id]
+    matches = [name for name in known if job_id and (name.startswith(job_id) or name.endswith(job_id))]
+    if len(matches) == 1:
+        return known[matches[0]]
+    if matches:
+        raise SemanticError(
+            f"{len(matches)} jobs are named {job_id}…", hint=f"known: {', '.join(matches[:12])}"
+        )
+    raise SemanticError(f"there is no job {job_id}", hint=did_you_mean(job_id, known))
+
+
+def unclaimed() -> list[JobFolder]:
+    """Jobs that finished when their client had left, the oldest first; `claim` one before touching it."""
+    found = []
+    for job in jobs():
+        with contextlib.suppress(SpecError):
+            if job.status().unclaimed:
+                found.append(job)
+    return found
+
+
+def unstarted() -> list[JobFolder]:
+    """Jobs whose client was gone before they could start elsewhere: something of them may be there."""
+    found = []
+    for job in jobs():
+        with contextlib.suppress(SpecError):
+            status = job.status()
+            if status.place == STARTING and status.alive and not status.attended:
+                found.append(job)
+    return found
+
+
+def is_over(job_id: str) -> bool:
+    """Whether nothing comes of a job any more: it has ended on this machine, or is older than any job gets.
+
+    What a job has left in a data source may be of another machine, or of another user, whose jobs are not known here.
+    """
+    folder = JobFolder(state_folder() / "jobs" / job_id)
+    if re.fullmatch(r"[\w-]+", job_id) and folder.path.is_dir():
+        try:
+            status = folder.status()
+        except SpecError:
+            return False
+        return status.state not in ("running", "finished")
+    try:
+        began = datetime.strptime(job_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return datetime.now(UTC) - began > LONGEST
+
+
+def sweep() -> list[JobFolder]:
+    """Mark jobs whose process is gone as died, and remove the rows that such jobs and ended ones left; those marked."""
+    died = []
+    for job in jobs():
+        try:
+            status = job.status()
+        except SpecError:
+            continue
+        if status.alive:
+            continue
+        if status.state == "finished":  # its results wait for who takes them
+            job.remove_rows()
+        else:
+            job.remove_data()
+        if status.state == "running":
+            job.update(state="died", ended=_now(), error="the process of the job ended without a word")
+            died.append(job)
+    return died
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

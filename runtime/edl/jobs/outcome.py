@@ -1,0 +1,62 @@
+"""How a job ends."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from edl.errors import JobError
+from edl.jobs.events import EpochEnd, Figures
+from edl.spec.job import Kind
+
+MeasuredOn = Literal["", "validation", "training", "all"]
+
+
+class JobCancelledError(JobError):
+    """The job was told to stop."""
+
+    code = "cancelled"
+
+    def __init__(self, message: str = "the job was cancelled", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+
+
+class Outcome(msgspec.Struct, frozen=True, tag="done"):
+    """What a job came to.
+
+    rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics, or the
+    importance of each column, over the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged.
+    notes: what to do better next time.
+    """
+
+    kind: Kind
+    rows: int
+    seconds: float
+    figures: Figures = {}
+    measured_on: MeasuredOn = ""
+    tasks: int = 0
+    made: int = 0  # rows of the table, of a job that measures
+    steps: int = 0
+    epochs: int = 0  # that were finished
+    kept_epoch: int = 0  # whose weights the model has, where that is not the last
+    lost_epoch: int = 0  # whose weights the model was to have, and which are lost
+    loss: float | None = None  # of the last epoch's training rows
+    curve: tuple[EpochEnd, ...] = ()
+    stopped: str = ""  # why training ended before its last epoch
+    edited: bool = False  # model.py is not what the compiler wrote
+    archive: str = ""  # TRAIN: the model's file in the job folder
+    stored: str = ""  # what the job itself put into its data source: "m@3", or a table and its rows
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ending(self) -> str:
+        """Reason why training ended, or empty if it took all its epochs and the model is that of the last."""
+        parts = [f"stopped after epoch {self.epochs}: {self.stopped}"] if self.stopped else []
+        if self.kept_epoch:
+            parts.append(f"epoch {self.kept_epoch} is kept")
+        if self.lost_epoch:
+            parts.append(
+                f"the weights of epoch {self.lost_epoch}, the best, are lost: the last ones are kept"
+            )
+        return "; ".join(parts)

@@ -1,0 +1,192 @@
+"""Files of `cluster/` in a job folder, with their writers.
+
+spec.json        client: specification of the run (`Spec`)
+token            supervisor: secret that every call must carry; readable by the user alone
+address          supervisor: host:port of the master, constant while the supervisor runs
+lock             supervisor: held while it runs, so that a job has only one
+supervisor       supervisor: its own process (`Process`)
+master           supervisor: process of the present master
+commit           supervisor: process that stores the result of a detached job
+metrics          master: host:port that serves metrics to Prometheus
+events.jsonl     master: events for clients, one a line (`edl.jobs.event_log`)
+snapshot.json    master: status of the running job (`edl.jobs.snapshot`)
+kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kubernetes.deployment`)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from edl.errors import SpecError
+from edl.jobs.process import start_time
+from edl.jobs.slots import SlotRequest
+
+MASTER = "edl.master.main"
+WORKER = "edl.entrypoints.worker:main"
+SERVER = "edl.entrypoints.parameter_server:main"
+DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
+Role = Literal["supervisor", "master", "commit"]
+TESTING = "EDL_TESTING_ENTRIES"  # additional permitted entry points, separated by commas; for tests
+
+
+class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Folder of a quota and the request of a job to it."""
+
+    folder: str
+    request: SlotRequest
+
+
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Specification of a job that runs as processes.
+
+    `framework` is the one that workers import. `threads` is the size of each instance's thread pools, its share of
+    the cores. `slots` limits workers and servers together, 0 for no limit; `quota` is a shared limit in its place.
+    `master`, `worker` and `server` are the module and the module:function to run; only those of this package are
+    permitted. `master_arguments` follow those of every master. `environment` is set for every instance, and has no
+    secrets. A `detached` job continues without the client that started it.
+    """
+
+    framework: Literal["keras", "torch"]
+    threads: int = 1
+    slots: int = 0
+    quota: QuotaUse | None = None
+    master: str = MASTER
+    master_arguments: tuple[str, ...] = ()
+    worker: str = WORKER
+    server: str = SERVER
+    environment: dict[str, str] = {}
+    detached: bool = False
+    version: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        for entry, ours in ((self.master, MASTER), (self.worker, WORKER), (self.server, SERVER)):
+            if entry != ours and entry not in os.environ.get(TESTING, "").split(","):
+                raise ValueError(f"{entry} is nothing that a job may run")
+        if self.slots < 0:
+            raise ValueError("a job has no fewer than 0 slots")
+        if self.threads < 1:
+            raise ValueError("an instance has at least one thread")
+
+
+class Process(msgspec.Struct, frozen=True):
+    """Process with its start time, which distinguishes it from a later one with its pid; see `edl.jobs.process`."""
+
+    pid: int
+    started_as: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        return cls(pid, start_time(pid) or "")
+
+    @property
+    def runs(self) -> bool:
+        return start_time(self.pid) == self.started_as
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFolder:
+    """Folder `cluster` of the job folder `job`."""
+
+    job: Path
+
+    @property
+    def path(self) -> Path:
+        return self.job / "cluster"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def snapshot(self) -> Path:
+        return self.path / "snapshot.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "lock"
+
+    def log(self, name: str) -> Path:
+        """Return the log file of an instance, of `master` or of `supervisor`."""
+        return self.job / "logs" / f"{name}.log"
+
+    def shown_log(self, name: str) -> str:
+        """Return the log's location for a user: a file, or the command that shows the log of a pod."""
+        deployed = (self.path / DEPLOYMENT).exists()
+        return f"sqlflow logs {self.job.name} {name}" if deployed else str(self.log(name))
+
+    # Each is written in one step, for who reads it at the same time --------------------------------------
+
+    def write_spec(self, spec: Spec) -> None:
+        self._write("spec.json", msgspec.json.encode(spec))
+
+    def spec(self) -> Spec:
+        """Return the spec. Raises SpecError if it is missing, damaged, of another version, or names a forbidden
+        entry point.
+        """
+        try:
+            return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=Spec)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise SpecError(f"how job {self.job.name} is run cannot be read: {error}") from None
+
+    def write_address(self, address: str) -> None:
+        self._write("address", address.encode())
+
+    def address(self) -> str:
+        """Return the master's address, empty if there is none yet."""
+        return self._read("address")
+
+    def write_metrics(self, address: str) -> None:
+        self._write("metrics", address.encode())
+
+    def metrics(self) -> str:
+        """Return the address where the master serves `/metrics`, empty if it does not yet."""
+        return self._read("metrics")
+
+    def make_token(self) -> None:
+        """Make a token unless there is one, which running instances know."""
+        if not self.token():
+            self._write("token", secrets.token_urlsafe(32).encode())
+
+    def write_token(self, token: str) -> None:
+        self._write("token", token.encode())
+
+    def token(self) -> str:
+        return self._read("token")
+
+    def write_process(self, role: Role, process: Process) -> None:
+        self._write(role, msgspec.json.encode(process))
+
+    def process(self, role: Role) -> Process | None:
+        """Return the present or last process with the role, or None."""
+        try:
+            return msgspec.json.decode((self.path / role).read_bytes(), type=Process)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="ascii")
+        except FileNotFoundError:
+            return ""
+
+    def _write(self, name: str, content: bytes) -> None:
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        replace_file(self.path / name, content)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file atomically, readable by this user alone."""
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

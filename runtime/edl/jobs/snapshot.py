@@ -1,0 +1,109 @@
+"""Status of a running job: `cluster/snapshot.json`, replaced by the master on changes, at most once a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from edl.jobs.run_folder import replace_file
+
+WAITING = "waiting for a slot"  # state of an instance without room
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Tasks of one kind."""
+
+    todo: int = 0
+    doing: int = 0
+    done: int = 0
+
+
+class Load(msgspec.Struct, frozen=True):
+    """Load of a parameter server. `rows` and `bytes` are what it holds; `pulled` and `pushed` are recent rows per
+    second; `busy` is the fraction of time in calls, above 1 if calls overlapped.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    pulled: float = 0.0
+    pushed: float = 0.0
+    busy: float = 0.0
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Status of an instance. `state` is that of `edl.cluster.Change`, or what the master knows better: `WAITING`.
+
+    `address` is where its own server listens, if it has one. `relaunches` counts starts of its name after the first.
+    `task` describes its work. `rate` is a worker's recent rows per second. `load` is that of a parameter server.
+    `note` is `hot` for a server with more load than the others, `straggling` for one slower than the others at equal
+    load, and for a worker outside of the group `joins` or the reason why it is left out; and the exit reason of the
+    previous incarnation.
+    """
+
+    name: str
+    role: str
+    incarnation: int
+    state: str
+    place: str = ""
+    address: str = ""
+    relaunches: int = 0
+    task: str = ""
+    rate: float = 0.0
+    load: Load | None = None
+    note: str = ""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Status of a job. Times are UTC in ISO 8601. `epoch` counts from 1, 0 if there is none.
+
+    `rows` are done, over all epochs. `step` counts trained minibatches. `loss` is the mean of this epoch so far.
+    `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
+    grows when the job is rolled back to a checkpoint, and `cut` is the last complete checkpoint. `ring` is the
+    number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
+    """
+
+    started: str
+    updated: str
+    tasks: dict[str, Counts] = {}
+    epoch: int = 0
+    epochs: int = 0
+    rows: int = 0
+    instances: tuple[Row, ...] = ()
+    generation: int = 0
+    master_relaunches: int = 0
+    cut: str = ""
+    step: int = 0
+    loss: float | None = None
+    rate: float = 0.0
+    ring: int = 0
+    members: tuple[str, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Replace the file atomically."""
+        replace_file(path, msgspec.json.encode(self))
+
+    @property
+    def waits(self) -> bool:
+        """True if there is room for none of the instances."""
+        return any(row.state == WAITING for row in self.instances) and not any(
+            row.state in ("pending", "running") for row in self.instances
+        )
+
+    @property
+    def relaunches(self) -> int:
+        """Relaunches of all instances except the master."""
+        return sum(row.relaunches for row in self.instances)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Value that grows with the work: the epoch and the done tasks."""
+        return self.epoch, sum(counts.done for counts in self.tasks.values())
+
+
+def read_snapshot(path: Path) -> Snapshot | None:
+    """Return the snapshot, or None if it is missing or cannot be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,1 @@
+"""Workers and parameter servers as the master manages them: start, replace, scale."""

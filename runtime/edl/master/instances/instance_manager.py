@@ -1,0 +1,408 @@
+"""Instance manager: keeps the wanted workers and parameter servers running, and replaces those that end early."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from edl.cluster import Change, Instance, NoRoomError, Reason, Role, Room
+from edl.errors import ClusterError
+from edl.jobs.failure import Failed
+from edl.master.ps.ps_manager import Servers
+from edl.master.tasks.recovery import Gain
+from edl.master.tasks.task_manager import TaskManager
+
+GRACE = 20.0  # seconds that a worker has to give back what it holds; a server has nothing to give back
+START_SECS = 30.0  # after which the cluster knows an instance that it was asked for
+LONGEST_WAIT = 5.0  # seconds until an instance that keeps ending is started again
+SILENT_LEASES = 3  # of silence after which a process that was given up is ended, and another takes its name
+_BLAMELESS: frozenset[Reason] = frozenset({"preempted", "stopped"})
+_WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
+
+
+class ScaleAction(msgspec.Struct, frozen=True):
+    """Request to the cluster to start or stop an instance. `grace` is the seconds that a stopped instance has to
+    exit.
+    """
+
+    instance: Instance
+    stop: bool = False
+    grace: float = 0.0
+
+
+@dataclass
+class _Backoff:
+    """Restart backoff: consecutive ends without progress in between, and the progress (`gained`) at the last end."""
+
+    fruitless: int = 0
+    gained: Gain = ()
+
+    def ended(self, change: Change, gained: Gain) -> None:
+        before = 0 if gained > self.gained else self.fruitless
+        self.fruitless = before + (change.reason not in _BLAMELESS and not change.remedied)
+        self.gained = max(self.gained, gained)
+
+    @property
+    def wait(self) -> float:
+        """Seconds until the next start: none after the first end, then growing exponentially up to LONGEST_WAIT."""
+        return 0.0 if self.fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (self.fruitless - 2))
+
+
+@dataclass
+class _Slot:
+    """Named slot of an instance, and its present occupant, which may be a worker that stands in for a server.
+
+    `started` is the second of the last start, `not_before` the earliest second of the next one. `dismissed`: the
+    occupant was asked to stop. `waits`: the cluster has no room for the slot; `refusals` counts its consecutive
+    refusals. `ending` describes why the last occupant ended; it is empty after a deliberate stop.
+    """
+
+    role: Role
+    incarnation: int = -1
+    state: Change | None = None
+    started: float = 0.0
+    not_before: float = 0.0
+    relaunches: int = 0
+    dismissed: bool = False
+    waits: bool = False
+    refusals: int = 0
+    backoff: _Backoff = field(default_factory=_Backoff)
+    ending: str = ""
+
+    @property
+    def vacant(self) -> bool:
+        return self.state is None or self.state.state == "ended" or self.waits
+
+    def saw_incarnation(self, incarnation: int) -> None:
+        """Record a known incarnation. An incarnation that this master did not start was started by an earlier one."""
+        if incarnation > self.incarnation:
+            self.incarnation, self.relaunches = incarnation, max(self.relaunches, incarnation)
+
+
+class InstanceManager:
+    """State machine that decides which instances to start and stop.
+
+    It does not call the cluster; the caller carries out `actions`. `patience` is the number of consecutive ends of a
+    role's instances without durable progress after which the job fails (0: a default by the number of instances).
+    `room` is the number of instances that the cluster allows at once, or None if it is unlimited.
+    """
+
+    room: Room | None = None
+
+    def __init__(
+        self,
+        tasks: TaskManager,
+        workers: int,
+        servers: Servers | None = None,
+        *,
+        patience: int = 0,
+        log: Callable[[str], str] = str,
+    ) -> None:
+        self._tasks = tasks
+        self._servers = servers
+        self.wanted = workers
+        tasks.parameters.want(workers)
+        self._slots: dict[str, _Slot] = {}
+        self._patience: dict[Role, int] = {
+            "worker": patience or max(6, 3 * workers),
+            "ps": patience or max(6, 3 * len(servers or ())),
+        }
+        self._backoff: dict[Role, _Backoff] = {"worker": _Backoff(), "ps": _Backoff()}
+        self._log = log
+        self._starved: dict[Role, tuple[int, str]] = {}  # how often they ran out of memory, and the last hint
+
+    def found(self, changes: list[Change], now: float) -> None:
+        """Reconcile with the cluster's list, after a start of the master or a broken watch."""
+        for change in changes:
+            self.changed(change, now)
+        listed = {change.instance.name for change in changes}
+        kept = self._tasks.kept
+        known = [Instance(name, "worker", member.incarnation) for name, member in kept.members.items()]
+        known += [
+            Instance(record.instance, "ps", record.incarnation)
+            for record in kept.servers
+            if record.instance.startswith("ps-")
+        ]
+        for instance in known:
+            slot = self._slots.setdefault(instance.name, _Slot(instance.role))
+            slot.saw_incarnation(instance.incarnation)
+            if instance.name not in listed and slot.state is None:  # it ended while nobody looked
+                self.changed(Change(instance, "ended", reason="lost"), now)
+        self._miss({change.instance.key for change in changes}, now)
+
+    def _miss(self, listed: set[tuple[str, int]], now: float) -> None:
+        """Mark instances as lost that must exist by now and are not listed."""
+        for slot in list(self._slots.values()):
+            if slot.vacant or slot.state is None or slot.state.instance.key in listed:
+                continue
+            if slot.state.state == "running" or now - slot.started > START_SECS:
+                self.changed(Change(slot.state.instance, "ended", reason="lost"), now)
+
+    def changed(self, change: Change, now: float) -> None:
+        """Apply a state change of an instance."""
+        name, incarnation = change.instance.key
+        slot = self._slot_of(change.instance)
+        if slot is None:
+            return
+        slot.state, slot.waits, slot.refusals = change, False, 0
+        if change.state != "ended" or self._tasks.finished:
+            return
+        if change.reason == "no room":
+            slot.not_before = now + LONGEST_WAIT
+            self._wait_for_room(slot)
+            return
+        why = _describe(change)
+        slot.ending = "" if change.reason == "stopped" else why
+        if change.reason == "out of memory":  # tell it also of who held nothing, or had not begun
+            self._starved[slot.role] = (self._starved.get(slot.role, (0, ""))[0] + 1, change.hint)
+            self._tasks.note(f"{name} {why}")
+        if self._servers is not None:
+            self._servers.lost(name, incarnation, now, why)
+        self._tasks.lost(name, incarnation, now, "" if change.reason == "out of memory" else why)
+        self._count(slot, change, why)
+        slot.not_before = now + max(self._backoff[slot.role].wait, slot.backoff.wait)
+
+    def actions(self, now: float) -> list[ScaleAction]:
+        """Return the actions to request from the cluster now; they count as requested."""
+        if self._tasks.finished:
+            return []
+        self._promote_stand_ins()
+        found = self._dismiss_silent(now) + self._make_room()
+        names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(len(self._servers or ()))]
+        names += [(f"worker-{number}", "worker") for number in range(self.wanted)]
+        free = math.inf if self.room is None else self.room.slots - len(self._there)
+        for name, role in names:
+            slot = self._slots.setdefault(name, _Slot(role))
+            if not slot.vacant or (role == "ps" and self._is_stood_in(name)):
+                continue
+            if now < slot.not_before:
+                free -= role == "ps"  # no worker takes its place meanwhile
+                continue
+            instance = _next(slot, name)
+            if free > 0:
+                free -= 1
+                slot.waits, slot.started = False, now
+                found.append(ScaleAction(instance))
+            else:
+                self._wait_for_room(slot)
+        return found
+
+    def resized(self, room: Room) -> None:
+        """Set the number of instances that the cluster allows, and retry waiting slots at once."""
+        self.room = room
+        self._tasks.parameters.want(self._possible)
+        for slot in self._slots.values():
+            if slot.waits:
+                slot.not_before, slot.refusals = 0.0, 0
+
+    def scale(self, workers: int) -> list[ScaleAction]:
+        """Set the wanted number of workers, and return the stops of surplus ones."""
+        self.wanted = workers
+        self._tasks.parameters.want(self._possible)
+        there = self._there
+        return [
+            _dismiss(*there[name])
+            for name in there
+            if name.startswith("worker-") and _number(name) >= workers
+        ]
+
+    def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
+        """Handle a start that the cluster refused. A worker stands in for a server that has no room."""
+        slot = self._slots[instance.name]
+        if isinstance(error, NoRoomError):
+            slot.refusals += 1
+            if slot.refusals == 1:
+                self._tasks.note(f"{instance.name} waits: {error.message}")
+            slot.not_before = now + min(LONGEST_WAIT, 0.1 * 2 ** min(10, slot.refusals - 1))
+            self._wait_for_room(slot)
+            return
+        change = Change(instance, "ended", reason="failed", detail=error.message)
+        self.changed(change, now)
+
+    @property
+    def slots(self) -> dict[str, tuple[Change, int]]:
+        """Last change of each name, and its number of restarts."""
+        return {name: (slot.state, slot.relaunches) for name, slot in self._slots.items() if slot.state}
+
+    def ending(self, name: str) -> str:
+        """Return the reason why the previous incarnation of `name` ended; empty if there was none or it was stopped
+        deliberately.
+        """
+        return self._slots[name].ending
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Recommendations for later runs of the job."""
+        return tuple(
+            f"{_WORDS[role]} ran out of memory {'once' if times == 1 else f'{times} times'}{hint and f'; {hint}'}"
+            for role, (times, hint) in self._starved.items()
+        )
+
+    @property
+    def waiting(self) -> list[str]:
+        """Names of the instances that wait for room."""
+        return [name for name, slot in self._slots.items() if slot.waits]
+
+    @property
+    def workers(self) -> list[str]:
+        """Names of the running workers."""
+        return [
+            name
+            for name, slot in self._slots.items()
+            if slot.role == "worker" and slot.state is not None and slot.state.state == "running"
+        ]
+
+    @property
+    def running(self) -> int:
+        """Number of running instances."""
+        return sum(change.state == "running" for change, _ in self.slots.values())
+
+    @property
+    def starting(self) -> int:
+        """Number of instances that were requested and do not run yet."""
+        return len(self._there) - self.running
+
+    def _dismiss_silent(self, now: float) -> list[ScaleAction]:
+        """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
+        found = []
+        longest = SILENT_LEASES * self._tasks.lease_secs
+        for slot in self._slots.values():
+            runs = slot.state is not None and slot.state.state == "running"
+            if slot.state is None or not runs or slot.dismissed:
+                continue
+            who = slot.state.instance.key
+            silence = self._servers.silence(*who, now) if self._servers is not None else None
+            if silence is None:
+                silence = self._tasks.silence(*who, now)
+            if silence > longest:
+                self._tasks.note(f"{slot.state.instance.name} says nothing for {silence:.0f} s, and is ended")
+                found.append(_dismiss(slot, slot.state.instance))
+        return found
+
+    # Room -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _there(self) -> dict[str, tuple[_Slot, Instance]]:
+        """Slots with an occupant that has not ended, as far as is known."""
+        return {
+            name: (slot, slot.state.instance)
+            for name, slot in self._slots.items()
+            if slot.state is not None and not slot.vacant
+        }
+
+    @property
+    def _possible(self) -> int:
+        """Number of wanted workers that there is room for."""
+        if self.room is None:
+            return self.wanted
+        return min(self.wanted, max(0, self.room.slots - len(self._servers or ())))
+
+    def _make_room(self) -> list[ScaleAction]:
+        """Stop the youngest workers beyond the available room, but never one that occupies a server's slot."""
+        if self.room is None:
+            return []
+        staying = [(slot, instance) for slot, instance in self._there.values() if not slot.dismissed]
+        seated = {record.instance for record in self._tasks.kept.servers}
+        workers = [each for each in staying if each[0].role == "worker" and each[1].name not in seated]
+        workers.sort(key=lambda each: (each[0].started, _number(each[1].name)), reverse=True)
+        return [_dismiss(*each) for each in workers[: max(0, len(staying) - self.room.slots)]]
+
+    def _wait_for_room(self, slot: _Slot) -> None:
+        """Mark the slot as waiting; a worker stands in for a server that has no room."""
+        slot.waits = True
+        if slot.role == "ps" and slot.state is not None:
+            self._find_stand_in(slot.state.instance)
+
+    def _slot_of(self, instance: Instance) -> _Slot | None:
+        """Return the slot of an instance, or None if a later incarnation has it or the instance is known to have
+        ended.
+        """
+        for slot in self._slots.values():
+            if slot.state is not None and slot.state.instance.key == instance.key:
+                return slot if slot.state.state != "ended" else None
+        slot = self._slots.setdefault(instance.name, _Slot(instance.role))
+        if instance.incarnation < slot.incarnation:
+            return None
+        slot.saw_incarnation(instance.incarnation)
+        return slot
+
+    # Stand-ins ------------------------------------------------------------------------------------------------
+
+    def _is_stood_in(self, name: str) -> bool:
+        """Return True if a worker occupies the server's slot, or is chosen to."""
+        return self._servers is not None and self._servers.stand_in(_number(name)) is not None
+
+    def _find_stand_in(self, server: Instance) -> None:
+        """Choose the last worker to replace the server, if another one continues to train."""
+        if self._servers is None or self._is_stood_in(server.name):
+            return
+        taken = {record.instance for record in self._tasks.kept.servers}
+        free = [name for name in self.workers if name not in taken]
+        if len(free) > 1:
+            chosen = max(free, key=_number)
+            self._servers.replace_by(_number(server.name), chosen, self._slots[chosen].incarnation)
+            self._tasks.note(f"there is no room for {server.name}: {chosen} takes its place")
+
+    def _promote_stand_ins(self) -> None:
+        """Move each worker that has registered as a server to the server's slot, so that its own slot is vacant."""
+        for index, record in enumerate(self._tasks.kept.servers):
+            slot = self._slots.get(record.instance)
+            who = (record.instance, record.incarnation)
+            if slot is None or slot.role == "ps" or slot.state is None or not record.address:
+                continue
+            if slot.state.instance.key == who and slot.state.state == "running":
+                ours = self._slots.setdefault(f"ps-{index}", _Slot("ps"))
+                ours.state, ours.waits, slot.state = slot.state, False, None
+
+    def _count(self, slot: _Slot, change: Change, why: str) -> None:
+        """Count the end of an instance, and fail the job after too many ends without progress.
+
+        A name that keeps ending backs off even if the others of its role make progress.
+        """
+        role, name = slot.role, change.instance.name
+        gained = self._tasks.gained(role)
+        backoff = self._backoff[role]
+        backoff.ended(change, gained)
+        slot.backoff.ended(change, gained if role == "ps" else (self._tasks.rows_of(name),))
+        if backoff.fruitless >= self._patience[role]:
+            message = f"{backoff.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
+            hint = "; ".join(filter(None, (change.hint, f"its log: {self._log(name)}")))
+            self._tasks.fail(Failed(ClusterError.code, f"{message}; the last, {name}, {why}", hint))
+
+
+def _next(slot: _Slot, name: str) -> Instance:
+    """Return the next incarnation of the name. A waiting slot keeps the incarnation that it waits for, unless that has
+    ended.
+    """
+    if not slot.waits:
+        slot.relaunches += slot.incarnation >= 0
+    if not slot.waits or (slot.state is not None and slot.state.state == "ended"):
+        slot.incarnation += 1
+    slot.dismissed = False
+    instance = Instance(name, slot.role, slot.incarnation)
+    slot.state = Change(instance, "pending")
+    return instance
+
+
+def _dismiss(slot: _Slot, instance: Instance) -> ScaleAction:
+    slot.dismissed = True
+    return ScaleAction(instance, stop=True, grace=GRACE if slot.role == "worker" else 0.0)
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+def _describe(change: Change) -> str:
+    if change.reason == "done":
+        return "left before the job was over"
+    ran = "ran " if change.reason == "out of memory" else ""
+    reason, code = change.reason or "ended", f"exit code {change.exit_code}"
+    if change.detail.startswith(reason):
+        return f"{ran}{change.detail}"
+    known = f" ({code})" if change.exit_code is not None and change.exit_code > 0 else ""
+    more = "" if change.detail in ("", code) else f": {change.detail}"
+    return f"{ran}{reason}{known}{more}"

@@ -1,0 +1,86 @@
+"""The master of a job on Kubernetes: `python -m edl.master.main_pod JOB_FOLDER`, in the pod of the job's Job.
+
+Nothing on its disk matters: the ledger and the present state are ConfigMaps, events go to its standard output among
+other lines, and what the job made to its data source. A master that dies is followed by another one, of the same Job.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+
+from edl import exit_codes
+from edl.cluster.environment import own_address
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.cluster import KubernetesCluster
+from edl.cluster.kubernetes.connect import connect
+from edl.cluster.kubernetes.deployment import Deployment, read_deployment
+from edl.cluster.kubernetes.state_store import ConfigMapLedger
+from edl.cluster.kubernetes.status_map import Board
+from edl.cluster.local.signals import end_on_sigterm
+from edl.errors import ClusterError, SpecError, SQLFlowError
+from edl.jobs.event_log import EventStream
+from edl.jobs.failure import to_failed
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder
+from edl.master.backend import Backend
+from edl.master.main import parser
+from edl.master.master import run
+from edl.master.result_store import SourceResultStore
+from edl.models.pending import Intent, read_intent
+from edl.spec import from_json
+
+INTERVAL = 1.0  # seconds between two lines of progress: all of them are kept
+GRACE = 5.0  # seconds that an instance has that is still there when the job is over
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    end_on_sigterm()
+    options = parser("edl.master.main_pod").parse_args(arguments)
+    folder, events = ClusterFolder(options.job), EventStream(sys.stdout.buffer)
+    try:
+        return _run(folder, events, options.lease_secs)
+    except ClusterError as error:  # the next master may get on better
+        print(f"error: {error.message}", file=sys.stderr)
+        return exit_codes.FAILED
+    except SQLFlowError as error:  # it would not: the job's files are wrong
+        print(f"error: {error.message}", file=sys.stderr)
+        events.write(to_failed(error, folder.shown_log("master")))
+        return exit_codes.JOB_FAILED
+
+
+def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
+    spec = from_json((folder.job / "program" / "job.json").read_bytes())
+    deployment, intent = _given(folder)
+    with (
+        connect(in_pod=True) as api,
+        closing(ConfigMapLedger(api, deployment)) as ledger,
+        closing(Board(api, deployment)) as board,
+        closing(KubernetesCluster(api, deployment, spec.cluster.workers)) as cluster,
+    ):
+        backend = Backend(
+            cluster=cluster,
+            ledger=ledger,
+            events=events,
+            result_store=SourceResultStore(JobFolder(folder.job), intent),
+            show=board.show,
+            show_end=board.end,
+            address=own_address(names.PORT),
+            metrics_port=names.METRICS,
+            interval=INTERVAL,
+            supervised=False,
+            end_instances=lambda: cluster.end_all(GRACE),
+        )
+        return run(spec, folder, backend, lease_secs)
+
+
+def _given(folder: ClusterFolder) -> tuple[Deployment, Intent]:
+    deployment, intent = read_deployment(folder.job), read_intent(folder.job)
+    if deployment is None or intent is None:
+        raise SpecError(f"the files of job {folder.job.name} do not say how it is deployed, or what for")
+    return deployment, intent
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Parameter servers as the master manages them: roles, recovery and checkpoints."""

@@ -1,0 +1,189 @@
+"""Schedule of the parameter servers' checkpoints, and the job state that belongs to each.
+
+A pure state machine. A checkpoint is
+
+    due        by steps or seconds; the first as soon as the servers are open, and after the last one is lost
+    taken      each server has copied its state, and server 0 has reported the progress of the leases
+    written    every shard is on disk, or on its server's replica peer
+    complete   its manifest exists and the state store refers to it: the job goes back to it from now on
+
+A checkpoint that fails on the way is forgotten, and its folder is removed later. That includes those of earlier
+masters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from edl.master.state import Checkpoint
+from edl.master.tasks.lease_table import report_of
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.messages import Arrange, CheckpointTaken, Manifest, Progress, Shard, Version
+from edl.spec import Checkpoints
+from edl.tasks.job_state import Job, JobState
+
+AGAIN_SECS = 5.0  # after which a cut that came to nothing is tried again
+
+
+class PendingCheckpoint(msgspec.Struct):
+    """Checkpoint in progress. `course` is the job when it was begun, `job` the job state at the checkpoint, `steps` the
+    approximate step of each server.
+    """
+
+    name: str
+    course: Job
+    steps: tuple[int, ...]
+    job: JobState | None = None
+    version: Version = Version()
+    shards: dict[int, Shard] = {}
+    completing: bool = False
+
+
+class CheckpointCoordinator:
+    """Checkpoints of one job. `servers` is the number of shards, `steps_per_version` the number of optimizer steps per
+    server version.
+    """
+
+    def __init__(
+        self, tasks: TaskManager, when: Checkpoints, servers: int, *, steps_per_version: int = 1
+    ) -> None:
+        self._tasks = tasks
+        self._when = when
+        self._servers = servers
+        self._every = when.steps // steps_per_version or 1 if when.steps else 0
+        self._taking: PendingCheckpoint | None = None
+        self._counter = 0
+        self._not_before = 0.0
+        self._lost = tasks.checkpoint_is_lost  # with the disk of the master before
+        self._at: tuple[float, int] | None = None  # second and step of the last one
+        self.in_memory = when.copies == "neighbours"
+        self.steps: tuple[int, ...] = ()  # of each server at the last complete one, if that was in our time
+
+    @property
+    def under_way(self) -> str:
+        """Name of the checkpoint in progress, or empty."""
+        return self._taking.name if self._taking is not None else ""
+
+    def due(self, step: int, now: float) -> bool:
+        """Return True if a checkpoint is due at the parameters' step `step`."""
+        alone = self.in_memory and self._servers == 1
+        if alone or self._taking is not None or now < self._not_before:
+            return False
+        if self._tasks.kept.checkpoint is None or self._lost:
+            return True
+        if self._at is None or step < self._at[1]:  # of this master, or since the job went back
+            self._at = (now, step)
+        second, before = self._at
+        if step == before:
+            return False
+        return bool(
+            (self._every and step - before >= self._every)
+            or (self._when.secs and now - second >= self._when.secs)
+        )
+
+    def begin(self, steps: tuple[int, ...], now: float) -> str:
+        """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server."""
+        self._counter += 1
+        name = f"{self._tasks.kept.epoch:06d}-{self._counter:06d}"
+        self._taking = PendingCheckpoint(name, self._tasks.copy(), steps)
+        self._at = (now, steps[0])
+        return name
+
+    def taken(self, name: str, answer: CheckpointTaken) -> None:
+        """Record that server 0 has taken the checkpoint."""
+        taking = self._taking
+        if taking is None or taking.name != name:
+            return
+        taking.job = state_at_checkpoint(self._tasks, taking.course, answer.progress)
+        taking.version = answer.version
+
+    def written(self, index: int, name: str, shard: Shard) -> str:
+        """Record a written shard. Return the reason if it could not be written, which fails the checkpoint."""
+        taking = self._taking
+        if taking is None or taking.name != name or index in taking.shards:
+            return ""
+        taking.shards[index] = shard
+        return shard.error
+
+    def to_complete(self) -> PendingCheckpoint | None:
+        """Return the checkpoint if all its shards are written and its manifest is to be made; once."""
+        taking = self._taking
+        if taking is None or taking.job is None or taking.completing or len(taking.shards) < self._servers:
+            return None
+        taking.completing = True
+        return taking
+
+    def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
+        """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile."""
+        if self._taking is not taking or taking.job is None:
+            return False
+        kept = self._tasks.kept
+        kept.checkpoint = Checkpoint(taking.name, taking.job)
+        if self.in_memory:  # whoever is lost while it is taken has it dropped
+            kept.checkpoint.manifest, kept.checkpoint.epochs = (
+                manifest,
+                [place.epoch for place in kept.servers],
+            )
+        self.steps = taking.steps
+        self._taking, self._lost = None, False
+        return True
+
+    def readable(self) -> bool:
+        """True if there is no complete checkpoint, or every shard of it still exists somewhere."""
+        checkpoint, places = self._tasks.kept.checkpoint, self._tasks.kept.servers
+        if checkpoint is None or checkpoint.manifest is None:
+            return True
+        here = [
+            bool(place.address) and place.epoch == epoch
+            for place, epoch in zip(places, checkpoint.epochs, strict=True)
+        ]
+        return all(one or after for one, after in zip(here, here[1:] + here[:1], strict=True))
+
+    def held(self, arranged: Arrange) -> None:
+        """Record that a server was arranged and has restored its shards in memory."""
+        checkpoint = self._tasks.kept.checkpoint
+        if (
+            checkpoint is not None
+            and checkpoint.manifest is not None
+            and arranged.restore == checkpoint.folder
+        ):
+            checkpoint.epochs[arranged.index] = arranged.epoch
+
+    def drop(self, now: float) -> None:
+        """Drop the checkpoint in progress."""
+        if self._taking is not None:
+            self._taking = None
+            self._not_before = now + AGAIN_SECS
+
+    def kept(self, complete: Iterable[str]) -> set[str]:
+        """Return the names of the folders to keep. `complete` are those of checkpoints with a manifest."""
+        last = self._tasks.kept.checkpoint
+        known = sorted(name for name in complete if last is not None and name <= last.folder)
+        keep = known[-self._when.keep :] if self._when.keep else known
+        return {*keep, *([self._taking.name] if self._taking else [])}
+
+
+def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Progress]) -> JobState:
+    """The course of the job at a cut that was taken after the copy `course`. progress: of each lease, at the cut.
+
+    A task may be there with two leases: one that was revoked, and the one after it.
+    """
+    for part in sorted(progress, key=lambda part: part.task.attempt):
+        number = part.task.attempt
+        whole = part.rows >= part.task.rows
+        if whole and number in tasks.kept.leases:
+            tasks.kept.leases[number].pushed = part
+        task = course.claim(part.task, number)
+        if task is None:
+            continue
+        if (
+            task.skip != part.task.skip
+        ):  # the part of an earlier lease, which was counted when that was revoked
+            course.give_back(task)
+        elif whole:
+            course.done(report_of(part), tasks.kept.seconds)
+        else:
+            course.give_back(task, report_of(part) if part.rows else None)
+    return course.kept()

@@ -1,0 +1,164 @@
+"""Client of the parameter servers: the master's calls to them, manifests, and removal of old checkpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any
+
+from edl.checkpoints import CheckpointStore
+from edl.errors import SQLFlowError
+from edl.master.ps.checkpoint_coordinator import PendingCheckpoint
+from edl.master.ps.ps_manager import Servers
+from edl.master.ps.server_slot import Answer, Call
+from edl.master.state_loop import StateLoop
+from edl.ps.channel import ServerChannel
+from edl.ps.checkpoint import manifests
+from edl.ps.messages import (
+    Arrange,
+    Arranged,
+    CheckpointTaken,
+    Figures,
+    Mode,
+    Revoke,
+    Revoked,
+    Status,
+    TakeCheckpoint,
+)
+
+_ANSWERS: dict[type, type[Answer]] = {
+    Arrange: Arranged,
+    Status: Figures,
+    Revoke: Revoked,
+    TakeCheckpoint: CheckpointTaken,
+}
+
+
+class PsClient:
+    """Makes the calls that `servers` requests. Everything except disk access runs in the event loop."""
+
+    def __init__(
+        self, servers: Servers, state_loop: StateLoop, mode: Mode, store: CheckpointStore, token: str
+    ) -> None:
+        self._servers = servers
+        self._state_loop = state_loop
+        self._mode = mode
+        self._store = store
+        self._token = token
+        self._channels: dict[int, ServerChannel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._removing = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Remove checkpoints of earlier masters that the durable state does not refer to."""
+        await self._remove_others()
+
+    def tick(self, now: float) -> None:
+        """Begin the calls that are due."""
+        self._servers.tick(now)
+        for call in self._servers.calls(now):
+            if isinstance(call.header, TakeCheckpoint):  # those before it that came to nothing take no room
+                self._spawn(self._remove_others())
+            self._spawn(self._call(call))
+        if taking := self._servers.checkpoints.to_complete():
+            self._spawn(self._complete(taking))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for channel in self._channels.values():
+            channel.close()
+
+    async def tidy(self) -> None:
+        """Remove incomplete checkpoints, once this client is closed and no server writes any more."""
+        self._servers.checkpoints.drop(self._state_loop.now())
+        await self._remove_others()
+
+    # Calls ----------------------------------------------------------------------------------------------------
+
+    async def _call(self, call: Call) -> None:
+        try:
+            if isinstance(
+                call.header, Arrange | TakeCheckpoint
+            ):  # what it says of lives and cuts must outlive us
+                await self._state_loop.write()
+            answer = await self._ask(call)
+        except SQLFlowError as error:
+            self._servers.unanswered(call, error, self._state_loop.now())
+        else:
+            self._servers.answered(call, answer, self._state_loop.now())
+        self._state_loop.ring()
+        self.tick(self._state_loop.now())
+
+    async def _ask(self, call: Call) -> Answer:
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+        pending = self._channel(call).begin(call.header, (), call.secs)
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
+        pending.then(wake)
+        try:
+            await done.wait()
+        finally:
+            pending.cancel()
+        return pending.result(_ANSWERS[type(call.header)])[0]
+
+    def _channel(self, call: Call) -> ServerChannel:
+        """Return the channel to the server of an index, and close that to its predecessor."""
+        found = self._channels.get(call.index)
+        if found is None or found.address != call.address:
+            if found is not None:
+                found.close()
+            found = self._channels[call.index] = ServerChannel(call.address, self._token)
+        return found
+
+    # Cuts -----------------------------------------------------------------------------------------------------
+
+    async def _complete(self, taking: PendingCheckpoint) -> None:
+        """Write the manifest, make this the checkpoint to go back to, and remove old ones.
+
+        The manifest of a checkpoint in memory is kept in the state store alone.
+        """
+        shards = [*taking.shards.values()]
+        try:
+            manifest = manifests.manifest_of(taking.name, taking.version, self._mode, shards)
+            if not self._servers.checkpoints.in_memory:
+                await asyncio.to_thread(manifests.write_manifest, self._store, taking.name, manifest)
+        except (OSError, SQLFlowError) as error:
+            self._state_loop.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
+            self._servers.checkpoints.drop(self._state_loop.now())
+            return
+        if self._servers.checkpoints.completed(taking, manifest):
+            await self._state_loop.write()
+            await self._remove_others()
+
+    async def _remove_others(self) -> None:
+        """Remove obsolete checkpoints.
+
+        The folders are listed before the coordinator is asked what to keep, so that a checkpoint that begins meanwhile
+        is not listed.
+        """
+        async with self._removing:
+            try:
+                found, complete = await asyncio.to_thread(_listed, self._store)
+                for name in found - self._servers.checkpoints.kept(complete):
+                    await asyncio.to_thread(self._store.remove, name)
+            except (OSError, SQLFlowError) as error:  # they take room, no more
+                self._state_loop.leases.note(f"old checkpoints cannot be removed: {error}")
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
+    """Return the names of all checkpoints to resume from, and those of the complete ones."""
+    names = store.names()
+    best = {name for name in names if name.startswith(manifests.BEST)}
+    return {*names} - best, {*store.names(manifests.MANIFEST)} - best

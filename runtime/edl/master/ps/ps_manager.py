@@ -1,0 +1,380 @@
+"""Parameter servers of a job: slots, pending calls, and recovery from losses.
+
+A pure state machine: the caller (`edl.master.ps.ps_client`) makes the `calls` and passes their answers back.
+
+    started by the instance manager ─▶ registered ─▶ arranged ─▶ open: pulls and pushes are answered
+
+A slot is identified by its index; its `epoch` counts the processes that served it. If the cluster has no room for a
+server, a worker stands in: it gives back its tasks and becomes a server in the same process and under its own name.
+Workers receive the addresses once every server is arranged with the addresses of all.
+
+In `async`, a lost server is replaced alone, from the last complete checkpoint. In `sync`, when all servers are lost at
+once, or before the first checkpoint, parameters and tasks go back together (`TaskManager.go_back`), and every server is
+arranged anew in the next generation. A checkpoint in memory is lost when a server and its replica peer are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edl.errors import SQLFlowError
+from edl.jobs.failure import to_failed
+from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
+from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
+from edl.master.state import ServerRecord
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.messages import (
+    Arrange,
+    CheckpointTaken,
+    Figures,
+    Mode,
+    Progress,
+    Revoke,
+    Revoked,
+    Status,
+    TakeCheckpoint,
+)
+from edl.rpc.channel import AwayError
+from edl.tasks import protocol
+from edl.tasks.protocol import Joined
+
+STATUS_SECS = 1.0  # between two looks at a server
+HASTY_SECS = 0.2  # while something waits for what it says
+RETRY_SECS = 0.2  # until a call is made again that was not answered
+LONG_SECS = 600.0  # that a server has to restore, or to come to a cut; whether it lives, its status tells
+_NUMBER = 20  # lower bits of the number of a list of servers; above them is the epoch of the master
+
+
+class Servers:
+    """State of the parameter servers of one job."""
+
+    def __init__(
+        self, leases: TaskManager, mode: Mode, count: int, checkpoints: CheckpointCoordinator
+    ) -> None:
+        self._tasks = leases
+        self._mode = mode
+        self.checkpoints = checkpoints
+        kept = leases.kept
+        if len(kept.servers) != count:
+            self._begin_with(count)
+        self._slots = [ServerSlot(kept.seconds, holds=bool(record.address)) for record in kept.servers]
+        self._number = kept.epoch << _NUMBER
+        self._ticked = kept.seconds
+        self._publish()
+        if checkpoints.in_memory and count == 1:
+            leases.note(
+                "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
+            )
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def ready(self) -> bool:
+        """True if all servers are arranged."""
+        return all(map(self._is_arranged, range(len(self))))
+
+    def figures(self, instance: str) -> Figures | None:
+        """Return the last reported figures of a server, or None if there are none."""
+        return self.told.get(instance)
+
+    @property
+    def told(self) -> dict[str, Figures]:
+        """Last reported figures of each server, by name."""
+        pairs = zip(self._records, self._slots, strict=True)
+        return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
+
+    def address(self, instance: str) -> str:
+        """Return the address of a server, or an empty string if the instance is not a running server."""
+        return next((record.address for record in self._records if record.instance == instance), "")
+
+    # Instances ------------------------------------------------------------------------------------------------
+
+    def register(self, instance: str, incarnation: int, address: str, now: float) -> Joined | None:
+        """Register a server. Return None if it must exit, because a later incarnation has registered."""
+        index = self._index(instance)
+        if index is None:
+            return None
+        self._tasks.lost(instance, incarnation, now)  # as a worker, which it may have been
+        record = self._records[index]
+        if record.instance == instance and record.incarnation > incarnation:
+            return None
+        if (record.instance, record.incarnation, record.address) != (instance, incarnation, address):
+            self.lost(record.instance, record.incarnation, now)
+            self._records[index] = ServerRecord(instance, incarnation, address, record.epoch + 1)
+            self._slots[index] = ServerSlot(now)
+            self._publish()
+        leases = self._tasks
+        return Joined(leases.kept.epoch, leases.kept.generation, leases.lease_secs, leases.lease_secs / 3)
+
+    def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
+        """Handle the loss of an instance. No effect if it does not serve a slot any more."""
+        index = self._index(instance)
+        if index is None or self._tasks.finished:
+            return
+        record, slot = self._records[index], self._slots[index]
+        if (record.instance, record.incarnation) != (instance, incarnation):
+            return
+        if self.stand_in(index) is not None:
+            record.instance = ""
+        if not record.address:
+            return
+        record.address = ""
+        self._slots[index] = ServerSlot(now)
+        self.checkpoints.drop(now)
+        what = f"{instance} {why or 'is gone'}"
+        if not self.checkpoints.readable():
+            self._begin_anew(f"{what}, and with it the checkpoint in memory")
+        elif slot.holds:
+            self._replace(index, slot, what)
+        self._publish()
+
+    def stand_in(self, index: int) -> tuple[str, int] | None:
+        """Return name and incarnation of the worker that occupies the slot, or is chosen to."""
+        record = self._records[index]
+        return (record.instance, record.incarnation) if record.instance not in ("", f"ps-{index}") else None
+
+    def replace_by(self, index: int, worker: str, incarnation: int) -> None:
+        """Choose a worker for a free slot; its next request is answered with that."""
+        record = self._records[index]
+        record.instance, record.incarnation = worker, incarnation
+
+    def silence(self, instance: str, incarnation: int, now: float) -> float | None:
+        """Return the seconds since the last answer of a server, or None if the instance is not a server."""
+        for record, slot in zip(self._records, self._slots, strict=True):
+            if (record.instance, record.incarnation) == (instance, incarnation) and record.address:
+                return now - slot.heard
+        return None
+
+    def tick(self, now: float) -> None:
+        """Advance the time, and give up silent servers."""
+        if (
+            now - self._ticked > self._tasks.lease_secs / 2
+        ):  # we slept ourselves: nobody could have been heard
+            for slot in self._slots:
+                slot.heard += now - self._ticked
+        self._ticked = now
+
+    # Calls ----------------------------------------------------------------------------------------------------
+
+    def calls(self, now: float) -> list[Call]:
+        """Return the calls to make now. A returned call is pending until it is `answered` or `unanswered`."""
+        if self._tasks.finished:
+            return []
+        found = [
+            Call(index, record.epoch, record.address, header, secs)
+            for index, record in enumerate(self._records)
+            if record.address
+            for header, secs in self._headers(index, now)
+        ]
+        for call in found:
+            self._slots[call.index].under_way.add(call.name)
+        return found
+
+    def answered(self, call: Call, answer: Answer, now: float) -> None:
+        """Apply the answer of a call."""
+        slot = self._done(call)
+        if slot is None:
+            return
+        slot.heard = now
+        if isinstance(call.header, Arrange):
+            slot.arranged = call.header
+            self.checkpoints.held(call.header)
+            self._publish()
+        elif isinstance(answer, Figures):
+            self._look(call.index, slot, answer, now)
+        elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
+            if call.header.generation == self._tasks.kept.generation:
+                self._revoked(slot, call.header.leases, answer.progress)
+        elif isinstance(call.header, TakeCheckpoint) and isinstance(answer, CheckpointTaken):
+            self.checkpoints.taken(call.header.folder, answer)
+
+    def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
+        """Handle a failed call. If a server cannot restore a checkpoint, no other could, so the job fails.
+
+        A checkpoint that no longer exists anywhere is handled like a loss of servers instead.
+        """
+        slot = self._done(call)
+        if slot is None:
+            return
+        slot.not_before = now + RETRY_SECS
+        if isinstance(call.header, TakeCheckpoint):
+            self.checkpoints.drop(now)
+        if isinstance(error, AwayError | NotReadyError | GenerationError):
+            return
+        what = f"parameter server {call.index}: {error.message}"
+        if isinstance(call.header, Arrange) and (
+            call.header.manifest is not None or self._tasks.checkpoint_is_lost
+        ):
+            if call.header.generation == self._tasks.kept.generation:
+                self._begin_anew(what)
+                self._publish()
+            return
+        self._tasks.note(what)
+        if isinstance(call.header, Arrange):
+            self._tasks.fail(to_failed(error, ""))
+
+    def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
+        """Return the headers to send to one server, with their timeouts in seconds."""
+        slot, kept = self._slots[index], self._tasks.kept
+        found: list[tuple[Header, float]] = []
+        if (
+            now - slot.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
+            and "Status" not in slot.under_way
+        ):
+            slot.asked = now
+            found.append((Status(), self._tasks.lease_secs))
+        if now < slot.not_before:
+            return found
+        if not self._is_arranged(index):
+            if "Arrange" not in slot.under_way and all(record.address for record in self._records):
+                slot.holds = True
+                found.append((self._wanted(index), LONG_SECS))
+        elif self.ready:
+            revoking = tuple(lease for lease in kept.revoking if lease not in slot.revoked)
+            if revoking and "Revoke" not in slot.under_way:
+                found.append((Revoke(kept.generation, revoking), self._tasks.lease_secs))
+            if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
+                steps = tuple(each.step for each in self._slots)
+                if self.checkpoints.due(steps[0], now):
+                    found.append((self._take_checkpoint(self.checkpoints.begin(steps, now)), LONG_SECS))
+        return found
+
+    def _take_checkpoint(self, name: str) -> TakeCheckpoint:
+        kept = self._tasks.kept
+        if self.checkpoints.in_memory:
+            last = (kept.checkpoint.folder,) if kept.checkpoint else ()
+            return TakeCheckpoint(kept.generation, name, memory=True, kept=last)
+        return TakeCheckpoint(kept.generation, name)
+
+    @property
+    def open(self) -> bool:
+        """True if all servers answer pulls and pushes, according to their last status."""
+        generation = self._tasks.kept.generation
+        figures = [slot.figures for slot in self._slots]
+        return all(each is not None and each.open and each.generation == generation for each in figures)
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self.checkpoints.under_way) or not (self.ready and self.open)
+
+    def _done(self, call: Call) -> ServerSlot | None:
+        """Return the slot that the call was made to, or None if another process has it now."""
+        record, slot = self._records[call.index], self._slots[call.index]
+        if (record.epoch, record.address) != (call.epoch, call.address):
+            return None
+        slot.under_way.discard(call.name)
+        return slot
+
+    def _revoked(self, slot: ServerSlot, leases: Sequence[int], progress: Sequence[Progress]) -> None:
+        """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
+        progress of any server.
+        """
+        told = {part.task.attempt: part for part in progress}
+        slot.revoked |= {lease: told.get(lease) for lease in leases}
+        everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._slots)]
+        parts = [each.revoked.pop(lease) for lease in everywhere for each in self._slots]
+        furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
+        self._tasks.revoked(everywhere, furthest_last)
+
+    def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
+        slot.figures = figures
+        for name, shard in figures.written.items():
+            if error := self.checkpoints.written(index, name, shard):
+                self._tasks.note(f"a checkpoint cannot be written: {error}")
+                self.checkpoints.drop(now)
+
+    # Places -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _records(self) -> list[ServerRecord]:
+        return self._tasks.kept.servers
+
+    def _index(self, instance: str) -> int | None:
+        role, _, number = instance.rpartition("-")
+        if role == "ps":
+            return int(number) if int(number) < len(self) else None
+        return next(
+            (index for index, record in enumerate(self._records) if record.instance == instance), None
+        )
+
+    def _wanted(self, index: int) -> Arrange:
+        kept = self._tasks.kept
+        restore, manifest = "", None
+        if kept.checkpoint is not None:
+            restore, manifest = kept.checkpoint.folder, kept.checkpoint.manifest
+        addresses = tuple(record.address for record in self._records)
+        return Arrange(
+            index,
+            kept.generation,
+            self._records[index].epoch,
+            addresses,
+            self._mode,
+            restore,
+            manifest,
+            self._tasks.last,
+            tuple(number for number, lease in kept.leases.items() if lease.type == "train"),
+        )
+
+    def _is_arranged(self, index: int) -> bool:
+        """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
+        arranged = self._slots[index].arranged
+        return arranged is not None and _same(arranged, self._wanted(index))
+
+    def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
+        """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""
+        checkpoint = self._tasks.kept.checkpoint
+        others = any(slot.holds for slot in self._slots)
+        if self._mode.kind == "async" and checkpoint is not None and others:
+            steps = self.checkpoints.steps
+            updates = f"{max(0, slot.step - steps[index]):,} updates" if steps else "updates"
+            self._tasks.note(
+                f"{what}; it goes on from the checkpoint {checkpoint.folder}: {updates} of it are lost"
+            )
+            return
+        self._go_back(what)
+
+    def _begin_with(self, count: int) -> None:
+        """Set up the records for `count` servers: at the start, or when the job resumes with another number of
+        servers.
+        """
+        kept = self._tasks.kept
+        resumed = bool(kept.servers)
+        kept.servers = [ServerRecord() for _ in range(count)]
+        if resumed:
+            if (
+                kept.checkpoint is not None and kept.checkpoint.manifest is not None
+            ):  # in the memory of those that were
+                kept.checkpoint = None
+            self._tasks.note(f"the job goes on with {count} parameter servers")
+            self._tasks.go_back()
+
+    def _begin_anew(self, what: str) -> None:
+        """Forget the lost checkpoint and start training anew."""
+        self._tasks.kept.checkpoint = None
+        self._go_back(what)
+
+    def _go_back(self, what: str) -> None:
+        self._tasks.note(what)
+        self._tasks.go_back()
+        for other in self._slots:
+            other.holds, other.arranged = False, None
+            other.revoked.clear()
+
+    def _publish(self) -> None:
+        """Publish the servers' addresses to the workers if they have changed."""
+        kept = self._tasks.kept
+        addresses = tuple(record.address for record in self._records)
+        before = self._tasks.servers
+        if before is None or (kept.generation, addresses, self.ready) != (
+            before.generation,
+            before.addresses,
+            before.ready,
+        ):
+            self._number += 1
+            self._tasks.servers = protocol.Servers(self._number, kept.generation, addresses, self.ready)
+
+
+def _same(one: Arrange, other: Arrange) -> bool:
+    return (one.generation, one.epoch, one.addresses) == (other.generation, other.epoch, other.addresses)

@@ -1,0 +1,321 @@
+"""Rendezvous of all-reduce workers: which workers request to join, which hold the trained state, and when a group
+begins.
+
+A pure state machine; the caller passes the time in seconds since the start of the job.
+
+    requests to join ─▶ is assigned a group ─▶ forms it, takes the state ─▶ confirms it: a holder ─▶ trains … ─▶ again
+
+* A group begins at once when all concerned workers request to join: the live ones among the members of the present
+  group and the holders, or, without any, all wanted workers. Workers that are late are left out.
+* A holder stays one until a later group without it is confirmed: as long as nothing can have been trained without it,
+  its state may be the only one left.
+* A group includes a holder if one is alive. Without one nothing was trained since the checkpoint, or the start.
+* A joining worker makes the present group end between two minibatches, as does the loss of a member.
+* A member that the others find far slower is excluded for a while, longer each time. So is the youngest member when two
+  groups in a row train nothing though all their members are alive: a group of one always makes progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from edl.master.state import Holder, MasterState, Pause
+from edl.tasks.protocol import JoinRequest, Request, WorkerGroup
+
+MEMBER_SECS = 0.3  # that the others of a ring have, when the first one seeks the next
+BOUNDARY_SECS = 2.0  # that they have when the ring was to end: they may be in the middle of a step
+JOIN_SECS = 1.0  # that further workers have where nobody trains yet; that a joiner waits for others
+PAUSE_SECS, LONGEST_PAUSE = 10.0, 300.0
+
+Key = tuple[str, int]  # a start of an instance
+
+
+@dataclass
+class _Seeker:
+    """Worker that requests to join, and the second since when."""
+
+    key: Key
+    seek: JoinRequest
+    since: float
+
+
+class RendezvousManager:
+    """Groups of one job. `wanted` is the number of wanted workers, `step_secs` the duration of a step as far as
+    known.
+    """
+
+    def __init__(self, kept: MasterState, note: Callable[[str], None] = lambda text: None) -> None:
+        self._kept = kept
+        self._state = kept.rendezvous
+        self._note = note
+        self._seekers: dict[str, _Seeker] = {}
+        self._written = self._state.number
+        self._ending = False  # whether the present ring is to end
+        self.wanted = 1
+        self.step_secs = 0.0
+
+    # What is known ------------------------------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """Number of the last group."""
+        return self._state.number
+
+    @property
+    def present(self) -> WorkerGroup | None:
+        return self._state.present
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Members of the present group."""
+        return self._state.present.members if self._state.present else ()
+
+    @property
+    def held(self) -> bool:
+        """True if an instance has, or had, state that was trained since the checkpoint or the start."""
+        return bool(self._state.holders)
+
+    @property
+    def has_live_holder(self) -> bool:
+        """True if a holder is alive."""
+        return any(self._is_alive(_key(holder)) for holder in self._state.holders)
+
+    @property
+    def ending(self) -> bool:
+        """True if the present group is to end at the next minibatch."""
+        return self._ending
+
+    @property
+    def signal(self) -> tuple[object, ...]:
+        """Value that changes when there may be news for a waiting worker."""
+        return self._written, self._ending, self._is_broken
+
+    def is_holder(self, request: Request) -> bool:
+        """Return True if the instance is in the present group and has its state."""
+        return request.ring == self.number and self._is_member((request.instance, request.incarnation))
+
+    def leads(self, request: Request) -> bool:
+        """Return True if the instance is the leader of the present group."""
+        present = self._state.present
+        return self.is_holder(request) and present is not None and present.members[0] == request.instance
+
+    def has_led(self, request: Request) -> bool:
+        """Return True if the instance led the group of this request: all later groups include the results of that
+        group.
+        """
+        holder = self._holder((request.instance, request.incarnation))
+        return holder is not None and 0 < holder.led == request.ring
+
+    def is_elsewhere(self, request: Request) -> bool:
+        """Return True if a holder reports for a group that ended before it was confirmed."""
+        holder = self._holder((request.instance, request.incarnation))
+        return holder is not None and holder.ring < request.ring
+
+    def was_in(self, request: Request) -> bool:
+        """Return True if the group of this request is one whose state the present group includes."""
+        holder = self._holder((request.instance, request.incarnation))
+        return holder is not None and 0 < holder.ring == request.ring
+
+    def paused(self, instance: str, now: float) -> float:
+        """Return the seconds until the instance may join a group again, or 0 if it may now."""
+        pause = self._state.pauses.get(instance)
+        return max(0.0, pause.until - now) if pause else 0.0
+
+    def standing(self, instance: str, now: float) -> str:
+        """Describe the state of an instance that is not in the present group."""
+        if seconds := self.paused(instance, now):
+            return f"left out, {seconds:.0f} s: {self._state.pauses[instance].why}"
+        seeker = self._seekers.get(instance)
+        if seeker is not None and self._waits(seeker) and not self._is_member(seeker.key):
+            return "joins"
+        member = self._kept.members.get(instance)
+        there = member is not None and not member.gone
+        return "not in the ring" if there and self.members and instance not in self.members else ""
+
+    def takes_part(self, instance: str) -> bool:
+        """Return True if the instance is in the present group or requests to join one."""
+        return instance in self.members or instance in self._seekers
+
+    def told(self, request: Request) -> WorkerGroup | None:
+        """Return the requested group once it is durable."""
+        present = self._state.present
+        if request.seek is None or present is None or self._written < present.number:
+            return None
+        return present if self._is_for((request.instance, request.incarnation), request.seek) else None
+
+    # What happens -------------------------------------------------------------------------------------------
+
+    def hear(self, request: Request, now: float) -> None:
+        """Process the group and join request of a request."""
+        key = (request.instance, request.incarnation)
+        if self.is_holder(request):
+            self._formed(key)
+        if request.seek is None:
+            self._seekers.pop(request.instance, None)
+            return
+        before = self._seekers.get(request.instance)
+        again = before is not None and before.key == key and before.seek.after == request.seek.after
+        since = before.since if before is not None and again else now
+        self._seekers[request.instance] = _Seeker(key, request.seek, since)
+        if self._is_member(key) and not self._is_for(key, request.seek):
+            self._pause(request.seek.without, now, "slower than the others")
+        self.tick(now)
+
+    def tick(self, now: float) -> None:
+        """Begin the next group, or end the present one, if that is due."""
+        seekers = [seeker for seeker in self._seekers.values() if self._waits(seeker)]
+        if self._is_due(seekers, now):
+            self._begin(seekers, now)
+        self._ending = self._is_to_end(now)
+
+    def reset(self) -> None:
+        """Forget all groups and holders: the state since the checkpoint is lost."""
+        self._state.present, self._state.incarnations, self._state.holders = None, (), []
+        self._seekers.clear()
+        self._ending = False
+
+    def written(self, number: int) -> None:
+        """Record that groups up to that number are durable."""
+        self._written = number
+
+    # Who is who ---------------------------------------------------------------------------------------------
+
+    def _is_alive(self, key: Key) -> bool:
+        member = self._kept.members.get(key[0])
+        return member is not None and member.incarnation == key[1] and not member.gone
+
+    @property
+    def _members(self) -> list[Key]:
+        """Members of the present group."""
+        present = self._state.present
+        return list(zip(present.members, self._state.incarnations, strict=True)) if present else []
+
+    def _is_member(self, key: Key) -> bool:
+        return key in self._members
+
+    def _holder(self, key: Key) -> Holder | None:
+        return next((holder for holder in self._state.holders if _key(holder) == key), None)
+
+    @property
+    def _has_formed(self) -> bool:
+        """True if a holder has confirmed the present group."""
+        return any(holder.ring == self.number for holder in self._state.holders)
+
+    @property
+    def _is_broken(self) -> bool:
+        """True if a member was lost before the group was confirmed."""
+        return not self._has_formed and not all(map(self._is_alive, self._members))
+
+    def _is_for(self, key: Key, seek: JoinRequest) -> bool:
+        """Return True if the present group satisfies the join request."""
+        return seek.after < self.number and self._is_member(key) and not self._is_broken
+
+    def _waits(self, seeker: _Seeker) -> bool:
+        """Return True if the worker waits for a group after the present one."""
+        return self._is_alive(seeker.key) and not self._is_for(seeker.key, seeker.seek)
+
+    # The next ring ------------------------------------------------------------------------------------------
+
+    def _formed(self, key: Key) -> None:
+        """Confirm the present group: instances outside it are not holders any more."""
+        state = self._state
+        if not self._has_formed:
+            members = self._members
+            state.holders = [holder for holder in state.holders if _key(holder) in members]
+            state.vain = 0
+        holder = self._holder(key)
+        if holder is None:
+            holder = Holder(*key)
+            state.holders.append(holder)
+        holder.ring = self.number
+        if state.present is not None and state.present.members[0] == key[0]:
+            holder.led = self.number
+
+    def _concerned(self, now: float) -> set[Key]:
+        """Return the live members and holders that a group waits for."""
+        found = {*self._members, *map(_key, self._state.holders)}
+        return {key for key in found if self._is_alive(key) and not self.paused(key[0], now)}
+
+    def _is_due(self, seekers: list[_Seeker], now: float) -> bool:
+        if not seekers or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in seekers)):
+            return False
+        concerned = self._concerned(now)
+        here = [seeker for seeker in seekers if seeker.key in concerned]
+        if not concerned:
+            return len(seekers) >= self.wanted or now >= _first(seekers) + JOIN_SECS
+        if not here:
+            return False
+        haste = BOUNDARY_SECS if self._ending else MEMBER_SECS
+        return len(here) == len(concerned) or now >= _first(here) + max(haste, 2 * self.step_secs)
+
+    def _begin(self, seekers: list[_Seeker], now: float) -> None:
+        state = self._state
+        self._count_vain(seekers, now)
+        free = [seeker for seeker in seekers if not self.paused(seeker.key[0], now)]
+        if not free or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in free)):
+            free = seekers
+        by_key = {seeker.key: seeker for seeker in free}
+        holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
+        members = [*holders, *(key for key in by_key if key not in holders)]
+        for name, _ in sorted(self._concerned(now).difference(members)):
+            self._note(f"{name} did not come: the next ring begins without it")
+        state.number += 1
+        state.present = WorkerGroup(
+            state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
+        )
+        state.incarnations = tuple(incarnation for _, incarnation in members)
+
+    def _count_vain(self, seekers: list[_Seeker], now: float) -> None:
+        """Count groups that failed without a loss; after the second in a row, exclude the youngest member."""
+        members = self._members
+        if not members or self._has_formed:
+            return
+        back = {seeker.key for seeker in seekers if seeker.seek.after == self.number}
+        if back.issuperset(members):
+            self._state.vain += 1
+            if self._state.vain > 1 and len(members) > 1:
+                self._pause([members[-1][0]], now, "two rings with it came to nothing")
+
+    def _pause(self, names: Iterable[str], now: float, why: str) -> None:
+        """Exclude instances for a while, once per group."""
+        present = {name for name, _ in self._members}
+        for name in present.intersection(names):
+            before = self._state.pauses.get(name)
+            if before is not None and before.ring == self.number:
+                continue
+            times = before.times + 1 if before else 1
+            seconds = min(LONGEST_PAUSE, PAUSE_SECS * times)
+            self._state.pauses[name] = Pause(now + seconds, times, self.number, why)
+            self._note(f"{name} is left out of the ring for {seconds:g} s: {why}")
+
+    def _is_to_end(self, now: float) -> bool:
+        members = self._members
+        living = [key for key in members if self._is_alive(key)]
+        if len(living) < len(members):
+            return bool(living)
+        joiners = [
+            seeker
+            for seeker in self._seekers.values()
+            if self._waits(seeker) and seeker.key not in members and not self.paused(seeker.key[0], now)
+        ]
+        if not joiners or not living:
+            return False
+        there = {*members, *(seeker.key for seeker in self._seekers.values() if self._is_alive(seeker.key))}
+        return len(there) >= self.wanted or now >= self._first_free(joiners) + JOIN_SECS
+
+    def _first_free(self, seekers: list[_Seeker]) -> float:
+        """Return the second at which the first of them could have joined."""
+        pauses = self._state.pauses
+        return min(
+            max(seeker.since, pauses[seeker.key[0]].until if seeker.key[0] in pauses else 0.0)
+            for seeker in seekers
+        )
+
+
+def _key(holder: Holder) -> Key:
+    return holder.instance, holder.incarnation
+
+
+def _first(seekers: list[_Seeker]) -> float:
+    return min(seeker.since for seeker in seekers)

@@ -1,0 +1,1 @@
+"""Status of a job: events, snapshot, Prometheus metrics and TensorBoard files."""

@@ -1,0 +1,130 @@
+"""Job metrics in the Prometheus format, read from the master at each scrape.
+
+A scrape needs no token, so nothing here is secret: numbers, and the names of roles, states and instances.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from edl.jobs.snapshot import Snapshot
+from edl.ps.messages import Figures
+
+
+class Reading(NamedTuple):
+    """State of a master at one moment.
+
+    `ring` is the number and size of the worker group, or None without one. `servers` are the last reported figures by
+    name. `ledger` and `checkpoints` are counts of writes and their total seconds. `checkpoint_bytes` is the size of the
+    last checkpoint, or None without one.
+    """
+
+    snapshot: Snapshot
+    ring: tuple[int, int] | None
+    servers: Mapping[str, Figures]
+    exchanges: int
+    ledger: tuple[int, float]
+    checkpoints: tuple[int, float]
+    checkpoint_bytes: int | None
+
+
+class JobCollector(Collector):
+    """Prometheus collector. `read` is called at each scrape, in the thread of the scrape; it returns None when the
+    master is shutting down.
+    """
+
+    def __init__(self, read: Callable[[], Reading | None]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        reading = self._read()
+        if reading is None:
+            return
+        yield from _progress(reading.snapshot)
+        yield from _instances(reading.snapshot)
+        if reading.ring is not None:
+            yield from _ring(*reading.ring)
+        yield from _upkeep(reading)
+        yield from _servers(reading.servers)
+
+    def describe(self) -> list[Metric]:
+        """Return nothing, so that registering does not call the master."""
+        return []
+
+
+def _progress(snapshot: Snapshot) -> Iterator[Metric]:
+    tasks = GaugeMetricFamily("edl_tasks", "Tasks, by type and state", labels=("type", "state"))
+    for kind, counts in snapshot.tasks.items():
+        for state in ("todo", "doing", "done"):
+            tasks.add_metric((kind, state), getattr(counts, state))
+    yield tasks
+    yield GaugeMetricFamily("edl_rows", "Rows that are done, over all epochs", snapshot.rows)
+    yield GaugeMetricFamily("edl_rows_per_second", "Rows that were done of late, a second", snapshot.rate)
+    yield GaugeMetricFamily("edl_steps", "Minibatches that were trained", snapshot.step)
+    yield GaugeMetricFamily("edl_epoch", "The epoch that was begun last, counted from 1", snapshot.epoch)
+    yield GaugeMetricFamily("edl_epochs", "Epochs that there are to be at most", snapshot.epochs)
+    yield GaugeMetricFamily("edl_generation", "Grows when the job goes back", snapshot.generation)
+    if snapshot.loss is not None:
+        yield GaugeMetricFamily("edl_loss", "Mean loss of the rows of this epoch so far", snapshot.loss)
+
+
+def _instances(snapshot: Snapshot) -> Iterator[Metric]:
+    instances = GaugeMetricFamily("edl_instances", "Instances, by role and state", labels=("role", "state"))
+    for (role, state), count in sorted(Counter((row.role, row.state) for row in snapshot.instances).items()):
+        instances.add_metric((role, state), count)
+    yield instances
+    relaunches = Counter(master=snapshot.master_relaunches)
+    for row in snapshot.instances:
+        relaunches[row.role] += row.relaunches
+    again = CounterMetricFamily("edl_relaunches", "Instances that were started again", labels=("role",))
+    for role, count in sorted(relaunches.items()):
+        again.add_metric((role,), count)
+    yield again
+
+
+def _ring(number: int, members: int) -> Iterator[Metric]:
+    yield GaugeMetricFamily("edl_ring", "The number of the last ring", number)
+    yield GaugeMetricFamily("edl_ring_members", "Workers that are in the last ring", members)
+
+
+def _upkeep(reading: Reading) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "edl_exchanges", "Requests of workers that this master answered", reading.exchanges
+    )
+    yield SummaryMetricFamily("edl_ledger_write_seconds", "Writes of the ledger", *reading.ledger)
+    yield SummaryMetricFamily("edl_checkpoint_seconds", "Checkpoints", *reading.checkpoints)
+    if reading.checkpoint_bytes is not None:
+        yield GaugeMetricFamily(
+            "edl_checkpoint_bytes", "Size of the last checkpoint", reading.checkpoint_bytes
+        )
+
+
+def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
+    """Yield the size and counters of each parameter server."""
+    if not servers:
+        return
+    gauges: dict[str, tuple[str, Callable[[Figures], float]]] = {
+        "rows": ("Rows that it holds", lambda figures: sum(figures.rows.values())),
+        "bytes": ("Bytes of parameters, rows and slots that it holds", lambda figures: figures.bytes),
+        "step": ("Steps that were applied", lambda figures: figures.version.step),
+    }
+    counters: dict[str, tuple[str, Callable[[Figures], float]]] = {
+        "pulls": ("Pulls that it answered", lambda figures: figures.pulls),
+        "pushes": ("Pushes that it answered", lambda figures: figures.pushes),
+        "pulled_rows": ("Rows that were pulled", lambda figures: figures.rows_pulled),
+        "pushed_rows": ("Rows whose gradients were pushed", lambda figures: figures.rows_pushed),
+        "stale_gradients": ("Gradients that came too late for their round", lambda figures: figures.stale),
+        "busy_seconds": ("Seconds spent in calls of workers", lambda figures: figures.busy),
+    }
+    for kind, of in ((GaugeMetricFamily, gauges), (CounterMetricFamily, counters)):
+        for name, (text, value) in of.items():
+            family = kind(f"edl_server_{name}", text, labels=("server",))
+            for server, figures in sorted(servers.items()):
+                family.add_metric((server,), value(figures))
+            yield family

@@ -1,0 +1,192 @@
+"""Status of a job: events for followers, and snapshots for readers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from edl import exit_codes
+from edl.errors import JobError
+from edl.jobs.events import PHASES, EpochEnd, Progress, Tally
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.snapshot import WAITING, Row, Snapshot
+from edl.master.backend import Backend, End
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.instances.stragglers import Loads
+from edl.master.ps.ps_manager import Servers
+from edl.master.reporting.tensorboard import Curves
+from edl.master.tasks import progress
+from edl.master.tasks.task_manager import TaskManager
+from edl.spec import JobSpec
+from edl.tasks.rate import RecentRate
+
+SNAPSHOT_SECS = 1.0
+
+
+class StatusReporter:
+    """Publishes the state of one job and its instances."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        tasks: TaskManager,
+        instances: InstanceManager,
+        backend: Backend,
+        curves: Curves,
+        servers: Servers | None = None,
+    ) -> None:
+        self._spec = spec
+        self._tasks = tasks
+        self._instances = instances
+        self._backend = backend
+        self._curves = curves
+        self._servers = servers
+        self._loads = Loads(tasks, servers)
+        self._started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._told_at = self._written_at = -1.0
+        self._tally: Tally | None = None
+        self._rate: RecentRate | None = None  # since the first rows
+        self._rows = 0  # of the last event
+
+    def tell(self, now: float) -> None:
+        """Publish news, at the backend's interval."""
+        for news in self._take_news():
+            self._backend.events.write(news)
+            self._curves.epoch_end(news)
+        if now - self._told_at < self._backend.interval:
+            return
+        self._told_at = now
+        tally = self._count()
+        if tally != self._tally:
+            self._tally = tally
+            self._backend.events.write(tally)
+        self._tell_progress(now)
+        if now - self._written_at >= SNAPSHOT_SECS:
+            self._written_at = now
+            self._loads.look(now)
+            self._write()
+
+    @property
+    def ended(self) -> End:
+        """Outcome of a finished job."""
+        kept = self._tasks.kept
+        if kept.failed:
+            return kept.failed
+        if kept.cancelled:
+            return Failed(JobCancelledError.code, kept.cancelled)
+        return msgspec.structs.replace(self._outcome(), notes=self._instances.notes)
+
+    def end(self, end: End) -> int:
+        """Publish the outcome, and return the master's exit code."""
+        self._write()
+        self._curves.close()
+        self._backend.events.write(end)
+        self._backend.show_end(end)
+        return exit_codes.OK if isinstance(end, Outcome) else exit_codes.JOB_FAILED
+
+    def snapshot_bytes(self) -> bytes:
+        return msgspec.msgpack.encode(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        tasks = self._tasks
+        state, ring = tasks.job.state, tasks.kept.rendezvous.present
+        return Snapshot(
+            started=self._started,
+            updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            tasks=progress.counts(tasks),
+            epoch=state.epoch,
+            epochs=self._spec.training.epochs if self._spec.kind == "train" else 0,
+            rows=progress.rows(tasks),
+            step=progress.trained(tasks).steps,
+            loss=progress.loss(tasks),
+            rate=self._loads.job_rate,
+            instances=tuple(self._row(name) for name in sorted(self._instances.slots)),
+            generation=tasks.kept.generation,
+            master_relaunches=tasks.kept.epoch - 1,
+            cut=tasks.kept.checkpoint.folder if tasks.kept.checkpoint else "",
+            ring=ring.number if ring is not None else 0,
+            members=ring.members if ring is not None else (),
+        )
+
+    def _write(self) -> None:
+        snapshot = self.snapshot()
+        self._backend.show(snapshot)
+        self._curves.point(snapshot)
+
+    # Parts --------------------------------------------------------------------------------------------------
+
+    def _take_news(self) -> list[EpochEnd]:
+        news, self._tasks.news = self._tasks.news, []
+        return [item for item in news if isinstance(item, EpochEnd)]
+
+    def _count(self) -> Tally:
+        counts = progress.counts(self._tasks).values()
+        relaunches = sum(relaunches for _, relaunches in self._instances.slots.values())
+        return Tally(
+            sum(count.todo for count in counts),
+            sum(count.doing for count in counts),
+            sum(count.done for count in counts),
+            self._instances.running,
+            relaunches + self._tasks.kept.epoch - 1,
+            len(self._instances.waiting),
+            self._instances.starting,
+        )
+
+    def _tell_progress(self, now: float) -> None:
+        state, training = self._tasks.job.state, self._spec.training
+        rows, kind = progress.rows(self._tasks), self._spec.kind
+        if rows == self._rows:
+            return
+        self._rate = self._rate or RecentRate(now, rows)
+        self._rate.add(now, rows)
+        self._rows = rows
+        total = self._tasks.plan.rows * (training.epochs if kind == "train" else 1)
+        limit = training.max_steps * training.batch_size if kind == "train" and training.max_steps else total
+        epochs = training.epochs if kind == "train" else 0
+        self._backend.events.write(
+            Progress(
+                PHASES[kind],
+                rows,
+                min(total, limit),
+                self._rate.per_second,
+                state.epoch,
+                epochs,
+                state.step,
+                progress.loss(self._tasks),
+                training.early_stopping > 0,
+            )
+        )
+
+    def _row(self, name: str) -> Row:
+        change, relaunches = self._instances.slots[name]
+        parameters = self._tasks.parameters
+        owners = parameters.owners(name)
+        held = [lease for lease in self._tasks.kept.leases.values() if lease.instance in owners]
+        task = f"{held[0].type} task {held[0].id}" if held else ""
+        instance = change.instance
+        standing = parameters.standing(name, self._tasks.kept.seconds) or self._loads.note(instance.name)
+        ending = self._instances.ending(name)
+        return Row(
+            name,
+            "ps" if name.startswith("ps-") else instance.role,
+            instance.incarnation,
+            WAITING if name in self._instances.waiting else change.state,
+            change.place,
+            self._servers.address(instance.name) if self._servers else "",
+            relaunches,
+            task if change.state != "ended" else "",
+            self._loads.rate(name),
+            self._loads.load(instance.name),
+            "; ".join(filter(None, (standing, ending))),
+        )
+
+    def _outcome(self) -> Outcome:
+        outcome = self._tasks.job.state.outcome
+        if outcome is not None:
+            return outcome
+        if self._spec.work != "predict":
+            raise JobError("the job ended without an outcome")
+        plan = self._tasks.plan
+        return Outcome(self._spec.kind, plan.rows, self._tasks.kept.seconds, tasks=plan.parts)

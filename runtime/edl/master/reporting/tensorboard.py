@@ -1,0 +1,123 @@
+"""The curves of a job, as TensorBoard shows them: event files in the job's folder, one of each master.
+
+    train/loss, train/learning_rate         of what was trained since the point before
+    job/rows_per_second, job/workers        of the moment
+    epoch/loss, validation/NAME             at the ends of epochs and rounds
+
+They are told by the step; those of a job that does not train by its rows. When the job goes back to a checkpoint, or a
+master to its ledger, what comes after that is void, and what is told of that step itself stays true. (A new master
+cannot know whether the one before came to tell the epoch that ended there, and tells it again: the same point twice.)
+A disk that is full costs the curves, never the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from edl import schedules
+from edl.jobs.events import EpochEnd
+from edl.jobs.snapshot import Snapshot
+from edl.master.reporting.event_files import EventFile
+from edl.master.tasks import progress
+from edl.master.tasks.task_manager import TaskManager
+from edl.spec import JobSpec
+from edl.tasks.task import Summary
+
+
+class Curves:
+    """TensorBoard curves of a job, written to `folder`."""
+
+    def __init__(self, spec: JobSpec, folder: Path, tasks: TaskManager) -> None:
+        self._spec = spec
+        self._tasks = tasks
+        self._file: EventFile | None = None
+        self._trained = progress.trained(tasks)  # at the last point
+        self._step = self._trained.steps or progress.rows(tasks)
+        self._told: dict[str, int] = {}  # the last step of each curve
+        with self._given_up():
+            name = f"{tasks.kept.epoch:010d}.{os.getpid()}"
+            self._file = EventFile(folder, name, self._step + 1)
+        self._tell_again()
+
+    def point(self, snapshot: Snapshot) -> None:
+        """Write the job's position, if it has made progress."""
+        if (before := self._tasks.take_went_back()) is not None:
+            self._go_back(before)
+        step = snapshot.step or snapshot.rows
+        if step <= self._step:
+            return
+        now = progress.trained(self._tasks)
+        loss, weight = now.loss - self._trained.loss, now.weight - self._trained.weight
+        self._step, self._trained = step, now
+        workers = sum(row.role == "worker" and row.state == "running" for row in snapshot.instances)
+        values = {
+            "train/loss": loss / weight if weight > 0 else None,
+            "train/learning_rate": learning_rate(self._spec, self._tasks, now.steps),
+            "job/rows_per_second": snapshot.rate,
+            "job/workers": workers,
+        }
+        self._write(step, values)
+
+    def epoch_end(self, row: EpochEnd) -> None:
+        """Write a row of the learning curve: the end of an epoch, or an evaluation within one."""
+        values = {f"validation/{name}": value for name, value in row.metrics.items()}
+        self._write(row.step, {"epoch/loss": row.loss, **values} if row.final else values)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _go_back(self, before: Summary) -> None:
+        """Restart the curves at a checkpoint that the job has gone back to, which voids later points."""
+        if before.steps < self._step:
+            self._trained, self._step = before, before.steps
+        self._told = {name: min(step, before.steps) for name, step in self._told.items()}
+        with self._given_up():
+            if self._file is not None:
+                self._file.restart(before.steps + 1)
+        self._tell_again()
+
+    def _tell_again(self) -> None:
+        """Write again the points that were voided, or perhaps never written, and are still valid."""
+        for row in self._tasks.job.state.curve.rows:
+            if row.step >= self._step:
+                self.epoch_end(row)
+
+    def _write(self, step: int, values: Mapping[str, float | None]) -> None:
+        new = {name: value for name, value in values.items() if step > self._told.get(name, -1)}
+        known = {name: value for name, value in new.items() if value is not None}
+        with self._given_up():
+            if self._file is not None and known:
+                self._file.write(step, known)
+                self._told |= dict.fromkeys(known, step)
+
+    @contextlib.contextmanager
+    def _given_up(self) -> Iterator[None]:
+        """Stop writing curves when the disk does not accept them."""
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            why = error.strerror or error
+            self._tasks.note(f"the curves of the job are not written any more: {why}")
+
+
+def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None:
+    """Return the learning rate of the next step, or None if user code sets it or the job does not train."""
+    if tasks.job.state.rate is not None:  # that a callback set
+        return tasks.job.state.rate[1]
+    own = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)
+    rate = spec.optimizer.params.get("learning_rate")
+    if spec.kind != "train" or own or not isinstance(rate, float | int):
+        return None
+    if spec.schedule is None:
+        return float(rate)
+    taken = steps // max(1, spec.cluster.grads_to_wait)  # of the optimizer
+    scheduled = schedules.named(spec.schedule.name, spec.schedule.params, float(rate))
+    return float(scheduled(np.array([taken]))[0])

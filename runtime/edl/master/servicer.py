@@ -1,0 +1,158 @@
+"""RPC servicer of the master on asyncio: a thousand workers may wait in it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import grpc
+from grpc import aio
+
+from edl.checkpoints import GoneError
+from edl.checkpoints.master_store import Keeper, Sent
+from edl.errors import ClusterError, JobError, SpecError
+from edl.master.state_loop import StateLoop
+from edl.rpc import codec
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import SERVER_OPTIONS, TOKEN
+from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
+from edl.tasks.protocol import Flag
+
+LONGEST_WAIT = 60.0  # seconds of a long poll
+
+T = TypeVar("T")
+
+
+class Service(MasterServicer):
+    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers.
+
+    `keeper` stores the checkpoints of instances that share no disk; it is None if they do.
+    """
+
+    def __init__(
+        self,
+        state_loop: StateLoop,
+        snapshot: Callable[[], bytes],
+        scale: Callable[[int], None],
+        keeper: Keeper | None = None,
+    ) -> None:
+        self._state_loop = state_loop
+        self._snapshot = snapshot
+        self._scale = scale
+        self._keeper = keeper
+
+    async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
+        instance, incarnation = request.instance, request.incarnation
+        async with _going_on(context):
+            if request.role == "ps":
+                return codec.joined_to(
+                    await self._state_loop.register_server(instance, incarnation, request.address)
+                )
+            return codec.joined_to(
+                await self._state_loop.join(instance, incarnation, dict(request.metric_kinds))
+            )
+
+    async def Exchange(self, request: pb.ExchangeRequest, context: Any) -> pb.ExchangeResponse:  # noqa: N802
+        try:
+            asked = codec.request_from(request)
+        except (SpecError, KeyError) as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not an exchange: {error}")
+            raise
+        wait = min(request.wait_secs, LONGEST_WAIT)
+        async with _going_on(context):
+            return codec.answer_to(await self._state_loop.exchange(asked, wait, Flag(request.known)))
+
+    async def JobStatus(self, request: pb.JobStatusRequest, context: Any) -> pb.JobStatusResponse:  # noqa: N802
+        return pb.JobStatusResponse(snapshot=self._snapshot())
+
+    async def Cancel(self, request: pb.CancelRequest, context: Any) -> pb.CancelResponse:  # noqa: N802
+        self._state_loop.leases.cancel(request.reason or "the job was cancelled")
+        self._state_loop.ring()
+        return pb.CancelResponse()
+
+    async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802
+        if request.workers < 0:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.workers} workers")
+        self._scale(request.workers)
+        return pb.ScaleResponse(workers=request.workers)
+
+    # Checkpoints ----------------------------------------------------------------------------------------------
+
+    async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
+        sent = Sent(request.name, request.file, request.size, request.crc)
+        try:
+            upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
+        except (JobError, OSError) as error:
+            self._state_loop.leases.note(f"a checkpoint cannot be kept: {error}")
+            return pb.KeepResponse(refused=str(error))
+        return pb.KeepResponse(upto=upto)
+
+    async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802
+        try:
+            piece = await self._kept(context, Keeper.read, request.name, request.file, request.start)
+        except GoneError:
+            return pb.FetchResponse(gone=True)
+        return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
+
+    async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
+        found = await self._kept(context, Keeper.files)
+        folders = (pb.ListKeptResponse.Folder(name=name, files=files) for name, files in found.items())
+        return pb.ListKeptResponse(folders=folders)
+
+    async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
+        await self._kept(context, Keeper.remove, request.name)
+        return pb.DiscardResponse()
+
+    async def _kept(self, context: Any, do: Callable[..., T], *arguments: object) -> T:
+        """Call the checkpoint store in a thread: disks may be slow."""
+        if self._keeper is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master keeps no checkpoints")
+        try:
+            return await asyncio.to_thread(do, self._keeper, *arguments)
+        except SpecError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
+            raise
+
+
+@contextlib.asynccontextmanager
+async def _going_on(context: Any) -> AsyncIterator[None]:
+    """Answer UNAVAILABLE if this master has lost its state store: the caller retries and finds the next master."""
+    try:
+        yield
+    except ClusterError as error:
+        await context.abort(grpc.StatusCode.UNAVAILABLE, error.message)
+        raise
+
+
+class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+    """Interceptor that refuses calls without the job's token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: grpc.HandlerCallDetails
+    ) -> Any:
+        given = dict(details.invocation_metadata).get(TOKEN, "")
+        if self._token and hmac.compare_digest(str(given).encode(), self._token):
+            return await continuation(details)
+        return _refusal
+
+
+async def _refuse(request: Any, context: Any) -> None:
+    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call does not carry the token of this job")
+
+
+_refusal = grpc.unary_unary_rpc_method_handler(_refuse)
+
+
+async def serve(service: Service, address: str, token: str) -> tuple[aio.Server, int]:
+    """Start the server, and return it with its port."""
+    server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
+    add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated
+    port = server.add_insecure_port(address)
+    await server.start()
+    return server, port

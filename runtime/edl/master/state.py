@@ -1,0 +1,141 @@
+"""Durable state of a master: the content of its state store.
+
+New fields are added at the end with a default, so that the stored state of a running job stays readable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.jobs.failure import Failed
+from edl.ps.messages import Manifest, Progress
+from edl.tasks.job_state import JobState
+from edl.tasks.protocol import WorkerGroup
+from edl.tasks.task import TaskType
+
+
+class Lease(msgspec.Struct, array_like=True):
+    """Lease of one task. `rows`, `steps`, `loss` and `weight` are the done part that the last heartbeat reported.
+
+    `pushed`: all of the task was in the parameters at the last checkpoint, though its worker has not reported it.
+    """
+
+    type: TaskType
+    number: int
+    id: int
+    skip: int
+    instance: str
+    rows: int = 0
+    steps: int = 0
+    loss: float = 0.0
+    pushed: Progress | None = None
+    weight: float = 0.0
+
+
+class Member(msgspec.Struct, array_like=True):
+    """Registered instance. `seen` is the second of its last request, `upto` the number of its accepted reports, `heard`
+    the number of its last request.
+    """
+
+    incarnation: int
+    seen: float
+    upto: int = 0
+    gone: bool = False
+    heard: int = 0
+
+
+class Failure(msgspec.Struct, array_like=True):
+    """Number of times that a task has raised, and its last error."""
+
+    times: int
+    error: Failed
+
+
+class Checkpoint(msgspec.Struct):
+    """Checkpoint to resume training from: its folder, and the job state at that moment.
+
+    `manifest` is set for a checkpoint that the parameter servers hold in memory; `folder` is its name then. `epochs`
+    are the server epochs that hold it, by index. A replacement of a lost server holds it as soon as it is arranged.
+    """
+
+    folder: str
+    job: JobState
+    manifest: Manifest | None = None
+    epochs: list[int] = msgspec.field(default_factory=list, name="lives")
+
+
+class ServerRecord(msgspec.Struct, array_like=True):
+    """Instance that serves as the parameter server of an index: `ps-INDEX`, or a worker that stands in for it.
+
+    `address` is host:port, or empty if the instance is lost or has not registered yet. `epoch` counts the processes
+    that served the index, from 0; it is -1 before the first.
+    """
+
+    instance: str = ""
+    incarnation: int = -1
+    address: str = ""
+    epoch: int = -1
+
+
+class Holder(msgspec.Struct, array_like=True):
+    """Incarnation that holds the trained state. `ring` is the number of the last group that it reported, `led` the last
+    one that it was the first member of.
+    """
+
+    instance: str
+    incarnation: int
+    ring: int = 0
+    led: int = 0
+
+
+class Pause(msgspec.Struct, array_like=True):
+    """Exclusion of an instance from groups until the second `until`. `times` counts its exclusions, `ring` is the group
+    in which the last one was decided, `why` the reason.
+    """
+
+    until: float
+    times: int
+    ring: int
+    why: str
+
+
+class RendezvousState(msgspec.Struct):
+    """Durable state of the rendezvous.
+
+    `number` is that of the last group, `present` the current group, `incarnations` those of its members. `holders` hold
+    the trained state, the longest holder first. `pauses` are by instance. `vain` counts consecutive groups that trained
+    nothing though all members came back.
+    """
+
+    number: int = 0
+    present: WorkerGroup | None = None
+    incarnations: tuple[int, ...] = ()
+    holders: list[Holder] = []
+    pauses: dict[str, Pause] = {}
+    vain: int = 0
+
+
+class MasterState(msgspec.Struct):
+    """Durable state of a job. `seconds` count from the start of the job.
+
+    `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
+    progress. `servers` is ordered by index.
+    """
+
+    epoch: int = 0  # of the master
+    counter: int = 0
+    generation: int = 1
+    seconds: float = 0.0
+    job: JobState | None = None
+    leases: dict[int, Lease] = {}
+    members: dict[str, Member] = {}
+    failures: dict[str, Failure] = {}
+    done: dict[TaskType, int] = {}
+    checkpoint: Checkpoint | None = msgspec.field(default=None, name="cut")
+    pending_checkpoints: list[Checkpoint] = msgspec.field(default_factory=list, name="cutting")
+    failed: Failed | None = None
+    cancelled: str = ""
+    metric_kinds: dict[str, str] = {}
+    revoking: dict[int, Lease] = {}
+    servers: list[ServerRecord] = []
+    rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")

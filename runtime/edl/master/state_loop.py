@@ -1,0 +1,196 @@
+"""Event loop of the master: answers calls, writes the durable state in groups, and advances the time.
+
+Everything runs in one event loop, so the state machines need no locks. Only the state store's disk and the cluster are
+awaited in threads. An answer never contains more than what is durable where that matters: the master's epoch, a
+registration, the end of the job, a new group, and, with parameter servers, each lease are written before they are
+announced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.failure import to_failed
+from edl.master.ps.ps_manager import Servers
+from edl.master.reporting.counters import Timed
+from edl.master.state_store import Ledger
+from edl.master.tasks.task_manager import TaskManager
+from edl.tasks import encoding
+from edl.tasks.protocol import Answer, Flag, Joined, Request
+
+GROUP_SECS = 1.0  # at most this long until what was told is written down
+GROUP_REPORTS = 256  # or until so many reports wait
+TICK_SECS = 0.1
+
+
+class StateLoop:
+    """Serves workers and persists their reports. `on_tick` is called ten times a second with the current second."""
+
+    def __init__(
+        self,
+        tasks: TaskManager,
+        ledger: Ledger,
+        servers: Servers | None = None,
+        *,
+        on_tick: Callable[[float], None] = lambda now: None,
+    ) -> None:
+        self.leases = tasks
+        self._ledger = ledger
+        self._servers = servers
+        self._on_tick = on_tick
+        self._offset = tasks.kept.seconds - time.monotonic()
+        self._bell = asyncio.Event()
+        self._group = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._asked = self._answered = 0  # writes
+        self._writes: set[asyncio.Future[None]] = set()  # under way
+        self._signal: tuple[object, ...] = ()
+        self.ended = asyncio.Event()  # the job is over, and that is written down
+        self.left: set[str] = set()  # instances that know it
+        self.exchanges = 0
+        self.writes = Timed()  # of the ledger
+        self._lost: ClusterError | None = None  # why nothing can be written any more
+
+    def now(self) -> float:
+        """Return the seconds since the start of the job, over all its masters."""
+        return time.monotonic() + self._offset
+
+    async def join(self, instance: str, incarnation: int, metric_kinds: dict[str, str]) -> Joined | None:
+        """Register a worker. Return None if it must exit."""
+        joined = self.leases.join(instance, incarnation, self.now(), metric_kinds)
+        await self.write()
+        self.ring()
+        return joined
+
+    async def register_server(self, instance: str, incarnation: int, address: str) -> Joined | None:
+        """Register a parameter server. Return None if it is not expected."""
+        if self._servers is None:
+            return None
+        joined = self._servers.register(instance, incarnation, address, self.now())
+        await self.write()
+        self.ring()
+        return joined
+
+    async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
+        """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
+        self.exchanges += 1
+        answer = self._masked(self.leases.exchange(request, self.now()))
+        self.ring()
+        end = asyncio.get_running_loop().time() + wait_secs
+        while _nothing(answer, request, known):
+            left = end - asyncio.get_running_loop().time()
+            if left <= 0:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), left)
+            answer = self._masked(self.leases.answer(request))
+        if answer.flags & Flag.FINISHED:
+            self.left.add(request.instance)
+        if answer.tasks and self.leases.written_first:
+            await self.write()
+        return answer
+
+    def waits_for(self, workers: Iterable[str]) -> bool:
+        """Return True if one of the workers does not know yet that the job is over."""
+        return any(name not in self.left and self.leases.listens(name, self.now()) for name in workers)
+
+    def ring(self) -> None:
+        """Wake waiting calls if there may be news for them, and request a write if one is needed."""
+        tasks = self.leases
+        signal = (tasks.signal, self.ended.is_set())
+        if signal != self._signal:
+            self._signal = signal
+            self._bell.set()
+            self._bell = asyncio.Event()
+        over = tasks.finished and not self.ended.is_set()
+        if tasks.told >= GROUP_REPORTS or tasks.awaited or over:
+            self._group.set()
+
+    async def write(self) -> None:
+        """Write the state. Calls during a write share the next one.
+
+        A write continues when its caller is cancelled, for example by a worker that cancels its call: one thread at a
+        time writes to the state store.
+        """
+        self._asked += 1
+        writing = asyncio.ensure_future(self._write(self._asked))
+        self._writes.add(writing)
+        writing.add_done_callback(self._writes.discard)
+        try:
+            await asyncio.shield(writing)
+        except ClusterError as error:
+            self._lost = error
+            self._group.set()
+            raise
+        self.ring()
+
+    async def _write(self, mine: int) -> None:
+        async with self._writing:
+            if self._answered >= mine:
+                return
+            answered = self._asked
+            finished = self.leases.finished
+            kept, marks = self.leases.to_keep()
+            data = encoding.encode(kept)
+            began = time.monotonic()
+            await asyncio.to_thread(self._ledger.write, data)
+            self.writes.add(time.monotonic() - began)
+            self.leases.written(marks)
+            self._answered = answered
+            if finished:
+                self.ended.set()
+
+    async def run(self) -> None:
+        """Write in groups and advance the time until the job is over. A failing state store ends the job.
+
+        Raises ClusterError if the state store is unreachable or belongs to another master, which then continues the
+        job.
+        """
+        await self.write()
+        async with asyncio.TaskGroup() as group:
+            ticking = group.create_task(self._tick())
+            await self._write_in_groups()
+            ticking.cancel()
+        if self._lost is not None:
+            raise self._lost
+
+    async def _write_in_groups(self) -> None:
+        while not self.ended.is_set() and self._lost is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._group.wait(), GROUP_SECS)
+            self._group.clear()
+            if self.leases.told or self.leases.awaited or self.leases.finished:
+                try:
+                    await self.write()
+                except ClusterError:
+                    return
+                except SQLFlowError as error:
+                    self.leases.fail(to_failed(error, ""))
+                    self.ended.set()
+        self.ring()
+
+    async def _tick(self) -> None:
+        while True:
+            self.leases.tick(self.now())
+            self._on_tick(self.now())
+            self.ring()
+            await asyncio.sleep(TICK_SECS)
+
+    def _masked(self, answer: Answer) -> Answer:
+        """Hide the end of the job until it is durable."""
+        if not answer.flags & Flag.FINISHED or self.ended.is_set():
+            return answer
+        return msgspec.structs.replace(answer, flags=answer.flags & ~Flag.FINISHED)
+
+
+def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
+    """Return True if the answer contains no news, so that it may wait."""
+    behind = answer.seen_upto < request.seen_upto
+    said = answer.tasks or answer.revoked or answer.servers or answer.ring
+    return not (said or behind or answer.flags != known)

@@ -1,0 +1,1 @@
+"""Tasks under leases: assignment, recovery and progress."""

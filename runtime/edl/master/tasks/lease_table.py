@@ -1,0 +1,152 @@
+"""Table of leases and the job's state machine behind it: what leases do, independent of the recovery policy.
+
+Every assigned task is a lease with a growing number: the epoch of the master, then a counter. An *owner* is the name of
+an instance, or of a group that owns tasks together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from edl.master.state import Lease, MasterState
+from edl.metrics import merge_states
+from edl.ps.messages import Progress
+from edl.tasks import encoding
+from edl.tasks.job_state import Job, JobState, Plan
+from edl.tasks.pool import States
+from edl.tasks.task import Report, Summary, Task, TaskType
+
+_COUNTER = 40  # lower bits of a lease's number
+
+
+class LeaseTable:
+    """Leases of one job. `kept` is the stored state before a restart, with the epoch of the previous master. `note`
+    logs problems. `is_there` returns True if the checkpoint of a name exists.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        kept: MasterState,
+        note: Callable[[str], None],
+        is_there: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        self.plan = plan
+        self.kept = kept
+        self.note = note
+        self._is_there = is_there
+        kept.epoch += 1
+        kept.counter = 0
+        self.job = Job(plan, kept.job, merge=self._merge)
+        self.went_back: Summary | None = None  # where to, at the earliest; who looks at that takes it away
+        self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)  # in their order
+        for number, lease in kept.leases.items():
+            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
+            self._of[lease.instance][number] = None
+        for lease in kept.revoking.values():
+            self.job.hold(lease.type, lease.number, lease.id, lease.skip)
+
+    @property
+    def finished(self) -> bool:
+        """True if nothing is left to do, for whatever reason."""
+        return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
+
+    @property
+    def last(self) -> int:
+        """Greatest lease number assigned so far."""
+        return (self.kept.epoch << _COUNTER) + self.kept.counter
+
+    def of(self, owner: str) -> list[int]:
+        """Return the leases of an owner, oldest first."""
+        return list(self._of[owner])
+
+    def take(self, kind: TaskType, owner: str) -> Task | None:
+        """Assign the next task of that type, or return None if none is available now."""
+        self.kept.counter += 1
+        task = self.job.take(kind, self.last)
+        if task is not None:
+            self._add(task, owner)
+        return task
+
+    def adopt(self, task: Task, owner: str) -> bool:
+        """Accept a lease of an earlier master that was not persisted, if its task is still unassigned.
+
+        The stored lease of the owner may be an earlier one of the same task; the later one counts.
+        """
+        if task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
+            return False
+        for number in [number for number in self._of[owner] if number < task.attempt]:
+            lease = self.kept.leases[number]
+            if (lease.type, lease.number, lease.id) == (task.type, task.number, task.id):
+                self.give_back(number)
+        if self.job.claim(task, task.attempt) is None:
+            return False
+        self._add(task, owner)
+        return True
+
+    def end(self, number: int) -> Lease:
+        """Remove the lease and return it."""
+        lease = self.kept.leases.pop(number)
+        del self._of[lease.instance][number]
+        return lease
+
+    def give_back(self, number: int, part: Report | None = None) -> None:
+        """Return the task to the queue. `part` is its durable part."""
+        self.job.give_back(task_of(number, self.end(number)), part)
+
+    def copy(self) -> Job:
+        """Return a copy of the job's state in which assigned tasks are unassigned. See
+        `edl.master.ps.checkpoint_coordinator`."""
+        copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
+        for number, lease in {**self.kept.leases, **self.kept.revoking}.items():
+            if lease.pushed and copy.claim(task_of(number, lease), number):
+                copy.done(report_of(lease.pushed), self.kept.seconds)
+        return copy
+
+    @property
+    def checkpoint_is_lost(self) -> bool:
+        """True if the checkpoint to go back to does not exist any more."""
+        checkpoint = self.kept.checkpoint
+        return (
+            checkpoint is not None and checkpoint.manifest is None and not self._is_there(checkpoint.folder)
+        )
+
+    def go_back(self) -> None:
+        """Go back to the last checkpoint: the weights and the progress since are lost."""
+        if self.checkpoint_is_lost:
+            self.note("the last checkpoint is lost, with the disk of the master that kept it")
+            self.kept.checkpoint = None
+        checkpoint = self.kept.checkpoint
+        self.kept.generation += 1
+        self.kept.pending_checkpoints = []
+        self.kept.leases.clear()
+        self.kept.revoking.clear()
+        self._of.clear()
+        self.job = Job(self.plan, _copied(checkpoint.job) if checkpoint else None, merge=self._merge)
+        state = self.job.state
+        if self.went_back is None or state.step < self.went_back.steps:
+            self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
+        self.note(f"training goes on from step {state.step:,}" if checkpoint else "training begins anew")
+
+    def _add(self, task: Task, owner: str) -> None:
+        self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
+        self._of[owner][task.attempt] = None
+
+    def _merge(self, one: States, other: States) -> States | None:
+        """Merge the metric states of two tasks, or return None if a metric is not a built-in one."""
+        return merge_states(self.kept.metric_kinds, one, other)
+
+
+def task_of(number: int, lease: Lease) -> Task:
+    """Return the task of a lease, with the fields that the job needs."""
+    return Task(lease.id, lease.type, number=lease.number, skip=lease.skip, attempt=number)
+
+
+def report_of(part: Progress) -> Report:
+    """Return the part of a task that is in the parameters, as its worker would report it."""
+    return Report(part.task, part.rows, part.steps, part.loss, part.weight)
+
+
+def _copied(state: JobState) -> JobState:
+    return encoding.decode(encoding.encode(state), JobState)

@@ -1,0 +1,59 @@
+"""Figures of a job from its tasks' state, including the reported parts of open tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from edl.jobs.snapshot import Counts
+from edl.master.state import Lease
+from edl.master.tasks.task_manager import TaskManager
+from edl.tasks.task import Summary, TaskType
+
+
+def counts(leases: TaskManager) -> dict[str, Counts]:
+    """Return the task counts by type."""
+    found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in leases.kept.done.items()}
+    for pool in leases.job.pools:
+        of_type = found.setdefault(pool.state.type, [0, 0, 0])
+        of_type[0] += pool.todo
+        of_type[1] += len(pool.doing)
+    return {kind: Counts(*of_type) for kind, of_type in found.items()}
+
+
+def rows(leases: TaskManager) -> int:
+    """Return the number of rows trained over all epochs, evaluated, or predicted."""
+    kind = leases.plan.kind
+    if kind == "train":
+        return trained(leases).rows
+    total = leases.plan.rows
+    under_way = sum(lease.rows for lease in leases.kept.leases.values() if lease.type == kind)
+    open_pools = [pool for pool in leases.job.pools if pool.state.type == kind]
+    return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
+
+
+def trained(leases: TaskManager) -> Summary:
+    """Return the sums over all epochs."""
+    state = leases.job.state
+    open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
+    return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
+
+
+def loss(leases: TaskManager) -> float | None:
+    """Return the mean training loss of the earliest epoch with remaining rows."""
+    pools = [pool.state for pool in leases.job.pools if pool.state.type == "train"]
+    if not pools:
+        return None
+    open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
+    of_epoch = [lease for lease in open_ones if lease.number == pools[0].number]
+    return _with(pools[0].summary, of_epoch).mean_loss
+
+
+def _with(done: Summary, leases: Iterable[Lease]) -> Summary:
+    """Add the reported progress of open leases to `done`."""
+    found = Summary(done.rows, done.steps, done.loss, done.weight)
+    for lease in leases:
+        found.rows += lease.rows
+        found.steps += lease.steps
+        found.loss += lease.loss
+        found.weight += lease.weight
+    return found

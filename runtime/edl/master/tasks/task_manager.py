@@ -1,0 +1,420 @@
+"""Task manager: which worker does which task, until when, and what happens to the task when the worker is lost.
+
+A pure state machine around `edl.tasks.job_state.Job`; the caller passes the time in seconds since the start of the job.
+Recovery from a lost worker depends on where the parameters are: see `edl.master.tasks.recovery`.
+
+* A report counts once, while its lease is valid; anything else changes nothing.
+* A worker that leaves, dies or is silent for `lease_secs` loses its tasks. That never counts against a task. A task
+  that *raises* is tried three times; then the job fails and names it.
+* A worker names its leases with every request. A lease that it does not name never reached it and is returned to the
+  queue.
+* Stored leases stay valid after a restart. A lease that was not stored is void, but a report on it counts as long as
+  the task is not assigned to another worker: it was computed on the same rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from edl.cluster import Role
+from edl.jobs.events import EpochEnd
+from edl.jobs.failure import Failed
+from edl.master.state import Failure, MasterState, Member
+from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
+from edl.master.tasks.recovery import Gain, RecoveryPolicy
+from edl.ps.messages import Progress
+from edl.tasks.job_state import Job, Plan
+from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdate
+from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
+
+ATTEMPTS = 3  # of a task that raises
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """Position of a write to the state store. `reports` maps each instance to its incarnation and number of accepted
+    reports; `ring` is the number of the last group.
+    """
+
+    reports: dict[str, tuple[int, int]]
+    ring: int
+
+
+class TaskManager:
+    """State of a job with workers. `kept` is the stored state before a restart, with the epoch of the previous master.
+
+    `parameters` is the recovery policy of a training job. `note` logs problems. `is_there` returns True if the
+    checkpoint of a name exists; an earlier master may have had it on a disk of its own.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        kept: MasterState | None = None,
+        parameters: type[RecoveryPolicy] = RecoveryPolicy,
+        *,
+        lease_secs: float = 10.0,
+        note: Callable[[str], None] = lambda text: None,
+        is_there: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        self.plan = plan
+        self.lease_secs = lease_secs
+        self.kept = kept or MasterState()
+        self.note = note
+        self._table = LeaseTable(plan, self.kept, note, is_there)
+        self.parameters = (parameters if plan.kind == "train" else RecoveryPolicy)(self._table)
+        for member in self.kept.members.values():
+            member.seen = self.kept.seconds
+        self.parameters.begin()
+        self._durable = self._marks()
+        self.servers: Servers | None = None  # where they are, in a job that has them
+        self._rows: Counter[str] = Counter()  # of tasks that were done, by instance
+        self.told = 0  # reports that were counted and are not written down
+        self.news: list[EpochEnd] = []  # that was not told of
+        self._ticked = self.kept.seconds
+        self._awake = False  # has time passed for us already?
+
+    @property
+    def job(self) -> Job:
+        """State machine of the job; replaced when the job goes back."""
+        return self._table.job
+
+    @property
+    def finished(self) -> bool:
+        """True if nothing is left to do, for whatever reason."""
+        return self._table.finished
+
+    @property
+    def last(self) -> int:
+        """Number of the last lease."""
+        return self._table.last
+
+    @property
+    def written_first(self) -> bool:
+        """True if leases must be persisted before they are announced."""
+        return self.parameters.written_first
+
+    @property
+    def awaited(self) -> bool:
+        """True if a reply is blocked until the next write to the state store."""
+        return self.kept.rendezvous.number > self._durable.ring
+
+    @property
+    def checkpoint_is_lost(self) -> bool:
+        """True if the checkpoint to go back to does not exist any more."""
+        return self._table.checkpoint_is_lost
+
+    # Instances ------------------------------------------------------------------------------------------------
+
+    def join(
+        self, instance: str, incarnation: int, now: float, metric_kinds: Mapping[str, str] | None = None
+    ) -> Joined | None:
+        """Register an instance, again or for the first time.
+
+        `metric_kinds` says how states of the program's metrics merge, see `edl.metrics.merge_kind`. Return None if the
+        instance must exit, because a later incarnation has registered or its state is void.
+        """
+        self.kept.seconds = now
+        self.kept.metric_kinds.update(metric_kinds or {})
+        member = self.kept.members.get(instance)
+        if member is not None and member.incarnation > incarnation:
+            return None
+        if member is None or member.incarnation < incarnation or member.gone:
+            if member is not None:
+                self.lost(instance, member.incarnation, now)
+            if member is None or member.incarnation < incarnation:
+                self.kept.members[instance] = Member(incarnation, now)
+            elif not self.parameters.readmits:
+                return None
+            else:
+                member.gone, member.seen = False, now
+        return Joined(
+            self.kept.epoch,
+            self.kept.generation,
+            self.lease_secs,
+            self.lease_secs / 3,
+            self.parameters.resume,
+            self.finished,
+            self.servers,
+        )
+
+    def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
+        """Reassign the tasks of a lost instance. No effect if its loss is known or a later incarnation runs."""
+        member = self.kept.members.get(instance)
+        if member is None or member.incarnation != incarnation or member.gone:
+            return
+        member.gone = True
+        held = self._table.of(instance)
+        for number in reversed(held):
+            self.parameters.give_back(number)
+        if why and (held or self.parameters.matters(instance)):
+            back = f"; {len(held)} task{'' if len(held) == 1 else 's'} given back" if held else ""
+            self.note(f"{instance} {why}{back}")
+        self.parameters.lost(instance, now)
+
+    def silence(self, instance: str, incarnation: int, now: float) -> float:
+        """Return the seconds since the last request of an instance that was given up, or 0 for any other."""
+        member = self.kept.members.get(instance)
+        if member is None or member.incarnation != incarnation or not member.gone:
+            return 0.0
+        return now - member.seen
+
+    def listens(self, instance: str, now: float) -> bool:
+        """Return True if an instance that takes part was seen recently, so that it will receive the next answer."""
+        member = self.kept.members.get(instance)
+        if member is None or member.gone or not self.parameters.takes_part(instance):
+            return False
+        return now - member.seen < self.lease_secs / 2  # heartbeats are a third of it apart
+
+    def rows_of(self, instance: str) -> int:
+        """Return the rows that an instance has done since this master started, including those of its open tasks."""
+        return self._rows[instance] + sum(
+            self.kept.leases[number].rows for number in self._table.of(instance)
+        )
+
+    def gained(self, role: Role) -> Gain:
+        """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
+        return self.parameters.gained(role)
+
+    def tick(self, now: float) -> None:
+        """Advance the time: give up silent instances, and begin an evaluation round that is due."""
+        if (slept := now - self._ticked) > self.lease_secs / 2:  # nobody could have been heard
+            if self._awake:
+                self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
+            for member in self.kept.members.values():
+                member.seen = member.seen + slept if member.gone else now
+        self._ticked = self.kept.seconds = now
+        self._awake = True
+        for name, member in self.kept.members.items():
+            if not member.gone and now - member.seen > self.lease_secs:
+                self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")
+        self.job.tick(now)
+        self.parameters.tick(now)
+
+    # The exchange -----------------------------------------------------------------------------------------
+
+    def exchange(self, request: Request, now: float) -> Answer:
+        """Apply a worker's reports, and assign the tasks that it wants."""
+        member = self._known(request)
+        if member is None:
+            return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
+        self.kept.seconds = now
+        member.seen = now
+        if request.number >= member.heard:
+            member.heard = request.number
+            if request.seen_upto <= member.upto:
+                self._hear(request, member, now)
+        return self.answer(request)
+
+    def answer(self, request: Request) -> Answer:
+        """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
+        member = self._known(request)
+        if member is None:
+            return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
+        overtaken = request.number < member.heard  # by a later one, on another connection
+        if (
+            overtaken or request.seen_upto > member.upto
+        ):  # an earlier master knew more: it is to tell that again
+            return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
+        tasks = tuple(self._grant(request)) if not self.finished else ()
+        incarnation, upto = self._durable.reports.get(request.instance, (-1, 0))
+        return Answer(
+            self.kept.epoch,
+            tasks,
+            tuple(self._revoked(request)),
+            self._flags() | self.parameters.flags_for(request),
+            member.upto,
+            upto if incarnation == member.incarnation else 0,
+            self.servers if self.servers and self.servers.number != request.servers else None,
+            self.parameters.ring_for(request),
+        )
+
+    def _known(self, request: Request) -> Member | None:
+        """Return the requesting member, or None if it has to register (again)."""
+        member = self.kept.members.get(request.instance)
+        if member is None or member.gone or member.incarnation != request.incarnation:
+            return None
+        return member if request.generation == self.kept.generation else None
+
+    def _hear(self, request: Request, member: Member, now: float) -> None:
+        parameters = self.parameters
+        parameters.hear(request, now)
+        for told in request.told:
+            if told.sequence == member.upto + 1 and not parameters.defers(told, request):
+                member.upto = told.sequence
+                self.told += 1
+                self._take(told, request, now)
+        if member.gone:  # with what it has told
+            return
+        named = {held.task.attempt for held in request.held}
+        for owner in parameters.named(request):
+            for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
+                parameters.give_back(number)
+        for held in request.held:
+            lease, owner = self.kept.leases.get(held.task.attempt), parameters.owner(held.task.type, request)
+            if lease is None:
+                self._adopt(held.task, owner)
+            elif lease.instance == owner:
+                lease.rows, lease.steps = held.rows, held.steps
+                lease.loss, lease.weight = held.loss, held.weight
+
+    def _adopt(self, task: Task, owner: str) -> bool:
+        return bool(owner) and self.parameters.adopts and self._table.adopt(task, owner)
+
+    def _grant(self, request: Request) -> Iterable[Task]:
+        for kind, count in request.want.items():
+            owner = self.parameters.owner(kind, request)
+            if not owner or not self.parameters.may_take(kind, request):
+                continue
+            for _ in range(count):
+                task = self._table.take(kind, owner)
+                if task is None:
+                    break
+                yield task
+
+    def _revoked(self, request: Request) -> Iterable[int]:
+        """Yield the named leases that the worker has lost."""
+        for held in request.held:
+            if held.task.attempt not in self.kept.leases and self.parameters.owner(held.task.type, request):
+                yield held.task.attempt
+
+    @property
+    def signal(self) -> tuple[object, ...]:
+        """Value that changes when there may be news for a waiting worker."""
+        kinds: tuple[TaskType, ...] = ("train", "predict", *CONTROL)
+        waits = map(self.job.waits, kinds)
+        return self._flags(), self.kept.generation, self.servers, *self.parameters.signal, *waits
+
+    def _flags(self) -> Flag:
+        job = self.job
+        flags = self.parameters.flags
+        if self.finished:
+            flags |= Flag.FINISHED
+        if any(map(job.waits, CONTROL)):
+            flags |= Flag.PENDING
+        if job.measuring:
+            flags |= Flag.MEASURING
+        if job.stopped:
+            flags |= Flag.STOPPED
+        if job.over("train"):
+            flags |= Flag.TRAIN_OVER
+        if job.over("predict"):
+            flags |= Flag.PREDICT_OVER
+        return flags
+
+    # What is told -------------------------------------------------------------------------------------------
+
+    def _take(self, told: TaskUpdate, request: Request, now: float) -> None:
+        task, owner = told.report.task, self.parameters.owner_told(told, request)
+        if told.kind == "checkpoint":
+            self.parameters.begin_checkpoint(told, request)
+            return
+        if told.kind == "checkpoint written":
+            self.parameters.end_checkpoint(told.folder)
+            return
+        if told.fatal and told.error:
+            self.fail(told.error)
+            return
+        lease = self.kept.leases.get(task.attempt)
+        if lease is None and not self._adopt(task, owner):
+            return  # void: somebody else has it, or it is done
+        if self.kept.leases[task.attempt].instance != owner:
+            return
+        if told.kind == "done":
+            self._table.end(task.attempt)
+            doers = self.parameters.workers(owner)
+            self._rows.update(dict.fromkeys(doers, told.report.rows // max(1, len(doers))))
+            self._done(told.report, now)
+        elif told.kind == "given back":
+            self.parameters.give_back(task.attempt, told.report if told.report.rows else None)
+        elif told.error:
+            self.parameters.failed(task)
+            self._count_failure(task, told.error, request.instance, now)
+
+    def _done(self, report: Report, now: float) -> None:
+        kind = report.task.type
+        self.kept.failures.pop(_key(report.task), None)
+        self.kept.done[kind] = self.kept.done.get(kind, 0) + 1
+        self.news += self.job.done(report, now)
+        if self.job.stopped:
+            self.parameters.stopped()
+
+    def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
+        earlier = self.kept.failures.get(_key(task))
+        times = earlier.times + 1 if earlier else 1
+        self.kept.failures[_key(task)] = Failure(times, error)
+        self.note(f"{_named(task)} failed on {instance}: {error.message}")
+        if times >= ATTEMPTS:
+            message = f"{_named(task)} failed {times} times, the last time: {error.message}"
+            self.fail(Failed(error.code, message, error.hint, error.traceback))
+        elif self.parameters.ends_on_failure and task.type == "train":
+            member = self.kept.members[instance]
+            self.lost(instance, member.incarnation, now)
+
+    def fail(self, why: Failed) -> None:
+        """Fail the job."""
+        if not self.finished:
+            self.kept.failed = why
+
+    def cancel(self, reason: str) -> None:
+        if not self.finished:
+            self.kept.cancelled = reason
+
+    # Where the parameters are -------------------------------------------------------------------------------
+
+    def go_back(self) -> None:
+        """Go back to the last checkpoint: the weights and the progress since are lost."""
+        self.parameters.go_back()
+
+    def take_went_back(self) -> Summary | None:
+        """Return the earliest point that the job went back to since the last call, or None if it did not."""
+        found, self._table.went_back = self._table.went_back, None
+        return found
+
+    def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
+        """Finish leases that no server accepts gradients of any more; `progress` is their durable part."""
+        found = {each.task.attempt: each for each in progress}
+        for number in sorted(numbers, reverse=True):  # each goes to the head of the queue
+            lease = self.kept.revoking.pop(number, None)
+            if lease is None:
+                continue
+            part = found.get(number) or lease.pushed
+            if part is not None and part.rows >= part.task.rows:
+                self._done(report_of(part), self.kept.seconds)
+            else:
+                done = report_of(part) if part is not None and part.rows else None
+                self.job.give_back(task_of(number, lease), done)
+
+    def copy(self) -> Job:
+        """Return a copy of the job's state in which assigned tasks are unassigned. See
+        `edl.master.ps.checkpoint_coordinator`."""
+        return self._table.copy()
+
+    # What is written down -----------------------------------------------------------------------------------
+
+    def to_keep(self) -> tuple[MasterState, Marks]:
+        """Return the state to write now, and the marks to pass to `written` afterwards."""
+        self.told = 0
+        return msgspec.structs.replace(self.kept, job=self.job.kept(doing=True)), self._marks()
+
+    def written(self, marks: Marks) -> None:
+        """Record that the state of these marks is durable."""
+        self._durable = marks
+        self.parameters.written(marks.ring)
+
+    def _marks(self) -> Marks:
+        members = self.kept.members.items()
+        reports = {name: (member.incarnation, member.upto) for name, member in members}
+        return Marks(reports, self.kept.rendezvous.number)
+
+
+def _key(task: Task) -> str:
+    return f"{task.type} {task.number} {task.id}"
+
+
+def _named(task: Task) -> str:
+    if task.type in ("conclude", "export"):
+        return f"the task {task.type}"
+    return f"the {task.type} task of the rows [{task.start:,}, {task.end:,})"

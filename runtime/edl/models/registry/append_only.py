@@ -1,0 +1,208 @@
+"""The registry where rows can be added and never changed: a table of what happened to models, and one of archives.
+
+A version's number is a partition, and whoever adds it owns the number: the database adds a partition once. What happens
+to a version is a row in its partition. An archive is a partition of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+
+from edl.data.source import ConflictError, Source
+from edl.models.registry.base import Versions, foreign
+from edl.models.registry.events import Event, EventRegistry, Events, folded
+from edl.models.registry.records import ModelRecord, ModelVersion
+
+EVENTS = "sqlflow_edl_models"
+ARCHIVES = "sqlflow_edl_archives"
+PIECE_BYTES = 4 << 20  # a value has at most 8 MB there
+
+_COLUMNS = {
+    "name": "STRING",
+    "event": "STRING",  # saving, failed, ready, current, dropped
+    "pointer": "BIGINT",
+    "created": "STRING",
+    "model": "STRING",
+    "framework": "STRING",
+    "row_count": "BIGINT",
+    "metrics": "STRING",
+    "statement": "STRING",
+    "reason": "STRING",
+    "archive": "STRING",
+    "archive_bytes": "BIGINT",
+    "sha256": "STRING",
+}
+_KEY, _VERSION = "model_key", "version"  # the partitions of EVENTS
+
+
+class Appendable(Source, Protocol):
+    """A source whose tables have partitions, and whose rows do not change."""
+
+    def columns_of(self, table: str) -> Sequence[str]:
+        """The names of a table's columns, its partitions' last; none where there is no such table."""
+        ...
+
+    def partitions(self, table: str) -> Sequence[dict[str, str]]:
+        """The partitions of a table, none where there is no such table."""
+        ...
+
+    def add_partition(self, table: str, values: dict[str, str]) -> None:
+        """ConflictError: it is there."""
+        ...
+
+    def drop_partition(self, table: str, values: dict[str, str]) -> None: ...
+
+    def replace_partition(self, table: str, values: dict[str, str], batches: Iterator[pa.RecordBatch]) -> int:
+        """Make the partition one of these rows, in this order, when all are there; how many."""
+        ...
+
+    def read_partition(self, table: str, values: dict[str, str]) -> Iterator[pa.RecordBatch]: ...
+
+
+class AppendedRegistry(EventRegistry):
+    """The models of a source that is `Appendable`."""
+
+    def __init__(self, source: Appendable) -> None:
+        super().__init__(source.url)
+        self._source = source
+
+    # Steps of writing ------------------------------------------------------------------------------------
+
+    def _claim(self, name: str) -> int:
+        highest = max(self._numbers(name), default=0)
+        for version in itertools.count(highest + 1):
+            try:
+                self._source.add_partition(EVENTS, _partition(name, version))
+            except ConflictError:
+                continue
+            break
+        return version
+
+    def _append(self, event: Event) -> None:
+        row = ", ".join(f"CAST(? AS {kind})" for kind in _COLUMNS.values())
+        partition = ", ".join(
+            f"{column}='{value}'" for column, value in _partition(event.name, event.version).items()
+        )
+        values = _values(event)
+        self._source.execute(
+            f"INSERT INTO TABLE {EVENTS} PARTITION ({partition}) SELECT {row}",
+            [values.get(column) for column in _COLUMNS],
+        )
+
+    def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
+        digest, size = hashlib.sha256(), 0
+
+        def pieces() -> Iterator[pa.RecordBatch]:
+            nonlocal size
+            with archive.open("rb") as file:
+                for position in itertools.count():
+                    piece = file.read(PIECE_BYTES)
+                    if not piece and position:
+                        return
+                    digest.update(piece)
+                    size += len(piece)
+                    yield pa.record_batch({"position": [position], "data": pa.array([piece], pa.binary())})
+
+        self._source.replace_partition(ARCHIVES, {"archive": key}, pieces())
+        return size, digest.hexdigest()
+
+    def _remove_archive(self, name: str, version: int, key: str) -> None:
+        self._source.drop_partition(ARCHIVES, {"archive": key})
+
+    def _prepare(self) -> None:
+        self._exists(EVENTS)
+        columns = ", ".join(f"{column} {kind}" for column, kind in _COLUMNS.items())
+        partitions = f"{_KEY} STRING, {_VERSION} BIGINT"
+        for table in (
+            f"{EVENTS} ({columns}) PARTITIONED BY ({partitions})",
+            f"{ARCHIVES} (position BIGINT, data BINARY) PARTITIONED BY (archive STRING)",
+        ):
+            self._source.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+
+    # Steps of reading ------------------------------------------------------------------------------------
+
+    def _listed(self, like: str | None) -> Versions:
+        return folded(self._events("name LIKE ?", like) if like is not None else self._events("1 = 1"))
+
+    def _happened(self, name: str) -> Events:
+        return self._events(f"{_KEY} = ? AND name = ?", _key(name), name)
+
+    def _events(self, where: str, *values: object) -> Events:
+        if not self._exists(EVENTS):
+            return []
+        reader = self._source.execute(f"SELECT * FROM {EVENTS} WHERE {where}", values)
+        return [_event(row) for row in reader.read_all().to_pylist()] if reader is not None else []
+
+    def _numbers(self, name: str) -> Iterator[int]:
+        """The versions that anybody owns."""
+        for values in self._source.partitions(EVENTS):
+            if values[_KEY] == _key(name):
+                yield int(values[_VERSION])
+
+    def _download(self, found: ModelVersion) -> Iterator[bytes]:
+        for batch in self._source.read_partition(ARCHIVES, {"archive": found.archive}):
+            yield from batch.column("data").to_pylist()
+
+    def _exists(self, table: str) -> bool:
+        found = self._source.columns_of(table)
+        if found and tuple(found) != (*_COLUMNS, _KEY, _VERSION):
+            raise foreign(table)
+        return bool(found)
+
+
+def _key(name: str) -> str:
+    """A name as a partition's value can be."""
+    return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+
+
+def _partition(name: str, version: int) -> dict[str, str]:
+    return {_KEY: _key(name), _VERSION: str(version)}
+
+
+def _values(event: Event) -> dict[str, object]:
+    """The event as a row."""
+    values = {
+        "name": event.name,
+        "event": event.event,
+        "pointer": event.pointer,
+        "created": event.created,
+        "reason": event.reason,
+        "archive": event.archive,
+        "archive_bytes": event.archive_bytes,
+        "sha256": event.sha256,
+    }
+    if event.record is None:
+        return values
+    return values | {
+        "model": event.record.model,
+        "framework": event.record.framework,
+        "row_count": event.record.rows,
+        "metrics": msgspec.json.encode(event.record.metrics).decode(),
+        "statement": event.record.statement,
+    }
+
+
+def _event(row: dict[str, Any]) -> Event:
+    record = None
+    if row["metrics"] is not None:
+        metrics = msgspec.json.decode(row["metrics"], type=dict[str, float | None])
+        record = ModelRecord(row["model"], row["framework"], row["row_count"], metrics, row["statement"])
+    return Event(
+        name=row["name"],
+        version=row[_VERSION],
+        event=row["event"],
+        pointer=row["pointer"] or 0,
+        created=row["created"] or "",
+        record=record,
+        reason=row["reason"] or "",
+        archive=row["archive"] or "",
+        archive_bytes=row["archive_bytes"] or 0,
+        sha256=row["sha256"] or "",
+    )

@@ -1,0 +1,157 @@
+"""A registry where things can be added and never changed: it keeps what happened to models, and adds that up.
+
+Whoever claims a version's number owns it. The current version of a name is the one that was pointed to last; pointers
+count up, and of two that were made at once the one to the higher version counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Literal
+
+import msgspec
+
+from edl.errors import SourceError
+from edl.models.registry.base import Registry, Versions, now
+from edl.models.registry.records import ModelRecord, ModelVersion, State, split_reference
+
+What = Literal["saving", "failed", "ready", "current", "dropped"]
+
+
+class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happened to a version. The last fields are those of `ModelVersion`, as far as they are known then."""
+
+    name: str
+    version: int
+    event: What
+    pointer: int = 0  # of ready and current
+    created: str = ""
+    record: ModelRecord | None = None  # of saving and failed
+    reason: str = ""
+    archive: str = ""
+    archive_bytes: int = 0
+    sha256: str = ""
+
+
+Events = list[Event]
+_VERSION = attrgetter("name", "version")
+
+
+class EventRegistry(Registry):
+    """`Registry` of events; the place says how they are kept."""
+
+    def drop(self, reference: str) -> int:
+        name, version = split_reference(reference)
+        versions = [found for found in self._all_versions(name) if version in (None, found.version)]
+        visible = [found for found in versions if found.state in ("ready", "failed")]
+        if not visible:
+            raise self._unknown(reference)
+        for found in versions if version is None else visible:
+            self._bury(found)
+        return len(visible)
+
+    # What a place does in its own way ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _claim(self, name: str) -> int:
+        """A version of the name that nobody else has, had or will have, the higher ones not either."""
+
+    @abstractmethod
+    def _append(self, event: Event) -> None: ...
+
+    @abstractmethod
+    def _happened(self, name: str) -> Events: ...
+
+    @abstractmethod
+    def _remove_archive(self, name: str, version: int, key: str) -> None:
+        """It may be gone already, or never have been there."""
+
+    # Steps -----------------------------------------------------------------------------------------------
+
+    def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:
+        version = self._claim(name)
+        event: What = "failed" if state == "failed" else "saving"
+        self._append(Event(name, version, event, created=now(), record=record, reason=reason, archive=key))
+        return version
+
+    def _publish(self, name: str, version: int, size: int, digest: str) -> None:
+        happened = self._happened(name)
+        if any(event.event == "dropped" and event.version == version for event in happened):
+            raise SourceError(f"model {name} was dropped while it was being saved")
+        pointer = next_pointer(happened)
+        self._append(Event(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
+
+    def _discard(self, name: str, version: int, key: str) -> None:
+        if key:
+            self._remove_archive(name, version, key)
+        self._append(Event(name, version, "dropped"))
+
+    def _bury(self, dropped: ModelVersion) -> None:
+        """As `_discard`; when it was the current version, another one becomes that."""
+        self._discard(dropped.name, dropped.version, dropped.archive)
+        left = [found.version for found in self._versions(dropped.name) if found.state == "ready"]
+        if dropped.current and left:
+            pointer = next_pointer(self._happened(dropped.name))
+            self._append(Event(dropped.name, max(left), "current", pointer))
+
+    def _all_versions(self, name: str) -> Versions:
+        return folded(self._happened(name))
+
+
+def next_pointer(happened: Events) -> int:
+    return 1 + max((event.pointer for event in happened), default=0)
+
+
+def folded(events: Events) -> Versions:
+    """What became of each version, by name and number."""
+    by_version = itertools.groupby(sorted(events, key=_VERSION), _VERSION)
+    found_of = {of: _last_of_each(group) for of, group in by_version}
+    begun = {of: found for of, found in found_of.items() if "saving" in found or "failed" in found}
+    current = _current(begun)
+    return [_version(found, current.get(name) == version) for (name, version), found in begun.items()]
+
+
+Found = dict[What, Event]
+
+
+def _last_of_each(events: Iterable[Event]) -> Found:
+    found: Found = {}
+    for event in events:
+        earlier = found.get(event.event)
+        if earlier is None or earlier.pointer < event.pointer:
+            found[event.event] = event
+    return found
+
+
+def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
+    """The current version of each name."""
+    pointers: dict[str, tuple[int, int]] = {}
+    for (name, version), found in begun.items():
+        if "ready" in found and "dropped" not in found:
+            pointer = max(found[event].pointer for event in ("ready", "current") if event in found)
+            pointers[name] = max(pointers.get(name, (0, 0)), (pointer, version))
+    return {name: version for name, (_, version) in pointers.items()}
+
+
+_STATES: tuple[State, ...] = ("dropped", "ready", "failed", "saving")  # the first that happened is the state
+
+
+def _version(found: Found, current: bool) -> ModelVersion:
+    begun = found.get("saving") or found["failed"]
+    ready = found.get("ready", begun)
+    assert begun.record is not None  # noqa: S101 - `_add` has set it
+    return ModelVersion(
+        name=begun.name,
+        version=begun.version,
+        state=next(state for state in _STATES if state in found),
+        current=current,
+        created=begun.created,
+        record=begun.record,
+        reason=begun.reason,
+        archive=begun.archive,
+        archive_bytes=ready.archive_bytes,
+        sha256=ready.sha256,
+    )

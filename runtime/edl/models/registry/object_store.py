@@ -1,0 +1,159 @@
+"""The registry in a store of its own: a folder, or an object store.
+
+    sqlflow-edl.json                                       says that this is a model store, and of which version
+    models/<name>-<digest of the name>/<version>/claim…    whose the number is
+                                                /saving-…  what happened to the version, a document for each event
+                                                /archive   its archive
+
+Objects are added, and never changed; of what was dropped, the archive is removed. So writers of several machines need
+no lock, and who reads sees nothing half-written: an archive counts when an event says that it is ready.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from edl.errors import SourceError, SpecError
+from edl.models.registry.base import Versions
+from edl.models.registry.events import Event, EventRegistry, Events, folded
+from edl.models.registry.objects import Objects, open_objects
+from edl.models.registry.records import ModelVersion
+
+MARK = "sqlflow-edl.json"
+MODELS = "models"
+ARCHIVE = "archive"
+_SUFFIX = ".json"  # of the documents of events
+_LONGEST_PAUSE = 2.0  # seconds
+_READ_AT_ONCE = 1000  # documents
+
+
+class Mark(msgspec.Struct, frozen=True):
+    version: int = 1
+
+
+def open_store(store: str) -> StoredRegistry:
+    """The models of a folder, or of a URL as fsspec takes it. SourceError: it cannot be opened."""
+    return StoredRegistry(open_objects(store))
+
+
+class StoredRegistry(EventRegistry):
+    """The models of a store. pause: of a writer whom others are in the way of, so many seconds."""
+
+    def __init__(self, objects: Objects, *, pause: Callable[[float], object] = time.sleep) -> None:
+        super().__init__(objects.url)
+        self._objects = objects
+        self._pause = pause
+        self._known: dict[str, Event] = {}  # events do not change
+        self._marked = False
+
+    # Steps of writing ------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if self._is_marked():
+            return
+        if self._objects.names() and not self._is_marked():  # nobody was quicker: these are not ours
+            raise SourceError(
+                f"{self.url} holds other things than models",
+                hint=f"give models a folder of their own, such as {self.url}/models",
+            )
+        self._objects.put(MARK, msgspec.json.encode(Mark()))
+
+    def _claim(self, name: str) -> int:
+        for attempt in itertools.count():
+            version = 1 + max(self._numbers(name), default=0)
+            if self._objects.claim(_folder(name, version)):
+                break
+            self._pause(min(0.02 * 2**attempt, _LONGEST_PAUSE) * secrets.randbelow(1000) / 1000)
+        return version
+
+    def _append(self, event: Event) -> None:
+        name = f"{event.event}-{event.pointer}-{secrets.token_hex(8)}{_SUFFIX}"
+        self._objects.put(f"{_folder(event.name, event.version)}/{name}", msgspec.json.encode(event))
+
+    def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
+        with archive.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+        self._objects.upload(_archive(name, version), archive)
+        return size, digest
+
+    def _remove_archive(self, name: str, version: int, key: str) -> None:
+        self._objects.remove(_archive(name, version))
+
+    # Steps of reading ------------------------------------------------------------------------------------
+
+    def _listed(self, like: str | None) -> Versions:
+        pattern = _pattern(like if like is not None else "%")
+        return [found for found in folded(self._events(MODELS)) if pattern.fullmatch(found.name)]
+
+    def _happened(self, name: str) -> Events:
+        return [event for event in self._events(_folder(name)) if event.name == name]
+
+    def _events(self, folder: str) -> Events:
+        if not self._is_marked():
+            return []
+        names = [name for name in self._objects.names(folder) if name.endswith(_SUFFIX)]
+        new = [name for name in names if name not in self._known]
+        for start in range(0, len(new), _READ_AT_ONCE):
+            read = self._objects.read(new[start : start + _READ_AT_ONCE])
+            self._known.update((name, self._event(name, content)) for name, content in read.items())
+        return [self._known[name] for name in names if name in self._known]
+
+    def _event(self, name: str, content: bytes) -> Event:
+        try:
+            return msgspec.json.decode(content, type=Event)
+        except msgspec.MsgspecError as error:
+            raise SpecError(f"{name} in the model store {self.url} is damaged: {error}") from None
+
+    def _numbers(self, name: str) -> Iterator[int]:
+        """The versions that anybody owns, or has asked for."""
+        folder = _folder(name)
+        for path in self._objects.names(folder):
+            yield int(path.removeprefix(f"{folder}/").partition("/")[0])
+
+    def _download(self, found: ModelVersion) -> Iterator[bytes]:
+        yield from self._objects.pieces(_archive(found.name, found.version))
+
+    def _is_marked(self) -> bool:
+        """Whether this is a model store. SpecError: one of another version."""
+        if self._marked:
+            return True
+        content = self._objects.read([MARK]).get(MARK)
+        if content is None:
+            return False
+        try:
+            version = msgspec.json.decode(content, type=Mark).version
+        except msgspec.MsgspecError as error:
+            raise SpecError(f"{MARK} in the model store {self.url} is damaged: {error}") from None
+        if version != Mark().version:
+            raise SpecError(
+                f"the model store {self.url} is of version {version}, and this program reads version 1",
+                hint="install a newer sqlflow-edl",
+            )
+        self._marked = True
+        return True
+
+
+def _folder(name: str, version: int | None = None) -> str:
+    """Readable as far as a path can be, and one for each name."""
+    readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)[:60].lstrip(".")
+    folder = f"{MODELS}/{readable}-{hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
+    return folder if version is None else f"{folder}/{version:06d}"
+
+
+def _archive(name: str, version: int) -> str:
+    return f"{_folder(name, version)}/{ARCHIVE}"
+
+
+def _pattern(like: str) -> re.Pattern[str]:
+    """A pattern of SQL's LIKE."""
+    parts = {"%": ".*", "_": "."}
+    return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in like), re.DOTALL)

@@ -1,0 +1,293 @@
+"""The registry in a database: a table of versions and a table of archive chunks.
+
+A model is never a table of its name. The current version of a name moves in the transaction that makes the new one
+ready. One implementation serves every database, through `Source.execute` and `Source.transaction`; what differs
+between them stands in `DIALECTS`. A table of a user's that has our name is never touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import msgspec
+
+from edl.data.source import ConflictError, Source
+from edl.errors import SourceError
+from edl.models.registry.base import Registry, Versions, foreign, now
+from edl.models.registry.records import ModelRecord, ModelVersion, State, split_reference
+
+T = TypeVar("T")
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the registry has to know of a database."""
+
+    text: str  # type of unlimited text
+    blob: str  # type of at least CHUNK_BYTES bytes
+    columns: str  # query for the columns of a table; its parameters are `Source.home` and the table
+    options: str = ""  # of a new table
+
+
+DIALECTS = {
+    "duckdb": Dialect(
+        text="VARCHAR",
+        blob="BLOB",
+        columns="SELECT column_name FROM duckdb_columns() WHERE table_name = ?2 AND "
+        """'"' || replace(database_name, '"', '""') || '"."' || schema_name || '".' = ?1""",
+    ),
+    "sqlite": Dialect(
+        text="TEXT",
+        blob="BLOB",
+        columns="SELECT name AS column_name FROM pragma_table_info(?2, 'main') WHERE ?1 = '\"main\".'",
+    ),
+    "mysql": Dialect(
+        text="LONGTEXT",
+        blob="LONGBLOB",
+        columns="SELECT column_name AS column_name FROM information_schema.columns WHERE"
+        " table_schema = REPLACE(TRIM(BOTH '`' FROM TRIM(TRAILING '.' FROM ?)), '``', '`') AND table_name = ?",
+        options=" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
+    ),
+}
+
+MODELS = "sqlflow_edl_models"
+CHUNKS = "sqlflow_edl_chunks"
+
+# Databases read a column in vectors of up to some thousand values at once, so that small chunks bound their memory.
+CHUNK_BYTES = 64 << 10
+CHUNKS_PER_INSERT = 16
+CHUNKS_PER_READ = 256
+INSERTS_PER_TRANSACTION = 32
+
+_ATTEMPTS = 50  # of a transaction that others get in the way of
+
+_MODEL_COLUMNS = {
+    "name": "VARCHAR(512) NOT NULL",
+    "version": "INTEGER NOT NULL",
+    "state": "VARCHAR(16) NOT NULL",
+    "current_version": "INTEGER NOT NULL",
+    "created": "VARCHAR(32) NOT NULL",
+    "model": "{text}",
+    "framework": "VARCHAR(16)",
+    "row_count": "BIGINT",
+    "metrics": "{text}",
+    "statement": "{text}",
+    "reason": "{text}",
+    "archive": "VARCHAR(32) NOT NULL",
+    "archive_bytes": "BIGINT",
+    "sha256": "VARCHAR(64)",
+}
+_CHUNK_COLUMNS = {
+    "archive": "VARCHAR(32) NOT NULL",
+    "position": "INTEGER NOT NULL",
+    "data": "{blob} NOT NULL",
+}
+_TABLES = {
+    MODELS: (_MODEL_COLUMNS, "name, version"),
+    CHUNKS: (_CHUNK_COLUMNS, "archive, position"),
+}
+
+
+class TableRegistry(Registry):
+    """The models of one data source whose tables can be changed in transactions."""
+
+    def __init__(self, source: Source) -> None:
+        if source.dialect not in DIALECTS:
+            raise SourceError(f"data sources of the dialect {source.dialect} keep no models yet")
+        super().__init__(source.url)
+        self._source = source
+        self._dialect = DIALECTS[source.dialect]
+        self._models = source.home + MODELS
+        self._chunks = source.home + CHUNKS
+
+    def drop(self, reference: str) -> int:
+        name, version = split_reference(reference)
+        versions = [found for found in self._versions(name) if version in (None, found.version)]
+        if not versions:
+            raise self._unknown(reference)
+
+        def remove() -> None:
+            for found in versions:
+                self._run(f"DELETE FROM {self._chunks} WHERE archive = ?", found.archive)
+            if version is None:
+                self._run(f"DELETE FROM {self._models} WHERE name = ?", name)
+            else:
+                self._bury(versions[0])
+
+        self._retried(remove)
+        return len(versions)
+
+    # Steps of writing ------------------------------------------------------------------------------------
+
+    def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:
+        def add() -> int:
+            highest = self._rows(f"SELECT max(version) AS n FROM {self._models} WHERE name = ?", name)[0]["n"]
+            version = (highest or 0) + 1
+            values = (
+                name, version, state, 0, now(), record.model, record.framework, record.rows,
+                msgspec.json.encode(record.metrics).decode(), record.statement, reason, key, 0, "",
+            )  # fmt: skip
+            self._run(f"INSERT INTO {self._models} VALUES ({_marks(len(values))})", *values)
+            return version
+
+        return self._retried(add)
+
+    def _publish(self, name: str, version: int, size: int, digest: str) -> None:
+        def publish() -> None:
+            where = "WHERE name = ? AND version = ?"
+            if not self._rows(f"SELECT version FROM {self._models} {where}", name, version):
+                raise SourceError(f"model {name} was dropped while it was being saved")
+            self._point(name, version)
+            self._run(
+                f"UPDATE {self._models} SET state = 'ready', archive_bytes = ?, sha256 = ? {where}",
+                *(size, digest, name, version),
+            )
+
+        self._retried(publish)
+
+    def _point(self, name: str, version: int) -> None:
+        """Make a version the current one; 0 is none.
+
+        The current version is the one whose row points to itself. Every row of the name is changed, so that of two
+        who do this at once one meets a conflict.
+        """
+        self._run(f"UPDATE {self._models} SET current_version = ? WHERE name = ?", version, name)
+
+    def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
+        """In transactions of bounded size."""
+        digest, size = hashlib.sha256(), 0
+        with archive.open("rb") as file:
+            chunks = enumerate(_pieces(file))
+            groups = iter(lambda: list(itertools.islice(chunks, CHUNKS_PER_INSERT)), [])
+            for first in groups:
+                with self._source.transaction():
+                    for group in itertools.chain(
+                        [first], itertools.islice(groups, INSERTS_PER_TRANSACTION - 1)
+                    ):
+                        self._insert_chunks(key, group)
+                        for _, chunk in group:
+                            digest.update(chunk)
+                            size += len(chunk)
+        return size, digest.hexdigest()
+
+    def _insert_chunks(self, key: str, chunks: Sequence[tuple[int, bytes]]) -> None:
+        rows = ", ".join(["(?, ?, ?)"] * len(chunks))
+        values = [value for position, chunk in chunks for value in (key, position, chunk)]
+        self._run(f"INSERT INTO {self._chunks} VALUES {rows}", *values)
+
+    def _bury(self, dropped: ModelVersion) -> None:
+        """As `_discard`, of a version that is ready; another one becomes the current one."""
+        self._run(
+            f"UPDATE {self._models} SET state = 'dropped', archive = '' WHERE name = ? AND version = ?",
+            *(dropped.name, dropped.version),
+        )
+        left = [found for found in self._versions(dropped.name) if found.state == "ready"]
+        if not any(found.current for found in left):
+            self._point(dropped.name, max((found.version for found in left), default=0))
+
+    def _discard(self, name: str, version: int, key: str) -> None:
+        def discard() -> None:
+            self._run(f"DELETE FROM {self._chunks} WHERE archive = ?", key)
+            self._run(
+                f"UPDATE {self._models} SET state = 'dropped' WHERE name = ? AND version = ?", name, version
+            )
+
+        self._retried(discard)
+
+    def _prepare(self) -> None:
+        facts = {"text": self._dialect.text, "blob": self._dialect.blob}
+
+        def make() -> None:
+            for table, (columns, key) in _TABLES.items():
+                if not self._exists(table):
+                    parts = ", ".join(f"{column} {kind.format(**facts)}" for column, kind in columns.items())
+                    name, options = self._source.home + table, self._dialect.options
+                    self._run(f"CREATE TABLE {name} ({parts}, PRIMARY KEY ({key})){options}")
+
+        self._retried(make)
+
+    def _retried(self, work: Callable[[], T]) -> T:
+        """Do the work in a transaction, again when another connection got in its way."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                with self._source.transaction():
+                    return work()
+            except ConflictError:
+                continue
+        with self._source.transaction():
+            return work()
+
+    # Steps of reading ------------------------------------------------------------------------------------
+
+    def _all_versions(self, name: str) -> Versions:
+        return self._select("name = ?", name)
+
+    def _listed(self, like: str | None) -> Versions:
+        return self._select("name LIKE ?", like) if like is not None else self._select("1 = 1")
+
+    def _select(self, where: str, *values: object) -> Versions:
+        if not self._exists(MODELS):
+            return []
+        query = f"SELECT * FROM {self._models} WHERE {where} ORDER BY name, version"
+        return [_version(row) for row in self._rows(query, *values)]
+
+    def _download(self, found: ModelVersion) -> Iterator[bytes]:
+        query = (
+            f"SELECT position, data FROM {self._chunks} WHERE archive = ? AND position >= ? AND position < ?"
+            " ORDER BY position"
+        )
+        for start in itertools.count(0, CHUNKS_PER_READ):
+            rows = self._rows(query, found.archive, start, start + CHUNKS_PER_READ)
+            yield from (row["data"] for row in rows)
+            if len(rows) < CHUNKS_PER_READ:
+                return
+
+    def _exists(self, table: str) -> bool:
+        """Whether the table is there. SourceError: a table of that name is, and it is not ours."""
+        found = {row["column_name"] for row in self._rows(self._dialect.columns, self._source.home, table)}
+        if found and found != set(_TABLES[table][0]):
+            raise foreign(table)
+        return bool(found)
+
+    def _run(self, sql: str, *values: object) -> None:
+        self._source.execute(sql, values)
+
+    def _rows(self, query: str, *values: object) -> Rows:
+        reader = self._source.execute(query, values)
+        return reader.read_all().to_pylist() if reader is not None else []
+
+
+def _version(row: dict[str, Any]) -> ModelVersion:
+    return ModelVersion(
+        name=row["name"],
+        version=row["version"],
+        state=row["state"],
+        current=row["current_version"] == row["version"],
+        created=row["created"],
+        record=ModelRecord(
+            model=row["model"],
+            framework=row["framework"],
+            rows=row["row_count"],
+            metrics=msgspec.json.decode(row["metrics"], type=dict[str, float | None]),
+            statement=row["statement"],
+        ),
+        reason=row["reason"],
+        archive=row["archive"],
+        archive_bytes=row["archive_bytes"],
+        sha256=row["sha256"],
+    )
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(CHUNK_BYTES):
+        yield piece
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

@@ -1,0 +1,473 @@
+"""A model of the user's own, by dotted name: `my_package.my_module.MyModel`.
+
+The name means a class or function of a module on Python's path or in the folders of SQLFLOW_MODEL_PATH, by default the
+current one; a module alone means its `custom_model`. Installed packages come first, so a file `keras.py` in such a
+folder hides nothing.
+
+`find` reads the module's source and imports nothing, because a model's module loads a framework; `make_importable`
+prepares the process that does import it.
+
+A statement and a stored model can name any function that is installed, such as `subprocess.getoutput`, with arguments
+of their choice. `check_permitted` refuses what is no model of the model path or of an allowed package, by its source.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import keyword
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from edl.errors import JobError, SemanticError, SpecError, UserCodeError, did_you_mean
+from edl.program.digest import digest
+from edl.program.importing import always_compile, is_installed
+from edl.program.model_packages import OPTION, ModelSources, configured
+from edl.spec import JobSpec, Own
+
+PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
+ZOO_FUNCTION = "custom_model"
+FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")  # that a statement's program may take too
+_FRAMEWORKS = frozenset(("keras", "tensorflow", "tf_keras", "torch"))
+_MODEL_CLASSES = ("Module", "Model", "Layer", "Sequential")
+_MOST_HOPS = 8  # from a name to where it is defined, over `from … import …` and base classes
+
+_added: list[str] = []  # folders that this process put on its path
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a class or function. anything: it takes others too, or they cannot be seen."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    anything: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.required, *self.optional)
+
+    def __str__(self) -> str:
+        return ", ".join([*self.required, *(f"{name}=…" for name in self.optional), *["…"] * self.anything])
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The class or function that a name leads to, over `from … import …`, as its source tells.
+
+    origin: the module that defines it. kind: unseen where that has no source. is_model: a class derives from a
+    framework's models, modules or layers, a function's module imports a framework; None where sources do not tell.
+    methods: of a class and its bases.
+    """
+
+    origin: str
+    kind: Literal["class", "function", "unseen"]
+    is_model: bool | None = None
+    methods: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel:
+    """What a dotted name means. module: to import from; digest: of the source that defines it."""
+
+    module: str
+    attribute: str
+    file: Path
+    digest: str
+    signature: Signature
+    framework: str | None  # that the source imports, None when that does not tell
+    module_file: Path  # of `module`; `file` is that of the definition, which `module` may import
+    definition: Definition
+    functions: Mapping[str, Signature] = field(
+        default_factory=dict
+    )  # of the contract, that the module has too
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}.{self.attribute}"
+
+
+def find(dotted: str) -> OwnModel:
+    """The model that the name means, by a look at its source. SemanticError: there is none, and what is near."""
+    parts = dotted.split(".")
+    if not all(map(_is_name, parts)):
+        raise SemanticError(
+            f"{dotted} is no name of a Python module", hint="such as my_package.my_module.MyModel"
+        )
+    module = _module(dotted)
+    if module is not None:
+        return _look(dotted, ZOO_FUNCTION, module)
+    name, _, attribute = dotted.rpartition(".")
+    module = _module(name)
+    if module is None:
+        raise _no_module(name)
+    return _look(name, attribute, module)
+
+
+def _is_name(part: str) -> bool:
+    dunder = part.startswith("__") and part.endswith("__")
+    return part.isidentifier() and not keyword.iskeyword(part) and not dunder
+
+
+def check_permitted(found: OwnModel) -> None:
+    """Check that SQL text may have the model made, by the sources alone. SemanticError: it may not, and why."""
+    sources = model_sources()
+    if not sources.allows(found.name, found.module_file):
+        raise _not_allowed(found, sources)
+    defined = found.definition
+    if defined.kind == "unseen" or not sources.allows_origin(found.name, defined.origin, found.file):
+        raise SemanticError(
+            f"{found.module} does not define {found.attribute}, it imports it from {defined.origin}",
+            hint=f"define the model in {found.module}: a class of yours, or a function that returns the model",
+        )
+    if defined.kind == "class" and defined.is_model is False:
+        raise SemanticError(
+            f"{found.name} is no model: it derives from no class of Keras or PyTorch",
+            hint="derive it from keras.Model or torch.nn.Module",
+        )
+    if defined.kind == "function" and not defined.is_model:
+        raise SemanticError(
+            f"{found.name} can make no model: {found.file.name} imports neither Keras nor PyTorch",
+            hint="a function that SQL names returns a keras.Model or a torch.nn.Module",
+        )
+
+
+def _not_allowed(found: OwnModel, sources: ModelSources) -> SemanticError:
+    where = ", ".join(sources.folders)
+    hint = f"a model of your own stands in a module in a folder of {PATH_VARIABLE}: {where}"
+    if sources.may_be_allowed(found.module, found.module_file):
+        hint += f"\nif SQL may use this package, the one who runs sqlflow allows it: {OPTION} {found.module}"
+    return SemanticError(f"SQL may not name {found.name}", hint=hint)
+
+
+def model_sources() -> ModelSources:
+    """The folders and packages that SQL may take models from. SemanticError: the setting holds no names."""
+    return ModelSources(tuple(search_path()), configured())
+
+
+def with_digest(spec: JobSpec) -> JobSpec:
+    """The JobSpec with the digest of its own model's source as it is now.
+
+    SemanticError: SQL may not name the model. JobError: the spec uses a trained model, and the source is not what it
+    was in training. SpecError: its parts do not fit together.
+    """
+    if spec.own is None:
+        return spec
+    found = find(spec.model.name)
+    if (found.module, found.attribute) != (spec.own.module, spec.own.attribute):
+        raise SpecError(
+            f"the JobSpec is damaged: {spec.model.name} is not {spec.own.module}.{spec.own.attribute}"
+        )
+    check_permitted(found)
+    if lacking := [name for name in spec.own.functions if name not in found.functions]:
+        raise JobError(
+            f"{found.module} defines no {lacking[0]} any more, which {spec.model.name} was trained with",
+            hint=f"restore {found.file}, or train the model again",
+        )
+    if spec.kind != "train" and found.digest != spec.own.digest:
+        raise JobError(
+            f"{spec.model.name} has changed since the model was trained",
+            hint=f"restore {found.file}, or train the model again",
+        )
+    return msgspec.structs.replace(spec, own=msgspec.structs.replace(spec.own, digest=found.digest))
+
+
+def place(own: Own) -> str:
+    """The file and line that define an imported model, `/home/ann/nets.py:12`."""
+    found = inspect.unwrap(getattr(sys.modules[own.module], own.attribute))
+    return f"{inspect.getsourcefile(found)}:{inspect.getsourcelines(found)[1]}"
+
+
+def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
+    """Let this process import the module of the name as it is now on disk, not as it was imported before.
+
+    folders: that it is looked for in, besides Python's path; None is `search_path()`.
+    """
+    for folder in search_path() if folders is None else folders:
+        always_compile(folder)
+        if folder not in sys.path:
+            sys.path.append(folder)
+            _added.append(folder)
+    top = dotted.partition(".")[0]
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        ours = name.partition(".")[0] == top or any(Path(file).is_relative_to(folder) for folder in _added)
+        if ours and file and not is_installed(Path(file)):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def search_path() -> list[str]:
+    """The folders of SQLFLOW_MODEL_PATH, else the current one."""
+    written = os.environ.get(PATH_VARIABLE, "")
+    return [str(Path(folder).absolute()) for folder in written.split(os.pathsep) if folder] or [
+        str(Path.cwd())
+    ]
+
+
+# Modules, found without importing them ------------------------------------------------------------------------
+
+
+def _path() -> list[str]:
+    return [*(entry for entry in sys.path if entry), *search_path()]
+
+
+def _module(dotted: str) -> ModuleSpec | None:
+    path: Sequence[str] | None = _path()
+    spec: ModuleSpec | None = None
+    name = ""
+    for part in dotted.split("."):
+        if path is None:
+            return None
+        name = f"{name}.{part}" if name else part
+        spec = _found(name, path)
+        if spec is None:
+            return None
+        path = list(spec.submodule_search_locations) if spec.submodule_search_locations else None
+    return spec
+
+
+def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
+    """Where a module is, by its folders; a package that is installed to be edited has a finder of its own instead."""
+    spec = PathFinder.find_spec(name, list(folders))
+    if spec is None and "." not in name:
+        with contextlib.suppress(ValueError):  # a module without a spec, such as __main__
+            spec = importlib.util.find_spec(name)
+        return spec if spec is not None and spec.has_location else None  # sys and its like have no source
+    return spec
+
+
+def _no_module(dotted: str) -> SemanticError:
+    """Names the first part of the name that is not there."""
+    known, folders = "", _path()
+    nearby: list[str] = search_path()
+    for part in dotted.split("."):
+        spec = _found(f"{known}.{part}" if known else part, folders)
+        if spec is None:
+            break
+        known = f"{known}.{part}" if known else part
+        folders = nearby = list(spec.submodule_search_locations or [])
+    missing = f"{known}.{part}" if known else part
+    names = [f"{known}.{each.name}" if known else each.name for each in pkgutil.iter_modules(nearby)]
+    where = f"; looked in {', '.join(search_path())} and in what is installed" if not known else ""
+    hint = did_you_mean(missing, names, list_up_to=0) or f"set {PATH_VARIABLE} to the folder that holds it"
+    return SemanticError(f"there is no module {missing}{where}", hint=hint)
+
+
+# What a module defines ---------------------------------------------------------------------------------------
+
+_Definition = ast.ClassDef | ast.FunctionDef
+
+
+@dataclass(slots=True)
+class _Source:
+    """A parsed module. names: what its top level defines or imports."""
+
+    name: str
+    file: Path
+    text: bytes
+    tree: ast.Module
+    package: str
+    names: dict[str, ast.stmt] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, spec: ModuleSpec) -> _Source:
+        if not spec.origin or not spec.origin.endswith(".py"):
+            raise SemanticError(f"the module {spec.name} has no Python source to look at")
+        file = Path(spec.origin)
+        try:
+            text = file.read_bytes()
+            tree = ast.parse(text, str(file))
+        except SyntaxError as error:
+            shown = "".join(traceback.format_exception_only(error))
+            hint = (error.text or "").strip() or None
+            raise UserCodeError(f"{file}:{error.lineno}: {error.msg}", hint=hint, traceback=shown) from None
+        except (OSError, ValueError) as error:
+            raise SemanticError(f"cannot read {file}: {error}") from None
+        package = spec.name if spec.submodule_search_locations else spec.name.rpartition(".")[0]
+        return cls(spec.name, file, text, tree, package, dict(_top_level(tree)))
+
+
+def _top_level(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            yield statement.name, statement
+        elif isinstance(statement, ast.ImportFrom):
+            yield from ((alias.asname or alias.name, statement) for alias in statement.names)
+
+
+def _look(module: str, attribute: str, spec: ModuleSpec) -> OwnModel:
+    source = _Source.of(spec)
+    if attribute not in source.names:
+        hint = did_you_mean(attribute, source.names, list_up_to=8)
+        raise SemanticError(f"{module} defines no class or function {attribute}", hint=hint)
+    definition, at = _definition(source, attribute, _MOST_HOPS)
+    signature = _signature(definition, at, _MOST_HOPS) if definition else Signature(anything=True)
+    return OwnModel(
+        module,
+        attribute,
+        at.file,
+        digest(at.text),
+        signature,
+        _framework(at.tree),
+        source.file,
+        _described(definition, at, attribute),
+        _functions(source) if not is_installed(source.file) else {},
+    )
+
+
+def _described(definition: _Definition | None, at: _Source, attribute: str) -> Definition:
+    if isinstance(definition, ast.ClassDef):
+        is_model = _derives(definition, at, _MOST_HOPS)
+        return Definition(at.name, "class", is_model, frozenset(_methods(definition, at, _MOST_HOPS)))
+    if definition is not None:
+        return Definition(at.name, "function", _uses_framework(at))
+    statement = at.names.get(attribute)
+    unseen = _absolute(statement, at) if isinstance(statement, ast.ImportFrom) else at.name
+    return Definition(unseen, "unseen")
+
+
+def _functions(source: _Source) -> dict[str, Signature]:
+    """Those of `FUNCTIONS` that the module's top level defines or imports."""
+    found = {}
+    for name in FUNCTIONS:
+        if name in source.names:
+            definition, _ = _definition(source, name, _MOST_HOPS)
+            function = isinstance(definition, ast.FunctionDef)
+            found[name] = _parameters(definition, skip=0) if function else Signature(anything=True)  # type: ignore[arg-type]
+    return found
+
+
+def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | None, _Source]:
+    """The class or function of the name, followed over `from … import …`; None where it leads out of sight."""
+    statement = source.names.get(name)
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        return statement, source
+    if isinstance(statement, ast.ImportFrom) and hops:
+        original = next(alias.name for alias in statement.names if (alias.asname or alias.name) == name)
+        spec = _module(_absolute(statement, source))
+        if spec is not None and spec.origin and spec.origin.endswith(".py"):
+            return _definition(_Source.of(spec), original, hops - 1)
+    return None, source
+
+
+def _absolute(statement: ast.ImportFrom, source: _Source) -> str:
+    """The module that a `from … import …` of the source names."""
+    if not statement.level:
+        return statement.module or ""
+    package = source.package.split(".")
+    base = package[: len(package) - (statement.level - 1)]
+    return ".".join([*base, statement.module or ""]).strip(".")
+
+
+def _signature(definition: _Definition, source: _Source, hops: int) -> Signature:
+    if isinstance(definition, ast.FunctionDef):
+        return _parameters(definition, skip=0)
+    for statement in definition.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+            return _parameters(statement, skip=1)
+    for base in definition.bases:
+        if isinstance(base, ast.Name) and hops:
+            found, at = _definition(source, base.id, hops - 1)
+            if isinstance(found, ast.ClassDef):
+                return _signature(found, at, hops - 1)
+    return Signature(anything=True)
+
+
+def _parameters(function: ast.FunctionDef, skip: int) -> Signature:
+    given = function.args
+    positional = [argument.arg for argument in (*given.posonlyargs, *given.args)]
+    with_default = positional[len(positional) - len(given.defaults) :] if given.defaults else []
+    keywords = [argument.arg for argument in given.kwonlyargs]
+    required = [name for name in positional[skip:] if name not in with_default]
+    required += [name for name, default in zip(keywords, given.kw_defaults, strict=True) if default is None]
+    optional = [name for name in (*positional[skip:], *keywords) if name not in required]
+    return Signature(tuple(required), tuple(optional), given.kwarg is not None)
+
+
+def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
+    """Return true if the class derives from one of a framework; None where a base is out of sight."""
+    found = [_base_derives(base, definition, source, hops) for base in definition.bases]
+    return True if True in found else None if None in found else False
+
+
+def _base_derives(base: ast.expr, definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
+    here = source.names.get(base.id) if isinstance(base, ast.Name) else None
+    named = ast.unparse(base).rpartition(".")[2] in _MODEL_CLASSES
+    if named and not isinstance(here, ast.ClassDef) and _imported(source.tree) & _FRAMEWORKS:
+        return True
+    if not isinstance(base, ast.Name) or not hops:
+        return None
+    if here is None:
+        return False if hasattr(builtins, base.id) else None
+    found, at = _definition(source, base.id, hops - 1)
+    if not isinstance(found, ast.ClassDef) or found is definition:
+        return None
+    return _derives(found, at, hops - 1)
+
+
+def _methods(definition: ast.ClassDef, source: _Source, hops: int) -> Iterator[str]:
+    yield from (each.name for each in definition.body if isinstance(each, ast.FunctionDef))
+    for base in definition.bases:
+        if isinstance(base, ast.Name) and hops:
+            found, at = _definition(source, base.id, hops - 1)
+            if isinstance(found, ast.ClassDef) and found is not definition:
+                yield from _methods(found, at, hops - 1)
+
+
+def _uses_framework(source: _Source) -> bool:
+    """Return true if the module imports a framework, itself or by way of modules that are not installed."""
+    seen, waiting = {source.name}, [source]
+    while waiting:
+        each = waiting.pop()
+        if _imported(each.tree) & (_FRAMEWORKS | {"edl"}):
+            return True
+        for name in _imported_modules(each):
+            spec = _module(name) if name not in seen else None
+            seen.add(name)
+            if spec and spec.origin and spec.origin.endswith(".py") and not is_installed(Path(spec.origin)):
+                waiting.append(_Source.of(spec))
+    return False
+
+
+def _imported_modules(source: _Source) -> Iterable[str]:
+    """The absolute names of what the module imports; some are not modules, but names in one."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(node, source)
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names if alias.name != "*")
+
+
+def _framework(tree: ast.Module) -> str | None:
+    """The one framework that the module imports."""
+    tops = _imported(tree)
+    torch, keras = "torch" in tops, bool(tops & {"keras", "tensorflow", "tf_keras"})
+    if torch == keras:
+        return None
+    return "torch" if torch else "keras"
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The packages that the module imports."""
+    return {
+        alias.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    } | {(node.module or "").partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

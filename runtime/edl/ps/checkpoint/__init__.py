@@ -1,0 +1,1 @@
+"""Checkpoints of parameter servers: snapshots, shard files, manifest and replication."""

@@ -1,0 +1,221 @@
+"""Cuts on disk: the files of all servers, and a manifest that makes them one.
+
+    <checkpoints>/<name>/server-0.safetensors …   `edl.ps.checkpoint.shard_file`
+    <checkpoints>/<name>/manifest.json            written last: without it there is no cut
+
+A cut is read by any number of servers: each takes its share of all files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from edl.checkpoints import CheckpointStore
+from edl.checkpoints.folder import sync
+from edl.embeddings import Copied
+from edl.embeddings.table import Floats, Ids
+from edl.errors import SpecError
+from edl.jobs.run_folder import replace_file
+from edl.models.weights import Kind, Stream, whole
+from edl.ps.checkpoint.shard_file import ShardFile, opened
+from edl.ps.dense import FlatCopy
+from edl.ps.messages import Arrange, Definition, Manifest, Mode, Shard, Version
+from edl.ps.partitioning import Layout, Placement, owned
+from edl.ps.push_log import PushLog
+from edl.ps.replica import Start
+from edl.ps.store import Store
+
+MANIFEST = "manifest.json"
+BEST = "best-"  # what the names of cuts begin with that keep the best weights, and are not to go on from
+_CHUNK = 65_536  # rows
+
+
+def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> Manifest:
+    """What makes the shards a cut. SpecError: one of them was not written."""
+    for shard in shards:
+        if shard.error:
+            raise SpecError(f"the checkpoint {name} lacks {shard.file}: {shard.error}")
+    ordered = tuple(sorted(shards, key=lambda shard: shard.index))
+    return Manifest(at, mode, ordered, consistent=mode.kind == "sync")
+
+
+def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> None:
+    """Make the files a cut. OSError, SQLFlowError: it cannot be."""
+    folder = store.folder / name
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
+    sync(folder / MANIFEST)
+    sync(folder)
+    store.publish(name, MANIFEST)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """SpecError: the cut is not complete, damaged, or of another version."""
+    try:
+        data = (folder / MANIFEST).read_bytes()
+        version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
+        if version is None or bytes(version) != b"1":
+            found = bytes(version).decode() if version else "none"
+            raise SpecError(f"the checkpoint {folder.name} is of version {found}, this program reads 1")
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except FileNotFoundError:
+        raise SpecError(f"the checkpoint {folder} is not complete") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise SpecError(f"the checkpoint {folder} cannot be read: {error}") from None
+    if [shard.index for shard in manifest.shards] != list(range(len(manifest.shards))) or not manifest.shards:
+        raise SpecError(f"the checkpoint {folder} lacks files")
+    return manifest
+
+
+def complete(checkpoints: Path) -> list[str]:
+    """The names of the complete cuts to go on from, the oldest first. A job that runs may remove some meanwhile."""
+    if not checkpoints.is_dir():
+        return []
+    cuts = [
+        path.parent for path in checkpoints.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(BEST)
+    ]
+    found = [(written, folder.name) for folder in cuts if (written := _written(folder))]
+    return [name for _, name in sorted(found)]
+
+
+def _written(folder: Path) -> int:
+    """When the cut was complete, in ns; 0: it is not, or is gone."""
+    try:
+        read_manifest(folder)
+        return (folder / MANIFEST).stat().st_mtime_ns
+    except (SpecError, FileNotFoundError):
+        return 0
+
+
+# Reading -----------------------------------------------------------------------------------------------------
+
+
+def files_for(manifest: Manifest, index: int, servers: int) -> list[str]:
+    """Which files of a cut server `index` of `servers` reads."""
+    own = [manifest.shards[index]] if len(manifest.shards) == servers else manifest.shards
+    return [shard.file for shard in own]
+
+
+def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> Start:
+    """What server `index` of `servers` begins with. same_leases: it goes on for the workers of then.
+
+    SpecError: the cut is damaged, or of another version.
+    """
+    if len(manifest.shards) == servers:
+        own = opened(folder / manifest.shards[index].file, manifest.shards[index])
+        return start_of(own, same_leases=same_leases)
+    files = _files(folder, manifest)
+    store = Store(files[0].header.definition, index, servers, None)
+    store.flat.adopt(_flat(files, index, servers))
+    for number, table in enumerate(store.tables.values()):
+        for file in files:
+            copied = file.table(number)
+            for start in range(0, len(copied.ids), _CHUNK):
+                ids = np.array(copied.ids[start : start + _CHUNK])
+                mine = owned(ids, index, servers)
+                table.put(ids[mine], copied.data[start : start + _CHUNK][mine])
+        table.steps = max(file.header.table_steps[number] for file in files)
+    push_log = _push_log(files[0], same_leases=False) if index == 0 else PushLog(np.empty(0, np.float32))
+    return Start(store, push_log, max(file.header.at.step for file in files))
+
+
+def goes_on(asked: Arrange, manifest: Manifest) -> bool:
+    """Whether a server that is arranged with the cut goes on for the workers and leases of then."""
+    return asked.epoch > 0 and manifest.at.generation == asked.generation
+
+
+def start_of(own: ShardFile, *, same_leases: bool) -> Start:
+    """What a server begins with that goes on from a shard of its own, as one of as many."""
+    header = own.header
+    store = Store(header.definition, header.index, header.servers, None)
+    store.adopt(own.store())
+    return Start(store, _push_log(own, same_leases=same_leases), header.at.step)
+
+
+def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
+    """What `stream_weights` gives, all in memory."""
+    return whole(stream_weights(folder))
+
+
+def stream_weights(folder: Path) -> Stream:
+    """The weights of the model, named as those of `edl.embeddings.model_tables.Tables.get_weights` and its adapter.
+
+    SpecError: the cut is not complete, damaged, or of another version.
+    """
+    files = _files(folder, read_manifest(folder))
+    definition = files[0].header.definition
+    own = {name: np.array(parameter[0]) for name, parameter in _parameters(files, definition).items()}
+    own |= Layout(definition.state).unflat(_push_log(files[0], same_leases=False).state())
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
+    tables = {spec: [file.table(number) for file in files] for number, spec in enumerate(definition.tables)}
+    for spec, parts in tables.items():
+        rows = sum(len(part.ids) for part in parts)
+        kinds[f"{spec.name}:ids"] = Kind(np.dtype(np.int64), (rows,))
+        kinds[f"{spec.name}:rows"] = Kind(np.dtype(np.float32), (rows, spec.dim))
+        kinds[f"{spec.name}:seed"] = Kind(np.dtype(np.int64), (1,))
+
+    def pieces() -> Iterator[tuple[str, npt.NDArray[np.generic]]]:
+        yield from own.items()
+        for spec, parts in tables.items():
+            yield f"{spec.name}:seed", np.array([definition.seed], np.int64)
+            for ids, rows in _ascending(parts, spec.dim):
+                yield f"{spec.name}:ids", ids
+                yield f"{spec.name}:rows", rows
+
+    return Stream(kinds, pieces())
+
+
+def _ascending(parts: Sequence[Copied], dim: int) -> Iterator[tuple[Ids, Floats]]:
+    """The rows of several files by ascending id, some at a time; of the rows no more is in memory."""
+    ids = np.concatenate([part.ids for part in parts])
+    order = np.argsort(ids)
+    ends = np.cumsum([len(part.ids) for part in parts])
+    for first in range(0, len(order), _CHUNK):
+        some = order[first : first + _CHUNK]
+        of = np.searchsorted(ends, some, side="right")
+        rows = np.empty((len(some), dim), np.float32)
+        for number, part in enumerate(parts):
+            here = of == number
+            rows[here] = part.data[some[here] - (ends[number] - len(part.ids)), :dim]
+        yield ids[some], rows
+
+
+def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:
+    files = [opened(folder / shard.file, shard) for shard in manifest.shards]
+    if any(file.header.definition != files[0].header.definition for file in files):
+        raise SpecError(f"the files of the checkpoint {folder} are of different models")
+    return files
+
+
+def _parameters(files: Sequence[ShardFile], definition: Definition) -> dict[str, list[Floats]]:
+    """Of each parameter its value and slots."""
+    placement = Placement(definition.dense, len(files))
+    found: dict[str, list[Floats]] = {}
+    for server, file in enumerate(files):
+        for vector in file.flat().data:
+            for name, part in placement.unflat(vector, server).items():
+                found.setdefault(name, []).append(part)
+    return found
+
+
+def _flat(files: Sequence[ShardFile], index: int, servers: int) -> FlatCopy:
+    """The flat parameters and slots of server `index`."""
+    definition = files[0].header.definition
+    parameters = _parameters(files, definition)
+    layout = Placement(definition.dense, servers).layout(index)
+    vectors = [
+        layout.flat({name: parts[number] for name, parts in parameters.items()})
+        for number in range(len(files[0].flat().data))
+    ]
+    return FlatCopy(np.stack(vectors), max(file.header.flat_steps for file in files))
+
+
+def _push_log(file: ShardFile, *, same_leases: bool) -> PushLog:
+    push_log = PushLog(file.first())
+    push_log.restore(file.header.push_log, file.states(), same_leases=same_leases)
+    return push_log

@@ -1,0 +1,167 @@
+"""Cuts in memory: each server keeps its shard, and the server after it a copy, where no disk is shared.
+
+A shard is the bytes of its file (`edl.ps.checkpoint.shard_file`). It travels in pieces, each in a call of its own;
+who takes it compares the checksum of the whole. A server that takes a lost one's place gets its shard back from
+the server after it, and the shard that it is to keep a copy of from the one before it, so that any server may be
+lost again.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import SpecError
+from edl.ps import messages as msg
+from edl.ps.channel import ServerChannel
+from edl.ps.checkpoint import manifests, shard_file
+from edl.ps.replica import ReplicaSnapshot, Start
+from edl.ps.wire import Array
+
+Bytes = npt.NDArray[np.uint8]
+_SECONDS = 10.0  # of a call with a piece
+
+
+class Held(NamedTuple):
+    """A shard in memory."""
+
+    shard: msg.Shard
+    data: Bytes
+
+
+class _PartialShard(msgspec.Struct):
+    """A shard of which the first `upto` bytes are there."""
+
+    shard: msg.Shard
+    data: Bytes
+    upto: int = 0
+
+
+class ShardCache:
+    """The shards that one process holds, by cut and server. It outlives the terms of a server."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, int], Held] = {}
+        self._partial: dict[tuple[str, int], _PartialShard] = {}
+
+    def put(self, checkpoint: str, held: Held) -> None:
+        with self._lock:
+            self._held[checkpoint, held.shard.index] = held
+
+    def get(self, checkpoint: str, index: int) -> Held | None:
+        with self._lock:
+            return self._held.get((checkpoint, index))
+
+    def add(self, checkpoint: str, shard: msg.Shard, start: int, piece: Bytes) -> None:
+        """A piece has come, perhaps again. SpecError: it does not fit, or the shard is not what it should be."""
+        key = checkpoint, shard.index
+        with self._lock:
+            if key in self._held and self._held[key].shard == shard:
+                return
+            partial = self._partial.get(key)
+            if partial is None or partial.shard != shard:
+                partial = self._partial[key] = _PartialShard(shard, np.empty(shard.bytes, np.uint8))
+            end = start + len(piece)
+            if not 0 <= start <= partial.upto or end > shard.bytes:
+                raise SpecError(f"a piece of {shard.file} of the checkpoint {checkpoint} is out of order")
+            partial.data[start:end] = piece
+            partial.upto = max(partial.upto, end)
+            if partial.upto < shard.bytes:
+                return
+            del self._partial[key]
+            if zlib.crc32(partial.data.data) != shard.crc:
+                raise SpecError(f"{shard.file} of the checkpoint {checkpoint} came damaged")
+            self._held[key] = Held(shard, partial.data)
+
+    def forget(self, before: str, kept: Collection[str]) -> None:
+        """Cuts whose names are less than `before`, but for those."""
+        with self._lock:
+            for found in (self._held, self._partial):
+                for key in [key for key in found if key[0] < before and key[0] not in kept]:
+                    del found[key]
+
+
+class ShardReplication:
+    """Where one server's shards go to and come from: its memory, and the servers beside it."""
+
+    def __init__(self, memory: ShardCache, token: str) -> None:
+        self._memory = memory
+        self._token = token
+
+    def write(self, checkpoint: str, copied: ReplicaSnapshot) -> msg.Shard:
+        """Keep the shard, and have the next server keep it. ClusterError, SpecError: it does not."""
+        data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in shard_file.pieces(copied)])
+        index, addresses = copied.arranged.index, copied.arranged.addresses
+        shard = msg.Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
+        self._memory.put(checkpoint, Held(shard, data))
+        with ServerChannel(addresses[_after(index, len(addresses))], self._token) as channel:
+            for start in range(0, len(data), shard_file.PIECE):
+                piece = data[start : start + shard_file.PIECE]
+                channel.call(msg.Keep(checkpoint, shard, start), (piece,), msg.Done, _SECONDS)
+        return shard
+
+    def restore(self, asked: msg.Arrange, manifest: msg.Manifest) -> Start:
+        """What the server begins with. SpecError, JobError: nobody has it any more. AwayError: one does not answer."""
+        servers = len(asked.addresses)
+        if len(manifest.shards) != servers:
+            raise SpecError(
+                f"the checkpoint {asked.restore} is of {len(manifest.shards)} servers, not {servers}"
+            )
+        before = (asked.index - 1) % servers
+        own = self._found(asked, manifest.shards[asked.index], _after(asked.index, servers))
+        self._found(asked, manifest.shards[before], before)
+        file = shard_file.ShardFile(Path(asked.restore) / own.shard.file, own.data, own.shard)
+        return manifests.start_of(file, same_leases=manifests.goes_on(asked, manifest))
+
+    def _found(self, asked: msg.Arrange, shard: msg.Shard, holder: int) -> Held:
+        """The shard; had from `holder` where it is not here."""
+        held = self._memory.get(asked.restore, shard.index)
+        if held is None or held.shard != shard:
+            with ServerChannel(asked.addresses[holder], self._token) as channel:
+                self._fetch(channel, asked.restore, shard)
+            held = self._memory.get(asked.restore, shard.index)
+        if held is None:
+            raise SpecError(f"{shard.file} of the checkpoint {asked.restore} is empty")
+        return held
+
+    def _fetch(self, channel: ServerChannel, checkpoint: str, shard: msg.Shard) -> None:
+        start = 0
+        while start < shard.bytes:
+            header = msg.Fetch(checkpoint, shard.index, start)
+            _, arrays = channel.call(header, (), msg.Done, _SECONDS)
+            piece = _piece(arrays)
+            self._memory.add(checkpoint, shard, start, piece)
+            start += len(piece)
+
+    # What the servers beside it ask -------------------------------------------------------------------------
+
+    def keep(self, asked: msg.Keep, arrays: Sequence[Array]) -> None:
+        self._memory.add(asked.checkpoint, asked.shard, asked.start, _piece(arrays))
+
+    def piece(self, asked: msg.Fetch) -> Bytes:
+        """SpecError: the shard is not here, or not so long."""
+        held = self._memory.get(asked.checkpoint, asked.index)
+        if held is None or not 0 <= asked.start < len(held.data):
+            raise SpecError(
+                f"{shard_file.name_of(asked.index)} of the checkpoint {asked.checkpoint} is not in memory"
+            )
+        return held.data[asked.start : asked.start + shard_file.PIECE]
+
+
+def _after(index: int, servers: int) -> int:
+    return (index + 1) % servers
+
+
+def _piece(arrays: Sequence[Array]) -> Bytes:
+    if len(arrays) != 1 or arrays[0].dtype != np.uint8 or arrays[0].ndim != 1 or not arrays[0].size:
+        raise SpecError("a piece of a checkpoint is bytes")
+    piece: Bytes = arrays[0]
+    return piece

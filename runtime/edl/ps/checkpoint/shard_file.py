@@ -1,0 +1,179 @@
+"""A server's file of a cut: a safetensors file, with what is no array in its metadata.
+
+    flat            float32 (1 + slots, size): the parameters, then each slot
+    table.I.ids     int64 (n,), table.I.data float32 (n, dim x (1 + slots)): rows with their slots, in no order
+    first, state.I  float32: the state before any worker pushed one, and what each pushed last
+
+Names of users are in the metadata, so none can be in the way. A file gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from edl.embeddings import Copied
+from edl.embeddings.table import Floats
+from edl.errors import SpecError
+from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
+from edl.ps.dense import FlatCopy
+from edl.ps.messages import Definition, Shard, Version
+from edl.ps.push_log import PushLogState
+from edl.ps.replica import ReplicaSnapshot
+from edl.ps.store import StoreCopy
+
+_KEY = "edl"
+_BY_CODE = {code: np.dtype(name) for name, code in DTYPES.items()}
+PIECE = 16 << 20  # bytes that are written, or sent, at once
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What is no array. states: instances, in the order of their arrays."""
+
+    index: int
+    servers: int
+    at: Version
+    definition: Definition
+    flat_steps: int
+    table_steps: tuple[int, ...]
+    push_log: PushLogState = msgspec.field(name="page")
+    states: tuple[str, ...]
+    version: Literal[1] = 1
+
+
+class _Entry(msgspec.Struct):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
+    """Write the file, and say what it is. OSError: it cannot be."""
+    index = copied.arranged.index
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name_of(index)
+    partial = folder / f"{path.name}.{secrets.token_hex(4)}.partial"
+    crc = size = 0
+    try:
+        with partial.open("wb") as file:
+            for piece in pieces(copied):
+                crc, size = zlib.crc32(piece, crc), size + len(piece)
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return Shard(index, path.name, size, crc)
+
+
+def name_of(index: int) -> str:
+    """The name of a server's file."""
+    return f"server-{index}.safetensors"
+
+
+def pieces(copied: ReplicaSnapshot) -> Iterator[bytes | memoryview]:
+    """The bytes of the file, in pieces."""
+    arrays = _arrays(copied)
+    kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
+    head, starts = header(kinds, {_KEY: msgspec.json.encode(_header(copied)).decode()})
+    yield head
+    for name in starts:
+        if arrays[name].size:
+            data = memoryview(arrays[name]).cast("B")
+            yield from (data[start : start + PIECE] for start in range(0, len(data), PIECE))
+
+
+def _header(copied: ReplicaSnapshot) -> Header:
+    return Header(
+        copied.arranged.index,
+        len(copied.arranged.addresses),
+        copied.version,
+        copied.definition,
+        copied.store.flat.steps,
+        tuple(table.steps for table in copied.store.tables),
+        copied.push_log,
+        tuple(copied.states),
+    )
+
+
+def _arrays(copied: ReplicaSnapshot) -> dict[str, Any]:
+    tables = copied.store.tables
+    return {
+        **{f"table.{i}.ids": table.ids for i, table in enumerate(tables)},
+        **{f"table.{i}.data": table.data for i, table in enumerate(tables)},
+        "flat": copied.store.flat.data,
+        "first": copied.first,
+        **{f"state.{i}": state for i, state in enumerate(copied.states.values())},
+    }
+
+
+def opened(path: Path, shard: Shard) -> ShardFile:
+    """The file of that name. SpecError: as of a ShardFile."""
+    try:
+        raw = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as error:  # the latter of an empty file
+        raise _unreadable(path, error) from None
+    return ShardFile(path, raw, shard)
+
+
+class ShardFile:
+    """A file of a cut, from its bytes; its arrays are views of them. SpecError: it is damaged, or of another version.
+
+    path: what errors call it.
+    """
+
+    def __init__(self, path: Path, raw: npt.NDArray[np.uint8], shard: Shard) -> None:
+        try:
+            length = int.from_bytes(raw[:8].tobytes(), "little")
+            if len(raw) != shard.bytes or zlib.crc32(raw.data) != shard.crc:
+                raise ValueError("it is not what was written")
+            if length > min(MOST_HEADER_BYTES, len(raw)):
+                raise ValueError(f"a header of {length:,} bytes")
+            entries = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
+            metadata = msgspec.json.decode(entries.pop("__metadata__"), type=dict[str, str])
+            self.header = msgspec.json.decode(metadata[_KEY], type=Header)
+            self._arrays = {name: _array(raw[8 + length :], entry) for name, entry in entries.items()}
+        except (KeyError, ValueError, msgspec.MsgspecError) as error:
+            raise _unreadable(path, error) from None
+
+    def flat(self) -> FlatCopy:
+        return FlatCopy(self._arrays["flat"], self.header.flat_steps)
+
+    def table(self, number: int) -> Copied:
+        """The table at that place in the definition."""
+        arrays, steps = self._arrays, self.header.table_steps[number]
+        return Copied(arrays[f"table.{number}.ids"], arrays[f"table.{number}.data"], steps)
+
+    def store(self) -> StoreCopy:
+        """Everything, in arrays of its own."""
+        tables = [self.table(number) for number in range(len(self.header.definition.tables))]
+        flat = self.flat()
+        return StoreCopy(
+            FlatCopy(np.array(flat.data), flat.steps),
+            tuple(Copied(np.array(ids), np.array(data), steps) for ids, data, steps in tables),
+        )
+
+    def first(self) -> Floats:
+        return np.array(self._arrays["first"])
+
+    def states(self) -> dict[str, Floats]:
+        return {name: np.array(self._arrays[f"state.{i}"]) for i, name in enumerate(self.header.states)}
+
+
+def _unreadable(path: Path, error: Exception) -> SpecError:
+    return SpecError(f"the checkpoint file {path} cannot be read: {error}")
+
+
+def _array(data: Any, raw: msgspec.Raw) -> Any:
+    entry = msgspec.json.decode(raw, type=_Entry)
+    start, end = entry.data_offsets
+    return data[start:end].view(_BY_CODE[entry.dtype]).reshape(entry.shape)

@@ -1,0 +1,83 @@
+"""Cuts of one server under way: copied at once, written by a thread, one after another.
+
+Written is a shard that is on disk, or with the neighbour: as who takes the cut says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from edl.errors import SQLFlowError
+from edl.logs import log
+from edl.ps.checkpoint import shard_file
+from edl.ps.messages import Progress, Shard, Version
+from edl.ps.replica import Replica, ReplicaSnapshot
+from edl.rpc.channel import AwayError
+
+_REMEMBERED = 8  # cuts
+
+Write = Callable[
+    [str, ReplicaSnapshot], Shard
+]  # of the cut of that name; OSError, SQLFlowError: it cannot be
+
+
+class Taken(NamedTuple):
+    """A cut that was copied. shard: of this server, when it is written."""
+
+    version: Version
+    progress: tuple[Progress, ...]
+    shard: Future[Shard]
+
+    def written(self, seconds: float) -> Shard:
+        """Wait for the shard. AwayError: it takes longer."""
+        try:
+            return self.shard.result(seconds)
+        except TimeoutError:
+            raise AwayError("the checkpoint is still being written") from None
+
+
+class CheckpointWriter:
+    """Takes cuts of a term."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._taking = threading.Lock()
+        self._lock = threading.Lock()  # of what was taken; who looks does not wait for a copy
+        self._writer = ThreadPoolExecutor(1, "edl-cut")
+        self._taken: dict[str, Taken] = {}
+
+    def take(self, name: str, write: Write, *, told: bool = True) -> Taken:
+        """Copy everything now, and have it written; the same when it was taken already. told: see `Book.cut`."""
+        with self._taking:
+            if (known := self._taken.get(name)) is not None:
+                return known
+            copied = self._replica.copied(told=told)
+            shard = self._writer.submit(_written, write, name, copied)
+            taken = Taken(copied.version, copied.push_log.progress, shard)
+            with self._lock:
+                self._taken[name] = taken
+                while len(self._taken) > _REMEMBERED:
+                    del self._taken[next(iter(self._taken))]
+            return taken
+
+    def written(self) -> dict[str, Shard]:
+        """Shards of the last cuts, by name."""
+        with self._lock:
+            done = {name: taken.shard for name, taken in self._taken.items() if taken.shard.done()}
+        return {name: shard.result() for name, shard in done.items() if not shard.cancelled()}
+
+    def close(self) -> None:
+        """Cuts that wait are not written any more."""
+        self._writer.shutdown(wait=False, cancel_futures=True)
+
+
+def _written(write: Write, name: str, copied: ReplicaSnapshot) -> Shard:
+    try:
+        return write(name, copied)
+    except (OSError, SQLFlowError) as error:  # training goes on
+        log(f"the checkpoint {name} could not be written: {error}")
+        index = copied.arranged.index
+        return Shard(index, shard_file.name_of(index), error=str(error))

@@ -1,0 +1,47 @@
+"""Compiles the kernels, and keeps the machine code where NUMBA_CACHE_DIR says: `python -m edl.ps.compile_kernels`.
+
+An image is built with it, so that no server or worker in a pod compiles for some seconds; see
+`edl.embeddings.numba_cache`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edl.embeddings import Optimizer, RowTable, TableSpec, optimizer_kernels
+from edl.ps.kernels import split
+
+_DIM = 2
+_MOST_SLOTS = 4
+_MOST_CONSTANTS = 16
+_OTHERS = ("decay", "penalty")  # steps that take one number
+
+
+def main() -> None:
+    """Call every kernel once, with arrays of the types that tables have."""
+    ids = np.array([3, 1, 3], np.int64)
+    table = RowTable(TableSpec("warm", _DIM), 0, Optimizer("keras", "sgd", {"momentum": 0.0}))
+    table.update(ids, np.zeros((len(ids), _DIM), np.float32), 0.1)
+    table.read(ids)
+    table.adopt(table.copied())
+    split(ids, np.empty_like(ids), np.empty_like(ids), np.zeros(2, np.int64))
+    _steps()
+
+
+def _steps() -> None:
+    data = np.ones((2, _DIM * (1 + _MOST_SLOTS)), np.float32)
+    numbers, gradients = np.arange(2), np.ones((2, _DIM), np.float32)
+    constants = np.ones(_MOST_CONSTANTS, np.float32)
+    optimizer_kernels.decay(data, _DIM, numbers, np.float32(1))
+    optimizer_kernels.penalty(data, _DIM, numbers, gradients, np.float32(0))
+    for name in _compiled(optimizer_kernels):
+        if name not in _OTHERS:
+            getattr(optimizer_kernels, name)(data, _DIM, numbers, gradients, constants)
+
+
+def _compiled(module: object) -> list[str]:
+    return [name for name, found in vars(module).items() if hasattr(found, "py_func")]
+
+
+if __name__ == "__main__":
+    main()

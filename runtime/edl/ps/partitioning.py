@@ -1,0 +1,124 @@
+"""Which server has which parameter, and which row. Workers and servers reckon it alike, from the definition alone.
+
+Parameters are placed whole, the largest first, each where the least is so far. A row is placed by a hash of its id; by
+other bits of it than those that the index of a `RowTable` begins with, or each server would fill a part of its index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.embeddings.table import Floats, Ids
+from edl.ps.messages import Dense
+
+Array = npt.NDArray[Any]
+
+
+class Layout:
+    """Parameters one behind another, as one float32 vector."""
+
+    def __init__(self, parameters: Iterable[Dense]) -> None:
+        self.parameters = tuple(parameters)
+        self._sizes = [math.prod(parameter.shape) for parameter in self.parameters]
+        self.size = sum(self._sizes)
+
+    def flat(self, values: Mapping[str, Array]) -> Floats:
+        """The vector, (size,), of values by name."""
+        vector = np.empty(self.size, np.float32)
+        at = 0
+        for parameter, size in zip(self.parameters, self._sizes, strict=True):
+            vector[at : at + size] = np.asarray(values[parameter.name]).reshape(size)
+            at += size
+        return vector
+
+    def unflat(self, vector: Floats) -> dict[str, Floats]:
+        """The parameters by name, views of the vector (size,)."""
+        found = {}
+        at = 0
+        for parameter, size in zip(self.parameters, self._sizes, strict=True):
+            found[parameter.name] = vector[at : at + size].reshape(parameter.shape)
+            at += size
+        return found
+
+
+class Placement:
+    """Parameters over `servers` servers. names, sizes: by server, of its parameters and of its vector."""
+
+    def __init__(self, parameters: Sequence[Dense], servers: int) -> None:
+        load = [0] * servers
+        owner = {}
+        for parameter in sorted(parameters, key=lambda one: (-math.prod(one.shape), one.name)):
+            least = load.index(min(load))
+            owner[parameter.name] = least
+            load[least] += math.prod(parameter.shape)
+        self._layouts = [
+            Layout(parameter for parameter in parameters if owner[parameter.name] == server)
+            for server in range(servers)
+        ]
+        self.names = tuple(tuple(one.name for one in layout.parameters) for layout in self._layouts)
+        self.sizes = tuple(load)
+
+    def layout(self, server: int) -> Layout:
+        return self._layouts[server]
+
+    def flat(self, values: Mapping[str, Array], server: int) -> Floats:
+        """The vector of that server, of values by name; other names may be among them."""
+        return self._layouts[server].flat(values)
+
+    def unflat(self, vector: Floats, server: int) -> dict[str, Floats]:
+        """The parameters of that server by name, views of its vector."""
+        return self._layouts[server].unflat(vector)
+
+
+class Part(NamedTuple):
+    """Ids of one server. places: where they stood among all, int64 (n,), or all of them as they are."""
+
+    ids: Ids
+    places: npt.NDArray[np.int64] | slice
+
+    def of(self, rows: Floats) -> Floats:
+        """The part of rows (all, dim) that belongs to these ids."""
+        return rows if isinstance(self.places, slice) else rows[self.places]
+
+
+def split(ids: Ids, servers: int) -> list[Part]:
+    """The ids of each server, in their order."""
+    if servers == 1:
+        return [Part(ids, slice(None))]
+    from edl.ps import kernels
+
+    sorted_ids, places = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+    ends = np.zeros(servers, np.int64)
+    kernels.split(ids, sorted_ids, places, ends)
+    starts = [0, *ends[:-1].tolist()]
+    return [
+        Part(sorted_ids[start:end], places[start:end])
+        for start, end in zip(starts, ends.tolist(), strict=True)
+    ]
+
+
+def joined(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
+    """The rows of all ids that were split, in their order, from those of each part; the block itself of one part."""
+    if len(parts) == 1:
+        return blocks[0]
+    rows = np.empty((sum(len(part.ids) for part in parts), blocks[0].shape[1]), np.float32)
+    for part, block in zip(parts, blocks, strict=True):
+        rows[part.places] = block
+    return rows
+
+
+def owned(ids: Ids, server: int, servers: int) -> npt.NDArray[np.bool_]:
+    """Which of the ids are that server's."""
+    if servers == 1:
+        return np.ones(len(ids), np.bool_)
+    from edl.ps import kernels
+
+    owners = np.empty(len(ids), np.int64)
+    kernels.owners(ids, servers, owners)
+    mine: npt.NDArray[np.bool_] = owners == server
+    return mine

@@ -1,0 +1,267 @@
+"""One server from an Arrange of a greater generation or life to the next: what it holds, and how pushes move it.
+
+A term is *defined* when a worker said what the model is, and *open* when all that training starts from is there. One
+that restored a cut is both from the start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from edl.embeddings.table import Floats, Ids
+from edl.errors import ClusterError, JobError
+from edl.ps import messages as msg
+from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.push_log import PushLog, PushLogState
+from edl.ps.rwlock import RWLock
+from edl.ps.store import Gradients, RowGradients, Store, StoreCopy, mean
+from edl.ps.wire import Array
+
+LONGEST_WAIT = 60.0  # seconds of a long poll
+
+
+class Start(NamedTuple):
+    """What a term restored."""
+
+    store: Store
+    push_log: PushLog
+    step: int
+
+
+class ReplicaSnapshot(NamedTuple):
+    """Everything of a term at one moment. first: the state before any worker pushed one."""
+
+    arranged: msg.Arrange
+    version: msg.Version
+    definition: msg.Definition
+    store: StoreCopy
+    push_log: PushLogState
+    first: Floats
+    states: dict[str, Floats]
+
+
+class _Staged(NamedTuple):
+    """A push that waits for its round."""
+
+    push: msg.Push
+    gradients: Gradients
+    state: Floats | None
+
+
+class Replica:
+    """arranged: what the server is to be."""
+
+    def __init__(self, arranged: msg.Arrange, start: Start | None) -> None:
+        self.arranged = arranged
+        self.lock = RWLock()
+        self.push_log = start.push_log if start else PushLog(np.empty(0, np.float32))
+        self._store = start.store if start else None
+        self._step = start.step if start else 0
+        self._open = start is not None
+        self._closed = False
+        self._defining = threading.Lock()
+        self._changed = threading.Condition()
+        self._pushing: dict[str, threading.Lock] = {}
+        self._staged: dict[int, _Staged] = {}
+
+    # Who we are --------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> msg.Version:
+        return msg.Version(self.arranged.generation, self.arranged.epoch, self._step)
+
+    @property
+    def store(self) -> Store | None:
+        return self._store
+
+    @property
+    def open(self) -> bool:
+        return self._open
+
+    def check(self, generation: int) -> None:
+        """GenerationError: a call of this generation is not for us."""
+        if self._closed or generation != self.arranged.generation:
+            raise GenerationError(
+                f"server {self.arranged.index} is of generation {self.arranged.generation}, "
+                f"the call of {generation}"
+            )
+
+    def trained(self) -> Store:
+        """The store, open. NotReadyError: it is not yet."""
+        if self._store is None or not self._open:
+            raise NotReadyError(f"server {self.arranged.index} is not open yet")
+        return self._store
+
+    def close(self) -> None:
+        """Another term has begun: who waits for this one is refused."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    # Before training ---------------------------------------------------------------------------------------
+
+    def define(self, definition: msg.Definition, arrays: Sequence[Array]) -> msg.Defined:
+        """The first definition counts. JobError: this one is another."""
+        with self._defining:
+            if self._store is None:
+                first = _floats(arrays[1] if self._leads and len(arrays) > 1 else np.empty(0, np.float32))
+                values = _floats(arrays[0]) if arrays else None
+                store = Store(definition, self.arranged.index, len(self.arranged.addresses), values)
+                if first.shape != (store.state_layout.size,):
+                    raise JobError(
+                        f"the state has {store.state_layout.size:,} numbers, given are {first.size:,}"
+                    )
+                self.push_log = PushLog(first.copy())
+                self._store = store
+            elif differing := _differing(self._store.definition, definition):
+                raise JobError(f"a worker's model is not the one that the servers have: {differing} differ")
+        return msg.Defined(self.version, self._open)
+
+    def load(self, table: str, arrays: Sequence[Array]) -> None:
+        """Rows to start from; once training has begun, they are there."""
+        with self._defining:
+            if self._store is None:
+                raise NotReadyError(f"server {self.arranged.index} has no model yet")
+            if len(arrays) != 2:
+                raise JobError("rows to start from are ids and rows")
+            if not self._open:
+                self._store.table(table).put(arrays[0], arrays[1])
+
+    def begin(self) -> None:
+        with self._defining:
+            if self._store is None:
+                raise NotReadyError(f"server {self.arranged.index} has no model yet")
+            self._open = True
+
+    # Training ----------------------------------------------------------------------------------------------
+
+    def wait(self, step: int, seconds: float) -> None:
+        """Until the version has that step, so long at most. GenerationError: the term has ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._step >= step, min(seconds, LONGEST_WAIT))
+        self.check(self.arranged.generation)
+
+    def pull(self, pull: msg.Pull, ids: Sequence[Ids]) -> tuple[msg.Pulled, list[Array]]:
+        store = self.trained()
+        if len(ids) != len(pull.tables):
+            raise JobError(f"a pull of {len(pull.tables)} tables has ids of {len(ids)}")
+        if pull.state and not self._leads:
+            raise JobError("the state is on server 0")
+        with self.lock.shared():
+            version = self.version
+            dense = pull.dense and pull.known != version
+            arrays: list[Array] = [store.flat.read()] if dense else []
+            arrays += [
+                store.table(name).read(_ids(each)) for name, each in zip(pull.tables, ids, strict=True)
+            ]
+            private = b""
+            if pull.state:
+                arrays.append(self.push_log.state())
+                private = self.push_log.private(pull.instance)
+        return msg.Pulled(version, dense, pull.state, private), arrays
+
+    def push(self, push: msg.Push, arrays: Sequence[Array]) -> bool:
+        """Apply the push, or keep it for its round, once. False: its lease is void, and nothing is done."""
+        store = self.trained()
+        gradients, state = self._parted(push, arrays)
+        store.check(gradients)
+        with self._pushing.setdefault(push.instance, threading.Lock()):
+            if self.push_log.knows(push):
+                return True
+            if self.arranged.mode.kind == "sync" and push.rows:
+                if not push.ticket:
+                    raise JobError("a push of a synchronous job needs a ticket")
+                self._staged[push.ticket] = _Staged(push, gradients, state)
+                return True
+            with self.lock.shared():
+                self.check(push.generation)
+                if self._is_void(push):
+                    return False
+                if push.rows:
+                    store.apply(gradients)
+                    self._advance()
+                self.push_log.note(push, state)
+        return True
+
+    def commit(self, step: int, tickets: Sequence[int]) -> None:
+        """Apply the mean of what was pushed with these tickets as the round `step`; once."""
+        store = self.trained()
+        with self.lock.exclusive():
+            if step <= self._step:
+                return
+            if step != self._step + 1 or not all(ticket in self._staged for ticket in tickets):
+                raise ClusterError(
+                    f"server {self.arranged.index} cannot commit round {step}: it lacks pushes of it"
+                )
+            pushes = [self._staged[ticket] for ticket in tickets]
+            store.apply(mean([staged.gradients for staged in pushes]))
+            for staged in pushes:
+                self.push_log.note(staged.push, staged.state)
+            self._staged.clear()  # the next round's tickets are given out when all servers have committed this one
+            self._advance()
+
+    def revoke(self, leases: Sequence[int]) -> tuple[msg.Progress, ...]:
+        """These leases are void; what of them is in, with no push under way."""
+        with self.lock.exclusive():
+            return self.push_log.revoke(leases)
+
+    def copied(self, *, told: bool = True) -> ReplicaSnapshot:
+        """Everything between two pushes. told: see `Book.cut`."""
+        store = self.trained()
+        room = store.room()  # not while everybody waits
+        with self.lock.exclusive():
+            copied = store.copied(room)
+            push_log, states = self.push_log.snapshot(told=told)
+            return ReplicaSnapshot(
+                self.arranged, self.version, store.definition, copied, push_log, self.push_log.first, states
+            )
+
+    def _is_void(self, push: msg.Push) -> bool:
+        """Whether the lease that it is of was revoked, in our time or before."""
+        if push.progress is None:
+            return False
+        lease = push.progress.task.attempt
+        before = lease <= self.arranged.leased and lease not in self.arranged.valid
+        return before or self.push_log.is_void(lease)
+
+    @property
+    def _leads(self) -> bool:
+        return self.arranged.index == 0
+
+    def _advance(self) -> None:
+        with self._changed:
+            self._step += 1
+            self._changed.notify_all()
+
+    def _parted(self, push: msg.Push, arrays: Sequence[Array]) -> tuple[Gradients, Floats | None]:
+        """What the arrays of a push are. JobError: they are something else."""
+        if len(arrays) != 1 + 2 * len(push.tables) + push.state:
+            raise JobError(f"a push of {len(push.tables)} tables has {len(arrays)} arrays")
+        given = iter(arrays[1:])
+        tables = {name: RowGradients(next(given), next(given)) for name in push.tables}
+        state = np.array(_floats(next(given))) if push.state else None  # the payload is not kept for it
+        if state is not None and state.shape != self.push_log.first.shape:
+            raise JobError(f"the state has {self.push_log.first.size:,} numbers, given are {state.size:,}")
+        return Gradients(arrays[0], tables, push.rate, push.rows), state
+
+
+def _differing(ours: msg.Definition, theirs: msg.Definition) -> str:
+    """Which parts of two definitions differ."""
+    fields = ("optimizer", "dense", "tables", "state", "seed")
+    return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))
+
+
+def _floats(array: Array) -> Floats:
+    if array.dtype != np.float32 or array.ndim != 1:
+        raise JobError(f"flat parameters are float32, not {array.dtype} of {array.shape}")
+    return array
+
+
+def _ids(array: Array) -> Ids:
+    if array.dtype != np.int64 or array.ndim != 1:
+        raise JobError(f"ids are int64, not {array.dtype} of {array.shape}")
+    return array

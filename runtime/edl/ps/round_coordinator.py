@@ -1,0 +1,140 @@
+"""Server 0 of a synchronous job at work: workers wait for tickets, and a thread commits rounds on every server.
+
+The others commit first, server 0 last: a worker that got server 0's version got at least that of all others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from edl.errors import SQLFlowError
+from edl.logs import log
+from edl.ps import messages as msg
+from edl.ps.channel import GenerationError
+from edl.ps.peers import Peers
+from edl.ps.replica import LONGEST_WAIT, Replica
+from edl.ps.rounds import Refusal, Rounds
+from edl.rpc.channel import AwayError
+
+_SECONDS = 10.0  # of a call to another server
+_PAUSE = 0.1  # before it is tried again
+
+
+class RoundCoordinator:
+    """Keeps the rounds of a term. peers: the other servers, where they are now."""
+
+    def __init__(self, replica: Replica, peers: Callable[[], Peers]) -> None:
+        self._replica = replica
+        self._peers = peers
+        self._rounds = Rounds(replica.arranged.mode.grads_to_wait, replica.version.step)
+        self._changed = threading.Condition()
+        self._pauses = 0
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="edl-rounds", daemon=True).start()
+
+    @property
+    def stale(self) -> int:
+        """Gradients that were computed in vain."""
+        return self._rounds.stale
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed.set()
+            self._changed.notify_all()
+
+    def ticket(self, asked: msg.Ticket) -> msg.Ticketed:
+        answer: int | Refusal = "wait"
+
+        def answered() -> bool:
+            nonlocal answer
+            answer = self._rounds.ask(asked.instance, asked.incarnation, asked.lease, asked.version.step)
+            return answer != "wait"
+
+        with self._changed:
+            if not answered():
+                self._changed.notify_all()  # tickets of an earlier start may have gone
+                self._wait(answered, asked.wait_secs)
+        version = self._replica.version
+        if isinstance(answer, int):
+            return msg.Ticketed("granted", version, answer)
+        return msg.Ticketed(answer, version)
+
+    def confirm(self, ticket: int) -> msg.Confirmed:
+        with self._changed:
+            taken = self._rounds.confirm(ticket)
+            self._changed.notify_all()
+        return msg.Confirmed(self._replica.version, stale=not taken)
+
+    def flush(self, seconds: float) -> msg.Confirmed:
+        with self._changed:
+            step = self._rounds.step
+            self._rounds.flush()
+            self._changed.notify_all()
+            self._wait(lambda: self._rounds.idle or self._rounds.step > step, seconds)
+            return msg.Confirmed(self._replica.version, idle=self._rounds.idle)
+
+    def revoke(self, leases: tuple[int, ...]) -> tuple[msg.Progress, ...]:
+        """A round that is being committed is waited for: what is in it stays."""
+        with self._changed:
+            self._rounds.revoke(leases)
+            self._changed.notify_all()
+            self._still()
+        return self._replica.revoke(leases)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Between two rounds."""
+        with self._changed:
+            self._pauses += 1
+        try:
+            with self._changed:
+                self._still()
+            yield
+        finally:
+            with self._changed:
+                self._pauses -= 1
+                self._changed.notify_all()
+
+    # With the condition held -------------------------------------------------------------------------------
+
+    def _wait(self, ready: Callable[[], bool], seconds: float) -> None:
+        self._changed.wait_for(lambda: self._closed.is_set() or ready(), min(seconds, LONGEST_WAIT))
+        if self._closed.is_set():
+            raise GenerationError("the servers go back to an earlier cut")
+
+    def _still(self) -> None:
+        self._wait(lambda: not self._rounds.committing, LONGEST_WAIT)
+        if self._rounds.committing:
+            raise AwayError("a parameter server does not commit the round")
+
+    # The thread --------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed.is_set() and (self._pauses or not self._rounds.begin()):
+                    self._changed.wait()
+                if self._closed.is_set():
+                    return
+                step, tickets = self._rounds.step + 1, self._rounds.committing
+            self._commit(msg.Commit(self._replica.arranged.generation, step, tickets))
+
+    def _commit(self, commit: msg.Commit) -> None:
+        """On every server, however often it takes, unless the term ends: a lost server ends it."""
+        said = ""
+        while not self._closed.is_set():
+            try:
+                self._peers().ask(commit, msg.Done, _SECONDS)
+                self._replica.commit(commit.step, commit.tickets)
+            except SQLFlowError as error:
+                if error.message != said:
+                    said = error.message
+                    log(f"round {commit.step} waits: {said}")
+                self._closed.wait(_PAUSE)
+                continue
+            with self._changed:
+                self._rounds.committed()
+                self._changed.notify_all()
+            return

@@ -1,0 +1,103 @@
+"""From a trained model to its archive."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+from edl.data import Pinned
+from edl.features import Features, Inputs, Target
+from edl.jobs.events import EpochEnd, Figures
+from edl.jobs.outcome import Outcome
+from edl.models.archive import Lineage, program_files, write_archive
+from edl.models.fitting import Fitting
+from edl.models.weights import Weights
+from edl.program import Program
+from edl.spec import JobSpec, Rows
+from edl.version import VERSION
+
+_PACKAGES = {"keras": ("keras", "tensorflow-cpu", "tensorflow"), "torch": ("torch",)}
+
+
+def save(
+    path: Path,
+    program: Program,
+    pinned: Pinned,
+    rows: Rows,
+    weights: Weights,
+    outcome: Outcome,
+    started: datetime,
+    fitting: Fitting | None = None,
+) -> None:
+    """Write the archive of what was trained."""
+    spec = trained_spec(program, rows)
+    write_archive(
+        path,
+        spec=spec,
+        program=program_files(program.folder),
+        weights=weights,
+        metrics=outcome.figures,
+        curve=[curve_row(end) for end in outcome.curve],
+        lineage=_lineage(spec, pinned, outcome, started),
+        fitting=fitting if not program.edited else None,
+    )
+
+
+def trained_spec(program: Program, rows: Rows) -> JobSpec:
+    """The JobSpec of what ran: of an edited program with the features and label that it defines."""
+    spec = msgspec.structs.replace(program.spec, rows=rows, edited=program.edited)
+    if not program.edited:
+        return spec
+    features, label = (program.module.__dict__.get(name) for name in ("FEATURES", "LABEL"))
+    if isinstance(features, Inputs):
+        inputs = {name: features[name].columns for name in features}
+        spec = msgspec.structs.replace(spec, inputs=inputs)
+    elif isinstance(features, Features):
+        spec = msgspec.structs.replace(spec, inputs={next(iter(spec.inputs), "features"): features.columns})
+    return msgspec.structs.replace(spec, label=label.spec) if isinstance(label, Target) else spec
+
+
+def curve_row(end: EpochEnd) -> Figures:
+    """An epoch as a row of figures: `loss` of training, `validation_loss`, and the metrics of the validation rows."""
+    validation = {
+        ("validation_loss" if name == "loss" else name): value for name, value in end.metrics.items()
+    }
+    return {
+        **validation,
+        "epoch": float(end.epoch),
+        "step": float(end.step),
+        "seconds": end.seconds,
+        "loss": end.loss,
+    }
+
+
+def _lineage(spec: JobSpec, pinned: Pinned, outcome: Outcome, started: datetime) -> Lineage:
+    return Lineage(
+        statement=spec.statement,
+        rows=pinned.rows,
+        training_rows=spec.rows.training,
+        data_digest=pinned.digest,
+        schema_digest=hashlib.sha256(msgspec.json.encode(pinned.schema)).hexdigest(),
+        seed=spec.training.seed,
+        versions=_versions(_PACKAGES[spec.framework]),
+        started=started.isoformat(timespec="seconds"),
+        seconds=outcome.seconds,
+        ending=outcome.ending,
+        parent=spec.trained_model,
+    )
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    found = {"edl": VERSION, "python": platform.python_version()}
+    for package in ("numpy", "pyarrow", *packages):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:  # one of the two names that TensorFlow goes by
+            continue
+    return found

@@ -1,0 +1,71 @@
+"""The weights that a job is given: a model's archive, a safetensors file, or a checkpoint of a job.
+
+A checkpoint is a folder, that of parameter servers or of a trainer; of a folder with several, the newest is meant.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from edl.arrays import Array
+from edl.checkpoints import POSITION
+from edl.checkpoints.folder import SharedFolder
+from edl.errors import JobError, SpecError
+from edl.jobs.job_folder import JobFolder
+from edl.models import weights as weight_files
+from edl.models.archive import read_archive
+from edl.ps.checkpoint import manifests
+from edl.worker import checkpointing
+
+
+def is_archive(path: Path) -> bool:
+    """Whether the path names an archive, which says more than weights."""
+    return path.suffix != ".safetensors" and not path.is_dir()
+
+
+def trained_weights(path: Path | None) -> Mapping[str, Array]:
+    """JobError: there are none. SpecError: they cannot be read."""
+    if path is None:
+        raise JobError("a model's weights are needed, and none were given")
+    if is_archive(path):
+        return read_archive(path).weights()
+    if path.is_dir():
+        return _of_checkpoint(_newest(path))
+    try:
+        return weight_files.loads(path.read_bytes())
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}") from None
+
+
+def take(job: JobFolder, path: Path) -> None:
+    """Put the weights where workers look for them."""
+    if path.is_dir():
+        weight_files.save(trained_weights(path), job.weights)
+    else:
+        shutil.copyfile(path, job.model if is_archive(path) else job.weights)
+
+
+def taken(job: JobFolder) -> Path | None:
+    """Where they are; None when there are none."""
+    return next((path for path in (job.model, job.weights) if path.exists()), None)
+
+
+def _newest(folder: Path) -> Path:
+    """The checkpoint that the folder is, or the newest in it. SpecError: there is none."""
+    if (folder / manifests.MANIFEST).exists() or (folder / POSITION).exists():
+        return folder
+    names = manifests.complete(folder) or checkpointing.complete(SharedFolder(folder))
+    if not names:
+        raise SpecError(
+            f"{folder} is no checkpoint, and there is no complete one in it",
+            hint="a running job keeps its checkpoints in the folder checkpoints of its job folder",
+        )
+    return folder / names[-1]
+
+
+def _of_checkpoint(folder: Path) -> Mapping[str, Array]:
+    if (folder / manifests.MANIFEST).exists():
+        return manifests.read_weights(folder)
+    return checkpointing.read_checkpoint(folder).weights

@@ -1,0 +1,152 @@
+"""Running one job in this process: rows in, results or a model's archive out, all in the job folder.
+
+    rows/pinned.json, rows/…   in: what was pinned, and the rows
+    rows/held-out/…            in: the same of validation rows that have a query of their own
+    results/                   out: the staged result of PREDICT, EVALUATE and EXPLAIN
+    archive.zip                out: the model of TRAIN
+
+A job that fails or is cancelled leaves neither results nor an archive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pyarrow as pa
+
+from edl import frameworks
+from edl.arrays import Array, checked_features
+from edl.data import Pinned, Reader, open_reader
+from edl.data.joined import JoinedReader
+from edl.data.pinned import read_pinned
+from edl.data.results import ResultFolder
+from edl.errors import JobError
+from edl.jobs.events import Observer
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.models import weights as weight_files
+from edl.models.fitting import read_fitting
+from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
+from edl.run.archive import save
+from edl.run.initial_weights import trained_weights
+from edl.spec import JobSpec, Rows
+from edl.worker.evaluation.inference import evaluate, predict
+from edl.worker.trainer import Export, split, train
+
+
+@contextlib.contextmanager
+def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
+    """The program in `folder`, with its framework prepared and seeded, to be run as `spec` says."""
+    prepare(spec, threads)
+    program = load(folder, spec)
+    try:
+        yield program
+    finally:
+        unload(program.module)
+
+
+def prepare(spec: JobSpec, threads: int) -> None:
+    """Prepare and seed what a job of the spec uses in this process."""
+    pa.set_cpu_count(threads)
+    frameworks.prepare(spec.framework, threads)
+    frameworks.seed_everything(spec.framework, spec.training.seed)
+
+
+def run(
+    program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
+) -> Outcome:
+    """Run the program's job in its folder. JobCancelledError: `cancelled` was set."""
+    pinned, reader = rows_of(program, job)
+    results = ResultFolder(job.results)
+    try:
+        if program.spec.kind == "train":
+            start = starting_weights(program, weights)
+            rows, write = training(program, job, pinned, reader)
+            outcome, _ = train(
+                program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
+            )
+        else:
+            do = predict if program.spec.work == "predict" else evaluate
+            found = trained_weights(weights)
+            outcome = do(program, reader, found, results, observer=observer, cancelled=cancelled)
+    except BaseException:
+        results.clear()
+        raise
+    return msgspec.structs.replace(outcome, edited=program.edited)
+
+
+def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
+    """The rows that are pinned in the job folder; validation rows that have a query of their own come last."""
+    pinned = read_pinned(job.rows)
+    reader = _open_rows(program, pinned, job.rows)
+    if program.spec.kind == "train" and job.held_out.is_dir():
+        held_out = _open_rows(program, read_pinned(job.held_out), job.held_out)
+        reader = JoinedReader(reader, held_out)
+    return pinned, reader
+
+
+def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -> tuple[Rows, Export]:
+    """Which rows a training job trains on, and what writes its archive."""
+    started = datetime.now(UTC)
+    rows = split(
+        program.spec.rows,
+        reader.rows,
+        program.spec.training.validation_fraction,
+        held_out=reader.rows - pinned.rows,
+    )
+    kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
+
+    def write(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
+        fitting = read_fitting(job.rows)
+        save(job.archive, program, pinned, kept, weights, outcome, started, fitting)
+        return msgspec.structs.replace(outcome, archive=job.archive.name, edited=program.edited)
+
+    return rows, write
+
+
+def export(program: Program, weights: Path, path: Path) -> str:
+    """Write the program's model with these weights to `path`, in the format of its suffix; the format in words.
+
+    JobError: see `edl.frameworks.export`.
+    """
+    import pyarrow as pa
+
+    from edl.frameworks.export import check_lists
+    from edl.frameworks.export import export as write
+
+    if not program.has("feed"):
+        raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
+    nulls = {name: pa.nulls(2) for name in program.spec.columns}  # what a NULL becomes is an example too
+    features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2)
+    adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
+    adapter.set_weights(trained_weights(weights))
+    model = adapter.standalone()
+    check_lists(adapter.framework, model, features, adapter.predict(features))
+    return write(adapter.framework, model, features, path)
+
+
+def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Array] | None:
+    """The weights that training starts from; None for new ones. JobError: the job needs some, and none were given."""
+    if weights is None and program.spec.trained_model:
+        raise JobError(
+            f"this program starts from the weights of {program.spec.trained_model}, and none were given",
+            hint="add --weights with the archive of that model",
+        )
+    return trained_weights(weights) if weights is not None else None
+
+
+def _open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:
+    """A reader of the pinned rows: model.py's own, else reader.py's, else that of the rows' file."""
+    if program.has("custom_data_reader"):
+        return cast(Reader, program.call("custom_data_reader", pinned, folder))
+    if not (program.folder / READER_FILE).exists():
+        return open_reader(pinned, folder)
+    module = load_reader(program.folder)
+    with user_code(program.folder / READER_FILE, "custom_data_reader()"):
+        return cast(Reader, getattr(module, "custom_data_reader", open_reader)(pinned, folder))

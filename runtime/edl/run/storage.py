@@ -1,0 +1,103 @@
+"""Where a worker finds the model that its job is given, and where it puts what the job makes.
+
+In processes of one machine that is the job folder, which the client shares. In pods no folder outlives the job: a
+worker asks the data source itself, and what it puts there waits for the master to commit it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from edl.cluster.kubernetes.deployment import read_deployment
+from edl.data import Source, connect
+from edl.data.results import ResultFolder, ResultSink, ResultTable
+from edl.data.retry import insisting
+from edl.errors import SpecError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.models.pending import Intent, read_intent, registry_of
+from edl.models.registry.base import Registry
+from edl.run import initial_weights
+from edl.spec import JobSpec
+
+
+class Storage(Protocol):
+    def model(self) -> Path | None:
+        """An archive, or weights, that the job begins with or uses; None: it needs none."""
+        ...
+
+    def results(self) -> ResultSink:
+        """Takes the results of PREDICT, EVALUATE and EXPLAIN."""
+        ...
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        """Put the archive, which is written, where it stays; the outcome with where that is."""
+        ...
+
+
+class InFolder:
+    """All of it in the job folder."""
+
+    def __init__(self, job: JobFolder) -> None:
+        self._job = job
+
+    def model(self) -> Path | None:
+        return initial_weights.taken(self._job)
+
+    def results(self) -> ResultSink:
+        return ResultFolder(self._job.results)
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        return outcome
+
+
+class SourceResultStore:
+    """All of it in the job's data source, over one connection that is opened when it is needed."""
+
+    def __init__(self, job: JobFolder, spec: JobSpec, intent: Intent) -> None:
+        self._job = job
+        self._spec = spec
+        self._intent = intent
+
+    def model(self) -> Path | None:
+        reference, path = self._spec.trained_model, self._job.model
+        if reference and not path.exists():
+            insisting(lambda _: self._registry.load(reference, path))
+        return path if reference else None
+
+    def results(self) -> ResultSink:
+        folder = ResultFolder(self._job.results)
+        if not self._intent.name:  # the figures of EVALUATE, which the outcome has too
+            return folder
+        return ResultTable(folder, lambda: self._source, self._intent.name, self._job.id)
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        name, archive = self._intent.name, self._job.archive
+        if self._intent.record is None:
+            raise SpecError(f"job {self._job.id} is to store no model")
+        record = msgspec.structs.replace(self._intent.record, metrics=outcome.figures)
+        version = insisting(lambda _: self._registry.save(name, archive, record, once=self._job.id))
+        archive.unlink()
+        return msgspec.structs.replace(outcome, archive="", stored=f"{name}@{version}")
+
+    @cached_property
+    def _source(self) -> Source:
+        return insisting(lambda _: connect(self._intent.source))
+
+    @cached_property
+    def _registry(self) -> Registry:
+        return registry_of(self._intent, self._source)
+
+
+def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
+    """Where the job's things are. SpecError: it runs in pods, and nobody noted what is to become of it."""
+    if read_deployment(job.path) is None:
+        return InFolder(job)
+    intent = read_intent(job.path)
+    if intent is None:
+        raise SpecError(f"nothing says what is to become of job {job.id}")
+    return SourceResultStore(job, spec, intent)

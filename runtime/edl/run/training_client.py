@@ -1,0 +1,225 @@
+"""The client's side of a training process. It imports no framework, and nothing of Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, cast
+
+from edl.cluster.environment import environment
+from edl.errors import JobError
+from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.failure import Failed, to_error
+from edl.jobs.outcome import Outcome
+from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, to_event, to_line
+
+END_SECONDS = 10.0  # from the end of its input until a training process is killed
+
+OnEvent = Callable[[Progress | EpochEnd], None]
+
+
+class TrainingProcess:
+    """A training process of ours. `run` from one thread at a time; `cancel` from any."""
+
+    def __init__(
+        self, framework: str, process: subprocess.Popen[bytes], events: IO[bytes], output: IO[bytes]
+    ) -> None:
+        self.framework = framework
+        self._process = process
+        self._requests = cast(IO[bytes], process.stdin)
+        self._events = events
+        self._output = output  # what it printed before its first job
+        self._number = 0
+        self._ready = False  # as far as we have heard; until then it imports the framework
+        self._sending = threading.Lock()
+
+    @classmethod
+    def start(cls, framework: str, threads: int | None = None) -> TrainingProcess:
+        """Start a process, which begins to import the framework; returns at once.
+
+        threads: of the framework's pools; None takes the cores that this process may use.
+        """
+        threads = threads or available_cores()
+        reading, writing = os.pipe()
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (it is open as long as the process is ours)
+        try:
+            process = subprocess.Popen(  # noqa: S603 (our own module, in a list)
+                _command(framework, threads, writing),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                pass_fds=(writing,),
+                start_new_session=True,
+                env=environment(threads),
+            )
+        except BaseException:
+            os.close(reading)
+            output.close()
+            raise
+        finally:
+            os.close(writing)
+        return cls(framework, process, os.fdopen(reading, "rb"), output)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ready(self) -> bool:
+        """True once it is known that the framework is imported, which the first job of the process waits for."""
+        return self._ready
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def run(self, program: Path, job: Path, on_event: OnEvent, *, weights: Path | None = None) -> Outcome:
+        """Run the program's job in the job folder, and wait for its end.
+
+        weights: a model's archive, or its weights.safetensors; see `Run`. An error of the job is raised as
+        it was there; JobCancelledError after `cancel`; JobError when the process dies, naming how, and the log. What
+        else ends the wait (a KeyboardInterrupt, an error of `on_event`) cancels the job and is raised when that has
+        ended; a second interrupt kills the process.
+        """
+        self._number += 1
+        log = job / LOG
+        request = Run(
+            self._number,
+            str(program.absolute()),
+            str(job.absolute()),
+            str(weights.absolute()) if weights else "",
+        )
+        try:
+            self._submit(request, log)
+            end = self._follow(on_event, log)
+        except BaseException:
+            self._settle(log)
+            raise
+        if isinstance(end, Failed):
+            raise to_error(end)
+        return end
+
+    def cancel(self) -> None:
+        """Stop the job that runs, between two minibatches; nothing happens when there is none."""
+        with contextlib.suppress(JobError):
+            self._send(Cancel(self._number), None)
+
+    def close(self) -> None:
+        """End the process; a job that runs is cancelled. An interrupt ends it at once. Safe to repeat."""
+        with contextlib.suppress(OSError):
+            self._requests.close()
+        try:
+            if not self._ready:
+                self._kill()
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            self._events.close()
+            self._output.close()
+
+    def __enter__(self) -> TrainingProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _submit(self, request: Run, log: Path) -> None:
+        try:
+            self._send(request, log)
+        except KeyboardInterrupt:  # nobody knows how much of the request is on its way
+            self._kill()
+            raise
+
+    def _send(self, request: Request, log: Path | None) -> None:
+        try:
+            with self._sending:
+                self._requests.write(to_line(request))
+                self._requests.flush()
+        except (OSError, ValueError):  # the pipe is broken, or closed
+            raise self._death(log) from None
+
+    def _follow(self, on_event: OnEvent, log: Path) -> Outcome | Failed:
+        """The event that ends the job; the ones before it go to `on_event`."""
+        while line := self._events.readline():
+            event = to_event(line)
+            if isinstance(event, Outcome | Failed):
+                return event
+            if isinstance(event, Ready):
+                self._ready = True
+            else:
+                on_event(event)
+        raise self._death(log)
+
+    def _settle(self, log: Path) -> None:
+        """Cancel the job that nobody waits for, so that the next one finds the process idle.
+
+        A process that still imports its framework cannot hear of it for seconds, and has nothing to lose.
+        """
+        if not self._ready:
+            self._kill()
+            return
+        self.cancel()
+        try:
+            self._follow(lambda event: None, log)
+        except JobError:
+            pass
+        except BaseException:
+            self._kill()
+            raise
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _death(self, log: Path | None) -> JobError:
+        """How the process died, as far as it can be known."""
+        try:
+            code = self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            code = -signal.SIGKILL
+        if code == -signal.SIGKILL:
+            hint = "the system kills what uses up the memory; a smaller batch size or model needs less"
+        else:
+            hint = self._last_words() or "the log tells what it printed last"
+        where = f"; its log is {log}" if log is not None and log.exists() else ""
+        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        return JobError(f"the training process {how}{where}", hint=hint)
+
+    def _last_words(self) -> str:
+        """The last line that the process printed before it had a log."""
+        if self._output.closed:
+            return ""
+        self._output.seek(0)
+        lines = self._output.read().decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _command(framework: str, threads: int, events: int) -> list[str]:
+    """-P: a keras.py or a torch.py in the user's folder is not the framework."""
+    module = [sys.executable, "-P", "-m", "edl.entrypoints.training_process"]
+    return [*module, "--framework", framework, "--threads", str(threads), "--events", str(events)]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

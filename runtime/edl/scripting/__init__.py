@@ -1,0 +1,1 @@
+"""Jobs started by a call of `edl.train` in a script or a notebook."""

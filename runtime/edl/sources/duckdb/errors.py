@@ -1,0 +1,140 @@
+"""DuckDB's errors in our words: its first line, the place in the query, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain
+
+import duckdb
+
+from edl.data.names import reserved_hint
+from edl.data.source import ConflictError
+from edl.errors import SourceError, Span, did_you_mean
+from edl.sources.duckdb import queries
+
+_EXPLAIN = "EXPLAIN "
+_MISSING_TABLE = re.compile(r'Table with name "?(.+?)"? does not exist')
+_LOCATED = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+_PLANNED = (
+    duckdb.StatementType.SELECT,
+    duckdb.StatementType.INSERT,
+    duckdb.StatementType.UPDATE,
+    duckdb.StatementType.DELETE,
+    duckdb.StatementType.CREATE,
+)
+_CONFLICT = re.compile(r"conflict|Failed to commit|violates .* constraint", re.IGNORECASE)
+_HINTS = (
+    (
+        r"Could not set lock",
+        "another process has this database open; a DuckDB file is open in one process at a time",
+    ),
+    (
+        r"not a valid DuckDB database",
+        "the file is of another format; read it with a data source of that format",
+    ),
+    (r"INT128", "cast the column to DOUBLE or DECIMAL in the SELECT"),
+    (r"within a transaction|transaction is aborted", "end the open transaction with COMMIT or ROLLBACK"),
+    (r"were not provided for the following parameters", "write values in place of ? and $names"),
+)
+
+
+def translated(
+    error: duckdb.Error, connection: duckdb.DuckDBPyConnection, query: str, tables: Callable[[], list[str]]
+) -> SourceError:
+    """The error of running `query`, with a span relative to it where DuckDB tells one. tables: for the hint."""
+    detail, start = _located(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
+    message = _first_line(error)
+    kind = ConflictError if _CONFLICT.search(message) else SourceError
+    span = _span(detail, start, query)
+    hint = _hint(str(error), detail, tables)
+    if isinstance(error, duckdb.ParserException) and span is not None:
+        hint = _reserved(connection, query, span) or hint
+    return kind(message, span=span, hint=hint)
+
+
+def opening(error: duckdb.Error, place: str) -> SourceError:
+    message = _first_line(error)
+    return SourceError(f"cannot open {place}: {message}", hint=_fixed_hint(message))
+
+
+def while_reading(error: Exception) -> SourceError:
+    """An error in the midst of a result, of whatever class Arrow made of it."""
+    message = _first_line(error)
+    return SourceError(message, hint=_fixed_hint(message))
+
+
+def raise_interrupt(error: RuntimeError) -> None:
+    """Raise the KeyboardInterrupt that DuckDB has swallowed: where it looks for signals itself, it says only this."""
+    if str(error) == "Query interrupted":
+        raise KeyboardInterrupt from None
+
+
+def _located(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[dict[str, str], int]:
+    """What DuckDB says about the error when it parses and plans the text again, and where the text starts in that.
+
+    Nothing runs: only a text that is one statement of a kind that EXPLAIN merely plans is put after that word (after
+    it, `ANALYZE INSERT …`, which is no statement, would become one). Details come as JSON while a setting says so.
+    """
+    start = 0
+    try:
+        connection.execute("SET errors_as_json = true")
+        statements = connection.extract_statements(query)
+        if len(statements) == 1 and statements[0].type in _PLANNED:
+            start = len(_EXPLAIN)
+            connection.execute(_EXPLAIN + query).fetchall()
+    except duckdb.Error as error:
+        return _details(str(error)), start
+    finally:
+        with suppress(duckdb.Error):
+            connection.execute("SET errors_as_json = false")
+    return {}, start
+
+
+def _details(message: str) -> dict[str, str]:
+    _, brace, rest = message.partition("{")
+    try:
+        found = json.loads(brace + rest)
+    except ValueError:
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def _span(detail: dict[str, str], before: int, query: str) -> Span | None:
+    """DuckDB counts in bytes of UTF-8; a span counts in characters."""
+    numbers = re.findall(r"\d+", detail.get("location", "")) or [detail.get("position", ""), "1"]
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
+        return None
+    start, length = int(numbers[0]) - before, int(numbers[1])
+    encoded = query.encode()
+    if not 0 <= start <= len(encoded):
+        return None
+    first = len(encoded[:start].decode(errors="ignore"))
+    return Span(first, first + max(1, len(encoded[start : start + length].decode(errors="ignore"))))
+
+
+def _hint(message: str, detail: dict[str, str], tables: Callable[[], list[str]]) -> str | None:
+    if match := _MISSING_TABLE.search(message):
+        return did_you_mean(match[1], tables())
+    if detail.get("candidates") and "name" in detail:
+        return did_you_mean(detail["name"], detail["candidates"].split(","))
+    return _fixed_hint(message)
+
+
+def _reserved(connection: duckdb.DuckDBPyConnection, query: str, span: Span) -> str | None:
+    with suppress(duckdb.Error):
+        names = re.findall(r"\w+", query.lower())
+        known = connection.execute(queries.NAMES_OF, [names]).fetchall()
+        reserved = connection.execute(queries.RESERVED).fetchall()
+        return reserved_hint(query, span, {word for (word,) in reserved}, chain.from_iterable(known))
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
+
+
+def _fixed_hint(message: str) -> str | None:
+    return next((hint for pattern, hint in _HINTS if re.search(pattern, message)), None)

@@ -1,0 +1,146 @@
+"""Result tables of DuckDB: see `edl.sources.staging`.
+
+Everything of a target lies in its catalog (the attached database), because DuckDB writes to one database in a
+transaction. A result table is marked in its comment, a staging table has its job there.
+
+A target is a name of one to three parts: table, schema.table (or database.table), database.schema.table. A schema
+that does not exist is created when the result is committed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from edl.data.arrow_types import Watched
+from edl.data.names import dotted, free_name, quoted, split_name
+from edl.errors import SourceError
+from edl.sources.staging import (
+    MARK,
+    STAGE,
+    Abandoned,
+    Place,
+    Staging,
+    columns_differ,
+    refuse_foreign,
+    refuse_view,
+)
+from edl.sources.staging_tables import few_rows
+
+if TYPE_CHECKING:
+    from edl.sources.duckdb.source import DuckDBSource
+
+_BATCHES = "sqlflow_edl_batches"  # the name under which DuckDB sees the batches that come in
+
+
+class DuckDBResults(Staging):
+    """The results of one DuckDB connection."""
+
+    _source: DuckDBSource
+
+    def _place(self, target: str) -> Place:
+        """The target with the database and schema that DuckDB would look in."""
+        parts = split_name(target)
+        catalog, schema = few_rows(self._source, "SELECT current_catalog(), current_schema()")[0]
+        match parts:
+            case (table,):
+                return _place(catalog, schema, table)
+            case (first, table):
+                if not self._is_schema(catalog, first) and self._is_database(first):
+                    return _place(first, "main", table)
+                return _place(catalog, first, table)
+            case (database, schema, table):
+                if not self._is_database(database):
+                    raise SourceError(
+                        f"no database {database} is attached",
+                        hint=f"write {schema}.{table}, or first ATTACH 'path/to/file.duckdb' AS {database}",
+                    )
+                return _place(database, schema, table)
+        raise SourceError(
+            f"the name {target} has {len(parts)} parts", hint="write it as database.schema.table"
+        )
+
+    def _check(self, place: Place, target: str) -> None:
+        where = "lower(database_name) = lower(?) AND lower(schema_name) = lower(?)"
+        views = f"SELECT 1 FROM duckdb_views() WHERE {where} AND lower(view_name) = lower(?)"
+        tables = f"SELECT comment FROM duckdb_tables() WHERE {where} AND lower(table_name) = lower(?)"
+        places = [place.parts]
+        if len(split_name(target)) == 1:  # a query would see what is temporary first
+            places.append(("temp", "main", place.parts[-1]))
+        for parts in places:
+            if few_rows(self._source, views, parts):
+                raise refuse_view(target)
+            if any(
+                not (comment or "").startswith(MARK) for (comment,) in few_rows(self._source, tables, parts)
+            ):
+                raise refuse_foreign(target)
+
+    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+        """The staging table's first column is the task, of a name that the others leave."""
+        stage, task = place.stage_table(job), quoted(_task_column(schema))
+        with self._source.visible(_BATCHES, schema.empty_table()):
+            self._source.execute(
+                f"CREATE TABLE IF NOT EXISTS {stage} AS SELECT 0::BIGINT AS {task}, * FROM {_BATCHES} LIMIT 0"
+            )
+        self._source.execute(f"COMMENT ON TABLE {stage} IS {_text(job)}")
+
+    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+        stage, column = place.stage_table(job), quoted(_task_column(schema))
+        there = self._source.schema(f"FROM {stage}").names
+        if there != [_task_column(schema), *schema.names]:
+            raise columns_differ(task, schema.names, there[1:])
+        self._source.execute(f"DELETE FROM {stage} WHERE {column} = ?", (task,))
+        reader = pa.RecordBatchReader.from_batches(schema, batches)
+        with self._source.visible(_BATCHES, reader), batches.errors(SourceError):
+            self._source.execute(f"INSERT INTO {stage} SELECT {int(task)}::BIGINT, * FROM {_BATCHES}")
+        return int(few_rows(self._source, f"SELECT count(*) FROM {stage} WHERE {column} = ?", (task,))[0][0])
+
+    def _swap(self, place: Place, job: str, tasks: int) -> int:
+        stage = place.stage_table(job)
+        task, *columns = (quoted(name) for name in self._source.schema(f"FROM {stage}").names)
+        self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {dotted(place.parts[:2])}")
+        self._source.execute(
+            f"CREATE OR REPLACE TABLE {place.name} AS SELECT {', '.join(columns)} FROM {stage}"
+            f" WHERE {task} < {int(tasks)} ORDER BY {task}, rowid"
+        )
+        self._source.execute(f"COMMENT ON TABLE {place.name} IS {_text(f'{MARK}, job {job}')}")
+        return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
+
+    def _stages(self) -> list[Abandoned]:
+        query = (
+            "SELECT database_name, table_name, t.comment FROM duckdb_tables() t"
+            " JOIN duckdb_databases() USING (database_name)"
+            " WHERE schema_name = 'main' AND NOT readonly AND starts_with(table_name, ?)"
+        )
+        found = few_rows(self._source, query, (STAGE,))
+        return [Abandoned(_home(catalog), table, job) for catalog, table, job in found]
+
+    def _exists(self, home: str, table: str) -> bool:
+        query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main' AND table_name = ?"
+        return bool(few_rows(self._source, query, (split_name(home[:-1])[0], table)))
+
+    def _is_schema(self, catalog: str, name: str) -> bool:
+        query = "SELECT 1 FROM duckdb_schemas() WHERE database_name = ? AND lower(schema_name) = lower(?)"
+        return bool(few_rows(self._source, query, (catalog, name)))
+
+    def _is_database(self, name: str) -> bool:
+        query = "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower(?)"
+        return bool(few_rows(self._source, query, (name,)))
+
+
+def _place(catalog: str, schema: str, table: str) -> Place:
+    return Place((catalog, schema, table), _home(catalog))
+
+
+def _home(catalog: str) -> str:
+    return dotted((catalog, "main")) + "."
+
+
+def _task_column(schema: pa.Schema) -> str:
+    return free_name("sqlflow_edl_task", schema.names)
+
+
+def _text(value: str) -> str:
+    """A literal; statements that define tables take no parameters."""
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,218 @@
+"""DuckDB as a data source: one connection in the client's process.
+
+A DuckDB file that one process has open cannot be opened by another, not even to read. So the client pins rows into
+the job folder, instances work on that, and the client brings the results back.
+
+One connection runs one statement at a time: the next statement ends a result that was not read to its end, and
+reading on in that result is a SourceError. A source belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from edl.data import pinned
+from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised
+from edl.data.names import dotted, duplicate, shown
+from edl.data.source import Pinned
+from edl.data.url import SourceURL, database_file
+from edl.errors import SourceError
+from edl.sources.common import EmbeddedSource
+from edl.sources.duckdb import queries
+from edl.sources.duckdb.errors import opening, raise_interrupt, translated, while_reading
+from edl.sources.duckdb.results import DuckDBResults
+from edl.sources.row_order import Column, shuffled
+from edl.sources.transactions import Transactional
+
+_SILENT = (["Count"], ["Success"])  # the columns of statements that have no rows of their own
+
+_SQLITE = b"SQLite format 3\0"
+_QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
+
+
+class DuckDBSource(Transactional, EmbeddedSource):
+    """`edl.data.source.Source` for DuckDB."""
+
+    dialect = "duckdb"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str) -> None:
+        self.url = url
+        self.connection = connection
+        self._unread: pa.RecordBatchReader | None = None
+        self._results = DuckDBResults(self)
+        # A name in a query is a table, never a variable of the Python program around it.
+        connection.execute("SET python_enable_replacements = false")
+        catalog = connection.execute("SELECT current_catalog()").fetchall()[0][0]
+        self.home = dotted((catalog, "main")) + "."
+
+    @classmethod
+    def connect(cls, url: SourceURL, *, create: bool = False) -> DuckDBSource:
+        path = database_file(url, create=create)
+        if _is_sqlite(path):  # DuckDB would fetch an extension for it
+            raise SourceError(f"{path} is a SQLite database", hint=f"write it as sqlite:///{path}")
+        try:
+            return cls(duckdb.connect(path), str(url))
+        except duckdb.Error as error:
+            raise opening(error, str(path)) from None
+
+    def interrupt(self) -> None:
+        self.connection.interrupt()
+
+    def close(self) -> None:
+        self._end_result()
+        self.connection.close()
+
+    # Reading ---------------------------------------------------------------------------------------------
+
+    def schema(self, query: str) -> pa.Schema:
+        query, _ = self._plain(query)
+        with self._errors(query):
+            return normal_schema(self.connection.sql(queries.without_rows(query)).to_arrow_reader(1).schema)
+
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        _, columns = self._plain(f"SELECT * FROM {table}")
+        return [(name, str(kind)) for name, kind in columns]
+
+    def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        query, _ = self._plain(query)
+        return self._reader(query, batch_rows)
+
+    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+        select, columns = self._plain(query)
+        if shuffle:
+            select = shuffled(select, columns, seed)
+        reader = self._reader(select, BATCH_ROWS)
+        return pinned.pin_rows(folder, reader, source=self.url, select=query, seed=seed, shuffled=shuffle)
+
+    # Statements ------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        statement = self._only_statement(sql)
+        if statement.type == duckdb.StatementType.SELECT:
+            inner = self._run(sql, parameters, BATCH_ROWS)
+            return pa.RecordBatchReader.from_batches(inner.schema, self._batches(inner))
+        with self._errors(sql):
+            relation = self.connection.sql(sql, params=list(parameters))
+            if relation is None or relation.columns in _SILENT:
+                return None
+            return relation.to_arrow_reader(BATCH_ROWS)
+
+    def tables(self) -> list[str]:
+        with self._errors(queries.TABLES):
+            return self._tables()
+
+    def databases(self) -> list[str]:
+        with self._errors(queries.DATABASES):
+            return [name for (name,) in self.connection.execute(queries.DATABASES).fetchall()]
+
+    # Writing ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def visible(self, name: str, data: pa.Table | pa.RecordBatchReader) -> Iterator[None]:
+        """Arrow data as a table that statements of this connection can read, for a while."""
+        with self._errors(name):
+            self.connection.register(name, data)
+        try:
+            yield
+        finally:
+            # After an error inside a transaction DuckDB refuses even this; the rollback then takes it away.
+            with suppress(duckdb.Error):
+                self.connection.unregister(name)
+
+    # Inside ----------------------------------------------------------------------------------------------
+
+    def _plain(self, query: str) -> tuple[str, list[Column]]:
+        """The query as it may stand in parentheses, with plain columns; SourceError when it is not one query."""
+        if self._only_statement(query).type not in _QUERIES:
+            raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+        query = query.rstrip().rstrip(";")
+        with self._errors(query):
+            # Parentheses first: DuckDB runs a statement that writes as soon as it sees it, and inside them none may.
+            self.connection.sql(queries.without_rows(query))
+            relation = self.connection.sql(query)
+            columns = list(zip(relation.columns, relation.types, strict=True))
+        if name := duplicate(name for name, _ in columns):
+            raise SourceError(
+                f"the query has more than one column named {name}",
+                hint=f"give each its own name: … AS {name}_2",
+            )
+        return queries.plain(query, columns), columns
+
+    def _only_statement(self, sql: str) -> duckdb.Statement:
+        with self._errors(sql):
+            statements = self.connection.extract_statements(sql)
+        if len(statements) != 1:
+            found = f"{len(statements)} statements" if statements else "no statement"
+            raise SourceError(f"one statement is expected here, this text holds {found}")
+        return statements[0]
+
+    def _reader(self, query: str, batch_rows: int) -> pa.RecordBatchReader:
+        """The rows of a query of plain columns."""
+        inner = self._run(query, (), batch_rows)
+        schema = normal_schema(inner.schema)
+        return pa.RecordBatchReader.from_batches(
+            schema, (normalised(batch, schema) for batch in self._batches(inner))
+        )
+
+    def _run(self, query: str, parameters: Sequence[object], batch_rows: int) -> pa.RecordBatchReader:
+        with self._errors(query):
+            self._unread = self.connection.sql(query, params=list(parameters)).to_arrow_reader(batch_rows)
+        return self._unread
+
+    def _batches(self, inner: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """The batches of DuckDB's reader, with its errors turned into ours."""
+        try:
+            yield from inner
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            if self._unread is not inner:
+                raise SourceError("this result ended when another statement ran on its connection") from None
+            raise while_reading(error) from None
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
+        finally:
+            inner.close()
+
+    def _end_result(self) -> None:
+        if self._unread is not None:
+            self._unread.close()
+            self._unread = None
+
+    def _roll_back(self) -> None:
+        self._end_result()
+        with suppress(duckdb.Error):  # a failed COMMIT has rolled back already
+            self.connection.rollback()
+
+    @contextmanager
+    def _errors(self, sql: str) -> Iterator[None]:
+        """Run one statement: end the result before it, and turn DuckDB's errors into ours."""
+        self._end_result()
+        try:
+            yield
+        except duckdb.Error as error:
+            raise translated(error, self.connection, sql, self._tables_for_a_hint) from None
+        except RuntimeError as error:
+            raise_interrupt(error)
+            raise
+
+    def _tables(self) -> list[str]:
+        reserved = {word for (word,) in self.connection.sql(queries.RESERVED).fetchall()}
+        return [shown(parts, reserved) for (parts,) in self.connection.sql(queries.TABLES).fetchall()]
+
+    def _tables_for_a_hint(self) -> list[str]:
+        try:
+            return self._tables()
+        except duckdb.Error:  # inside a transaction that failed, nothing can be asked
+            return []
+
+
+def _is_sqlite(path: Path | str) -> bool:
+    if not isinstance(path, Path) or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE

@@ -1,0 +1,137 @@
+"""Files as a data source: CSV and Parquet, read by DuckDB where they lie.
+
+A query sees the file, or all files of a pattern, as a table of its name, `iris` for iris.csv, and as `rows`. Models
+and results go into a DuckDB database beside it, `iris.sqlflow.duckdb`; one that nothing was kept in is removed again.
+The files are never written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar, Self
+
+import duckdb
+
+from edl.data import csv
+from edl.data.names import quoted
+from edl.data.url import SourceURL
+from edl.errors import SourceError, did_you_mean
+from edl.sources.duckdb.errors import opening, while_reading
+from edl.sources.duckdb.source import DuckDBSource
+
+STORE = ".sqlflow.duckdb"
+ROWS = "rows"
+
+_WILD = re.compile(r"[*?\[]")
+_ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt)?(\.gz)?$", re.IGNORECASE)
+
+
+class FileSource(DuckDBSource):
+    """A DuckDB database with a temporary view of the files."""
+
+    known_options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, url: str, store: Path, made: bool) -> None:
+        super().__init__(connection, url)
+        self._store = store
+        self._made = made
+
+    @classmethod
+    def connect(cls, url: SourceURL, *, create: bool = False) -> Self:
+        """create: of no effect, because files are not made and the database beside them always is."""
+        pattern = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
+        options = cls._options(url)
+        name, store = _name_and_store(pattern)
+        made = not store.exists()
+        files = _files(pattern)
+        try:
+            source = cls(duckdb.connect(store), str(url), store, made)
+        except duckdb.Error as error:
+            raise opening(error, str(store)) from None
+        try:
+            source._show(name, files, options)
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def close(self) -> None:
+        kept = not self._made
+        with suppress(duckdb.Error):
+            tables = "SELECT 1 FROM duckdb_tables() WHERE NOT internal AND NOT temporary LIMIT 1"
+            kept = kept or bool(self.connection.execute(tables).fetchall())
+        super().close()
+        if not kept:
+            self._store.unlink(missing_ok=True)
+
+    def _show(self, name: str, files: list[str], options: Mapping[str, str]) -> None:
+        """Make the views."""
+        try:
+            query = self._select(files, options)
+            for view in dict.fromkeys((name, ROWS)):
+                self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {query}")
+        except duckdb.Error as error:
+            raise while_reading(error) from None
+
+    def _select(self, files: list[str], options: Mapping[str, str]) -> str:
+        """A query of all rows of the files."""
+        raise NotImplementedError
+
+    @classmethod
+    def _options(cls, url: SourceURL) -> dict[str, str]:
+        for option, _ in url.options:
+            if option not in cls.known_options:
+                known = did_you_mean(option, cls.known_options)
+                raise SourceError(f"{url.scheme} files have no option {option}", hint=known)
+        return dict(url.options)
+
+
+class CSVSource(FileSource):
+    """Files of comma-separated values; see `edl.data.csv` for what is read as what."""
+
+    known_options = csv.OPTIONS
+
+    def _select(self, files: list[str], options: Mapping[str, str]) -> str:
+        return csv.select(self.connection, files, options)
+
+
+class ParquetSource(FileSource):
+    """Parquet files; those of a pattern may have their columns in different orders."""
+
+    def _select(self, files: list[str], options: Mapping[str, str]) -> str:
+        listed = ", ".join(csv.text(file) for file in files)
+        return f"SELECT * FROM read_parquet([{listed}], union_by_name = {len(files) > 1})"
+
+
+def _files(pattern: str) -> list[str]:
+    """The files of a pattern, sorted. SourceError: there are none."""
+    if Path(pattern).is_file():
+        return [pattern]
+    found = duckdb.execute("SELECT file FROM glob(?) ORDER BY file", (pattern,)).fetchall()
+    if not found:
+        folder = Path(pattern).parent
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        near = did_you_mean(Path(pattern).name, names, list_up_to=0)
+        raise SourceError(f"there is no file {pattern}", hint=near or "check the path")
+    return [file for (file,) in found]
+
+
+def _name_and_store(pattern: str) -> tuple[str, Path]:
+    """What the files are called as a table, and where what belongs to them is kept.
+
+    That is the file's name without its ending; of a pattern what stands before the first wild card, or else the
+    folder's name.
+    """
+    path = Path(pattern)
+    name = _ENDINGS.sub("", path.name)
+    if not path.is_file() and (wild := _WILD.search(name)):
+        name = name[: wild.start()].rstrip("-_. ")
+    folder = path.parent
+    while not path.is_file() and _WILD.search(str(folder)):
+        folder = folder.parent
+    name = name or folder.name or "files"
+    return name, folder / (name + STORE)

@@ -1,0 +1,1 @@
+"""MaxCompute as a data source."""

@@ -1,0 +1,239 @@
+"""Rows of a table of MaxCompute by range: one download session, whose id every process of a job shares.
+
+The table is one that we made and nobody changes, so that its rows have numbers: a session that expired is replaced by
+another one over the same rows. A range is read in requests of bounded size, several at a time, because the service
+limits the speed of each. A stream that ends too soon, with an error or without one, is continued at the row that it
+had reached.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+from crc32c import crc32c
+from odps import errors
+from odps.tunnel.io.reader import TunnelArrowReader
+from urllib3.exceptions import HTTPError
+
+from edl.data.arrow_types import BATCH_ROWS, fields, normal_schema, normalised
+from edl.data.server_url import parse_server
+from edl.data.source import Pinned, PinnedTable
+from edl.errors import SourceError, did_you_mean
+from edl.sources.maxcompute import types
+from edl.sources.maxcompute.client import ATTEMPTS, ERRORS, Client, may_pass, pause, utc
+from edl.sources.maxcompute.errors import translated
+
+REQUESTS = 4  # at a time
+REQUEST_BYTES = 16 << 20  # of one, about: so many are in memory at a time
+RECORDS = 2048  # of a batch, where rows come one by one
+
+_LOST_SESSIONS = ("NoSuchDownload", "InvalidDownloadID", "DownloadExpired", "StatusConflict", "NoSuchSession")
+
+
+def open_rows(pinned: Pinned, table: PinnedTable) -> TableRows:
+    """A reader of pinned rows. SourceError: they are gone, or are not those that were pinned."""
+    client = Client(parse_server(pinned.source))
+    try:
+        reader = TableRows(client, table.name, table.session)
+    except errors.NoSuchTable:
+        raise SourceError(
+            f"the pinned rows of this job are gone: {table.name}",
+            hint="rows are removed when a job ends; submit it again",
+        ) from None
+    except ERRORS as error:
+        raise translated(error) from None
+    if reader.rows != pinned.rows or fields(reader.schema) != pinned.schema:
+        raise SourceError(f"{table.name} holds other rows than the job pinned", hint="submit the job again")
+    return reader
+
+
+class TableRows:
+    """Ranges of the rows of one table or partition. Safe to use from several threads, and in processes that fork."""
+
+    def __init__(
+        self, client: Client, table: str, session: str | None = None, part: str | None = None
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._part = part
+        self._lock = threading.Lock()
+        self._row_bytes = REQUEST_BYTES // 4096  # until rows were seen
+        self._session = self._attached(session)
+        self._columns = types.columns(self._session.schema.simple_columns)
+        self._as_arrow = all(
+            column.as_arrow for column in self._columns
+        )  # pyodps looks at all, whichever it reads
+        self.rows: int = self._session.count
+        self.schema = normal_schema(types.schema(self._columns))
+
+    @property
+    def session(self) -> str:
+        """The id that other processes attach to."""
+        return str(self._session.id)
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [start, end) in order, in batches of at most 65,536.
+
+        columns: which, in that order; None is all. SourceError: a column that is not there, or the service fails for
+        longer than about a minute. ValueError: not 0 <= start <= end <= rows.
+        """
+        if not 0 <= start <= end <= self.rows:
+            raise ValueError(f"rows [{start}, {end}) of {self.rows}")
+        return self._ranges(start, end, self._chosen(columns))
+
+    def _chosen(self, names: Sequence[str] | None) -> list[types.Column]:
+        if names is None:
+            return self._columns
+        known = {column.name: column for column in self._columns}
+        for name in names:
+            if name not in known:
+                raise SourceError(f"the pinned rows have no column {name}", hint=did_you_mean(name, known))
+        return [known[name] for name in names]
+
+    def _ranges(self, start: int, end: int, columns: list[types.Column]) -> Iterator[pa.RecordBatch]:
+        """A few ranges are on their way while their reader works on the first."""
+        coming: deque[Future[list[pa.RecordBatch]]] = deque()
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            try:
+                while start < end or coming:
+                    while len(coming) < REQUESTS and start < end:
+                        stop = min(start + self._request_rows(), end)
+                        coming.append(pool.submit(self._range, start, stop, columns))
+                        start = stop
+                    batches = coming.popleft().result()
+                    self._row_bytes = sum(b.nbytes for b in batches) // sum(b.num_rows for b in batches)
+                    yield from batches
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _request_rows(self) -> int:
+        return max(1, min(BATCH_ROWS, REQUEST_BYTES // max(1, self._row_bytes)))
+
+    def _range(self, start: int, end: int, columns: list[types.Column]) -> list[pa.RecordBatch]:
+        """Exactly the rows [start, end), whatever happens on the way."""
+        batches: list[pa.RecordBatch] = []
+        failures = 0
+        while start < end:
+            session = self._session
+            reached = start
+            problem: Exception = SourceError(f"the download of {self._table} ends before its last row")
+            try:
+                with utc():
+                    for batch in self._batches(session, start, end - start, columns):
+                        batches.append(batch)
+                        start += batch.num_rows
+            except ERRORS as error:
+                if not self._replaced(session, error) and not may_pass(error):
+                    raise translated(error) from None
+                problem = translated(error)
+            except (OSError, EOFError, pa.ArrowException, HTTPError) as error:
+                problem = SourceError(f"the download of {self._table} was cut: {error}")
+            if start < end:
+                failures = failures + 1 if start == reached else 1
+                if failures == ATTEMPTS:
+                    raise problem
+                pause(failures)
+        return batches
+
+    def _batches(
+        self, session: Any, start: int, count: int, columns: list[types.Column]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows as they come."""
+        if self._as_arrow:
+            try:
+                yield from _arrow_batches(session, start, count, columns, self._client.zone)
+                return
+            except errors.MethodNotAllowed:  # refused before the first row
+                self._as_arrow = False
+        yield from record_batches(session, start, count, columns, self._client.zone)
+
+    def _attached(self, session: str | None) -> Any:
+        try:
+            return self._client.download(self._table, session, self._part)
+        except errors.NoSuchTable:
+            raise
+        except ERRORS as error:
+            if session is None or not _is_lost(error):
+                raise
+            return self._client.download(self._table, None, self._part)
+
+    def _replaced(self, session: Any, error: Exception) -> bool:
+        """Whether the session is gone, and a new one in its place."""
+        if not _is_lost(error):
+            return False
+        with self._lock:
+            if self._session is session:
+                fresh = self._client.download(self._table, None, self._part)
+                if fresh.count != self.rows:
+                    raise SourceError(f"{self._table} changed while it was read", hint="submit the job again")
+                self._session = fresh
+        return True
+
+
+def _is_lost(error: Exception) -> bool:
+    return isinstance(error, errors.BaseODPSError) and error.code in _LOST_SESSIONS
+
+
+def _arrow_batches(
+    session: Any, start: int, count: int, columns: list[types.Column], zone: str
+) -> Iterator[pa.RecordBatch]:
+    reader = session._open_reader(
+        start,
+        count,
+        compress=False,
+        columns=[column.name for column in columns],
+        arrow=True,
+        append_partitions=False,
+        partition_spec=None,
+        reader_cls=_ArrowReader,
+    )
+    with reader:
+        for batch in reader:
+            if batch.num_rows:
+                found = types.from_wire(batch, columns, zone)
+                yield normalised(found, normal_schema(found.schema))
+
+
+def record_batches(
+    session: Any, start: int, count: int, columns: list[types.Column], zone: str
+) -> Iterator[pa.RecordBatch]:
+    """Rows that come one by one, as those of an instance always do. Inside of `utc`."""
+    wanted = [column.name for column in columns]
+    with session.open_record_reader(start, count, columns=wanted) as reader:
+        rows: list[Sequence[Any]] = []
+        for record in reader:
+            rows.append(record.values)
+            if len(rows) == RECORDS:
+                yield types.from_records(rows, columns, zone)
+                rows = []
+        if rows:
+            yield types.from_records(rows, columns, zone)
+
+
+class _ArrowReader(TunnelArrowReader):  # type: ignore[misc]
+    """pyodps's reader with the processor's own checksums: in software they take most of the time."""
+
+    def _reopen_reader(self) -> None:
+        super()._reopen_reader()
+        self._reader._crc, self._reader._crccrc = Checksum(), Checksum()
+
+
+class Checksum:
+    """CRC-32C with the methods that pyodps's Arrow streams use."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def update(self, data: bytes) -> None:
+        self._value = crc32c(data, self._value)
+
+    def getvalue(self) -> int:
+        return self._value
+
+    def reset(self) -> None:
+        self._value = 0

@@ -1,0 +1,103 @@
+"""MaxCompute's errors in our words: its sentence, the place in the query that it names, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import requests
+from odps import errors
+
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SourceError, Span, did_you_mean
+from edl.sources.maxcompute.sql import tokens
+
+_SAID = re.compile(r"ODPS-(\d{7}):\s*(?:\[(\d+),(\d+)\]\s*)?(?P<words>[^\n]+)")
+_UNRESOLVED = re.compile(r"(column|table|function or view) '?([^\s']+)'? cannot be resolved")
+_PREFIX = re.compile(r"^(?:Semantic analysis|Parse) exception - ")
+_HINTS = {
+    errors.NoPermission: "ask for the right that it names",
+    errors.Unauthorized: "check the access id and the secret key",
+    errors.SignatureNotMatch: "check the secret key: in the URL, in the environment or in the file of connections",
+}
+_STOPPED = "status=CANCELLED"
+_EXISTS = "0130211"
+_AMBIGUOUS = re.compile(r"column name '?([^\s']+)'? is ambiguous")
+_BY_NUMBER = {
+    "0130013": "ask for the right that it names",
+    "0420095": "ask for the right that it names",
+}
+
+Names = Callable[[], list[str]]
+
+
+def translated(
+    error: Exception,
+    query: str = "",
+    run: str = "",
+    tables: Names | None = None,
+    columns: Callable[[list[str]], list[str]] | None = None,
+) -> SourceError:
+    """The error of running `query`, with a span in it.
+
+    run: the text that was run, in which the query has lines of its own. tables, columns (of tables): for hints.
+    """
+    text = str(error)
+    if isinstance(error, requests.RequestException | errors.ConnectTimeout):
+        return UnreachableError(
+            "the service cannot be reached", hint="check host, port and scheme of the URL"
+        )
+    if _STOPPED in text:
+        return SourceError("the statement was stopped")
+    said = list(_SAID.finditer(text))
+    if not said:
+        last = text.strip().splitlines()[-1] if text.strip() else type(error).__name__
+        return SourceError(last.rstrip(".!"), hint=_hint(error))
+    match = said[-1]
+    words = _PREFIX.sub("", match["words"]).rstrip(".!")
+    span = _span(query, run, int(match[2]), int(match[3])) if match[2] and query else None
+    hint = _BY_NUMBER.get(match[1]) or _hint(error)
+    if unresolved := _UNRESOLVED.search(words):
+        hint = _near(unresolved[1], unresolved[2], query, tables, columns) or hint
+    if twice := _AMBIGUOUS.search(words):
+        name = twice[1]
+        return SourceError(
+            f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
+        )
+    kind = ConflictError if match[1] == _EXISTS else SourceError
+    return kind(words, span=span, hint=hint)
+
+
+def _hint(error: Exception) -> str | None:
+    return next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None)
+
+
+def _span(query: str, run: str, line: int, column: int) -> Span | None:
+    """The token at a place of the text that was run, in the query."""
+    before = run.find(query)
+    line -= run.count("\n", 0, before) if before > 0 else 0
+    lines = query.splitlines(keepends=True)
+    if not 1 <= line <= len(lines):
+        return None
+    at = sum(map(len, lines[: line - 1])) + column - 1
+    for token in tokens(query):
+        if token.start() <= at < token.end():
+            return Span(token.start(), token.end())
+    return None
+
+
+def _near(
+    kind: str, name: str, query: str, tables: Names | None, columns: Callable[[list[str]], list[str]] | None
+) -> str | None:
+    if tables is None or columns is None:
+        return None
+    known = tables()
+    name = name.rpartition(".")[2].strip("`")
+    if kind == "table":
+        return did_you_mean(name, known)
+    written = {token[0].strip("`").lower() for token in tokens(query) if token.lastgroup == "name"}
+    return (
+        did_you_mean(name, columns([table for table in known if table.lower() in written]))
+        if kind == "column"
+        else None
+    )

@@ -1,0 +1,122 @@
+"""Rows pinned as a table of MaxCompute, in their order, with a digest that MaxCompute itself computes.
+
+The order of shuffled rows is a function of the rows and the seed: by a hash of the row's text, of how many rows of the
+same text come before it, and of the seed. Numbers with fractions count as FLOAT there, as with every source, and their
+exact values order only rows that are equal otherwise. The hash is MaxCompute's MD5, not DuckDB's, so the order differs
+from that of the same rows in another database.
+
+The digest is of the schema, the seed and the rows as a multiset: what order they have follows from these, but for a
+query whose own order is kept, of which its text is part of the digest instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import odps.types as odps_types
+
+from edl.data.arrow_types import fields
+from edl.data.names import free_name
+from edl.data.source import Pinned, PinnedTable
+from edl.jobs.job_folder import state_id
+from edl.sources.maxcompute.download import TableRows
+from edl.sources.maxcompute.sql import quoted, text
+from edl.sources.maxcompute.types import Column
+
+if TYPE_CHECKING:
+    from edl.sources.maxcompute.source import MaxComputeSource
+
+TABLE = "sqlflow_edl_pinned_"  # and a random number
+LIFECYCLE = 7  # days; longer than a job lasts
+
+_NULL, _SEPARATOR = "CHR(2)", "CHR(1)"
+_PIECES = 4  # of a hash's 32 digits, each summed on its own so that no sum overflows
+
+
+def pin(source: MaxComputeSource, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+    columns = source.columns(query)
+    table = TABLE + secrets.token_hex(8)
+    # An ORDER BY inside of parentheses would not count.
+    select = shuffled(query, columns, seed) if shuffle else query
+    source.run(f"CREATE TABLE {quoted(table)} LIFECYCLE {LIFECYCLE} AS\n{select}", query)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        source.run(f"ALTER TABLE {quoted(table)} SET COMMENT {text(f'{state_id()}, {folder.absolute()}')}")
+        digest = _digest(source, table, columns, seed if shuffle else query)
+        with source.errors():
+            reader = TableRows(source.client, table)
+    except BaseException:
+        source.run(f"DROP TABLE IF EXISTS {quoted(table)}")
+        raise
+    return Pinned(
+        source=source.url,
+        select=query,
+        file="",
+        rows=reader.rows,
+        schema=fields(reader.schema),
+        digest=digest,
+        seed=seed,
+        shuffled=shuffle,
+        table=PinnedTable(table, session=reader.session),
+    )
+
+
+def unpin_abandoned(source: MaxComputeSource) -> int:
+    """Tables of this user whose folders are gone; those of others end by their lifecycle."""
+    dropped, ours = 0, f"{state_id()}, "
+    for found in source.listed(TABLE):
+        with source.errors():
+            comment = found.comment or ""
+        if comment.startswith(ours) and not Path(comment.removeprefix(ours)).is_dir():
+            source.run(f"DROP TABLE IF EXISTS {quoted(found.name)}")
+            dropped += 1
+    return dropped
+
+
+def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
+    """The query's rows in the order that they and `seed` have."""
+    names = [column.name for column in columns]
+    near, exact, nth = (free_name(name, names) for name in ("near", "exact", "nth"))
+    listed = ", ".join(quoted(name) for name in names)
+    hashes = f"{_hash(columns, rounded=True)} AS {near}, {_hash(columns)} AS {exact}"
+    number = f"ROW_NUMBER() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
+    place = f"MD5(CONCAT({near}, {_SEPARATOR}, CAST({nth} AS STRING), {_SEPARATOR}, '{int(seed)}'))"
+    return (
+        f"SELECT {listed} FROM (SELECT {listed}, {near}, {number}"
+        f" FROM (SELECT {listed}, {hashes} FROM (\n{query}\n) a) b) c"
+        f" ORDER BY {place}, {near}, {nth}"
+    )
+
+
+def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], order: object) -> str:
+    starts = range(1, 33, 32 // _PIECES)
+    sums = ", ".join(
+        f"CAST(SUM(CAST(CONV(SUBSTR(h, {start}, 8), 16, 10) AS BIGINT)) AS STRING) AS s{start}"
+        for start in starts
+    )
+    query = f"SELECT COUNT(*) AS n, {sums} FROM (SELECT {_hash(columns)} AS h FROM {quoted(table)}) a"
+    (found,) = source.few_rows(query)
+    schema = [(column.name, str(column.kind)) for column in columns]
+    return hashlib.blake2b(repr((schema, found, order)).encode(), digest_size=32).hexdigest()
+
+
+def _hash(columns: Sequence[Column], *, rounded: bool = False) -> str:
+    """Of a row's text; NULL is told from every text."""
+    parts = f", {_SEPARATOR}, ".join(f"COALESCE({_text(column, rounded)}, {_NULL})" for column in columns)
+    return f"MD5(CONCAT({parts}, ''))"
+
+
+def _text(column: Column, rounded: bool) -> str:
+    name = quoted(column.name)
+    match column.odps:
+        case odps_types.Array() | odps_types.Map() | odps_types.Struct():
+            return f"TO_JSON({name})"
+        case odps_types.Binary():
+            return f"HEX({name})"
+        case odps_types.Float() | odps_types.Double() | odps_types.Decimal() if rounded:
+            return f"CAST(CAST({name} AS FLOAT) AS STRING)"
+    return f"CAST({name} AS STRING)"

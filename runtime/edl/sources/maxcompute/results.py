@@ -1,0 +1,254 @@
+"""Results in MaxCompute, which has no transactions: what is there after each step says how far a job has come.
+
+A job stages for a target in a table beside it, `sqlflow_edl_stage_<digest>`, with a partition of rows for each attempt
+of a task. An upload replaces a partition when it is complete, so rows are never there twice. A second partition without
+rows, added after that, says that the attempt is complete, and its name how many rows it has.
+
+`commit` makes a new table of the rows beside the target, marks it as ours, and swaps it in by renaming; the one that
+it replaces is there under another name until then. Who finds a swap half done (a repeated `commit`, `sweep`) ends it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from edl.data.arrow_types import columns_and_batches, rechunked
+from edl.data.names import free_name
+from edl.data.source import ConflictError
+from edl.errors import SourceError
+from edl.sources.maxcompute import types
+from edl.sources.maxcompute.sql import check_column, quoted, split_name, text
+from edl.sources.staging import MARK, STAGE, columns_differ, refuse_foreign, refuse_view
+
+if TYPE_CHECKING:
+    from edl.sources.maxcompute.source import MaxComputeSource
+
+LIFECYCLE = 7  # days after which MaxCompute drops what nobody came back for
+RESULTS = "sqlflow_edl_results"
+
+_NEW, _OLD = "sqlflow_edl_new_", "sqlflow_edl_old_"
+_PARTS = ("sqlflow_edl_task", "sqlflow_edl_attempt", "sqlflow_edl_part")
+_RESULT_COLUMNS = "target STRING, job STRING, row_count BIGINT"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The tables of a target and a job."""
+
+    target: str
+    digest: str
+
+    @classmethod
+    def of(cls, target: str, job: str) -> Names:
+        table = split_name(target)[-1].lower()
+        return cls(table, hashlib.blake2b(f"{table}\0{job}".encode(), digest_size=16).hexdigest())
+
+    @property
+    def stage(self) -> str:
+        return STAGE + self.digest
+
+    @property
+    def new(self) -> str:
+        return _NEW + self.digest
+
+    @property
+    def old(self) -> str:
+        return _OLD + self.digest
+
+
+class MaxComputeResults:
+    """The results of one project."""
+
+    def __init__(self, source: MaxComputeSource) -> None:
+        self._source = source
+
+    def check_target(self, target: str) -> None:
+        parts = split_name(target)
+        if len(parts) > 1 and parts[0].lower() != self._source.client.project.lower():
+            raise SourceError(
+                f"{target} lies in another project", hint=f"write results into {self._source.client.project}"
+            )
+        found = self._source.table(parts[-1])
+        if found is None:
+            return
+        if found.is_virtual_view:
+            raise refuse_view(target)
+        if not (found.comment or "").startswith(MARK):
+            raise refuse_foreign(target)
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        self.check_target(target)
+        schema, batches = columns_and_batches(batches)
+        names = Names.of(target, job)
+        row = free_name("sqlflow_edl_row", schema.names)
+        self._make_stage(names, job, schema, row)
+        self._check_columns(names, task, schema)
+        staged = self._staged(names).get(task)
+        if staged is not None and staged[0] > attempt:
+            return staged[1]
+        rows = self._source.replace_partition(
+            names.stage, _values(task, attempt, "rows"), _numbered(batches, schema, row)
+        )
+        for part in self._parts(names):
+            if part[:2] == (task, attempt) and part[2] != "rows":
+                self._source.drop_partition(names.stage, _values(*part))
+        with suppress(ConflictError):  # the same attempt again
+            self._source.add_partition(names.stage, _values(task, attempt, f"done_{rows}"))
+        return rows
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        names = Names.of(target, job)
+        done = self._committed(names, job)
+        if done is not None:
+            self.abort(target, job)
+            return done
+        self.check_target(target)
+        staged = self._staged(names)
+        expected = _complete(staged, tasks, job)
+        self._make_new(names, job, {task: staged[task][0] for task in range(tasks)})
+        with self._source.errors():
+            rows = int(self._source.client.download(names.new).count)
+        if rows != expected:
+            self._drop(names.new)
+            raise SourceError(f"{expected:,} rows of job {job} were staged, and {rows:,} of them came back")
+        self._swap(names)
+        self._record(names, job, rows)
+        self.abort(target, job)
+        return rows
+
+    def abort(self, target: str, job: str) -> None:
+        self._end(Names.of(target, job))
+
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        dead = []
+        for found in self._source.listed(STAGE):
+            job, _, target = (getattr(self._source.table(found.name), "comment", None) or "").partition("\n")
+            if target and is_over(job):
+                dead.append(Names(target, found.name.removeprefix(STAGE)))
+        for names in dead:
+            self._end(names)
+        return len(dead)
+
+    # Steps -----------------------------------------------------------------------------------------------
+
+    def _make_stage(self, names: Names, job: str, schema: pa.Schema, row: str) -> None:
+        columns = [f"`{row}` BIGINT"]
+        for field in schema:
+            check_column(field.name)
+            columns.append(f"`{field.name}` {types.declared(field)}")
+        task, attempt, part = _PARTS
+        comment = text(f"{job}\n{names.target}")
+        self._source.run(
+            f"CREATE TABLE IF NOT EXISTS {quoted(names.stage)} ({', '.join(columns)}) COMMENT {comment}"
+            f" PARTITIONED BY ({task} BIGINT, {attempt} BIGINT, {part} STRING) LIFECYCLE {LIFECYCLE}"
+        )
+
+    def _check_columns(self, names: Names, task: int, schema: pa.Schema) -> None:
+        there = [column.name for column in self._need(names.stage).table_schema.simple_columns][1:]
+        if there != [name.lower() for name in schema.names] and there != schema.names:
+            raise columns_differ(task, schema.names, there)
+
+    def _parts(self, names: Names) -> list[tuple[int, int, str]]:
+        """Task, attempt and part of each partition that is there."""
+        specs = self._source.partitions(names.stage)
+        return [(int(spec[_PARTS[0]]), int(spec[_PARTS[1]]), spec[_PARTS[2]]) for spec in specs]
+
+    def _staged(self, names: Names) -> dict[int, tuple[int, int]]:
+        """Of each task, the latest attempt that is complete, and its rows."""
+        found: dict[int, tuple[int, int]] = {}
+        for task, attempt, part in sorted(self._parts(names)):
+            if part.startswith("done_"):
+                found[task] = (attempt, int(part.removeprefix("done_")))
+        return found
+
+    def _make_new(self, names: Names, job: str, attempts: dict[int, int]) -> None:
+        row, *columns = (f"`{column.name}`" for column in self._need(names.stage).table_schema.simple_columns)
+        task, attempt, part = _PARTS
+        chosen = " OR ".join(f"({task} = {t} AND {attempt} = {a})" for t, a in attempts.items())
+        self._drop(names.new)
+        self._source.run(
+            f"CREATE TABLE {quoted(names.new)} LIFECYCLE {LIFECYCLE} AS SELECT {', '.join(columns)} FROM"
+            f" (SELECT {', '.join(columns)}, {task}, {row} FROM {quoted(names.stage)}"
+            f" WHERE {part} = 'rows' AND ({chosen})) staged ORDER BY {task}, {row}"
+        )
+        mark = text(f"{MARK}, job {job}")
+        self._source.run(f"ALTER TABLE {quoted(names.new)} SET COMMENT {mark}")
+        self._source.run(f"ALTER TABLE {quoted(names.new)} DISABLE LIFECYCLE")
+
+    def _swap(self, names: Names) -> None:
+        """Put the new table in the target's place."""
+        if self._source.table(names.target) is not None:
+            self._source.run(f"ALTER TABLE {quoted(names.target)} RENAME TO {quoted(names.old)}")
+        self._source.run(f"ALTER TABLE {quoted(names.new)} RENAME TO {quoted(names.target)}")
+
+    def _end(self, names: Names) -> None:
+        """Drop what is staged; a table whose swap was not ended is put back in its place."""
+        if self._source.table(names.old) is not None:
+            if self._source.table(names.target) is None:
+                self._source.run(f"ALTER TABLE {quoted(names.old)} RENAME TO {quoted(names.target)}")
+            else:
+                self._drop(names.old)
+        for table in (names.new, names.stage):
+            self._drop(table)
+
+    def _drop(self, table: str) -> None:
+        self._source.run(f"DROP TABLE IF EXISTS {quoted(table)}")
+
+    def _committed(self, names: Names, job: str) -> int | None:
+        """How many rows the job committed to the target; None when it has not."""
+        if self._source.table(RESULTS) is not None:
+            query = (
+                f"SELECT row_count FROM {RESULTS} WHERE target = {text(names.target)} AND job = {text(job)}"
+            )
+            if found := self._source.few_rows(query):
+                return int(found[0][0])
+        there = self._source.table(names.target)
+        if there is None or there.comment != f"{MARK}, job {job}":
+            return None
+        rows = int(self._source.client.download(names.target).count)  # the client died before it could say so
+        self._record(names, job, rows)
+        return rows
+
+    def _record(self, names: Names, job: str, rows: int) -> None:
+        self._source.run(f"CREATE TABLE IF NOT EXISTS {RESULTS} ({_RESULT_COLUMNS})")
+        self._source.run(
+            f"INSERT INTO TABLE {RESULTS} SELECT {text(names.target)}, {text(job)}, CAST({rows} AS BIGINT)"
+        )
+
+    def _need(self, name: str) -> Any:
+        found = self._source.table(name)
+        if found is None:
+            raise SourceError(f"the table {name} is gone")
+        return found
+
+
+def _complete(staged: dict[int, tuple[int, int]], tasks: int, job: str) -> int:
+    """The number of staged rows. SourceError: a task has none staged, not even an empty result."""
+    missing = [task for task in range(tasks) if task not in staged]
+    if missing or not tasks:
+        raise SourceError(
+            f"{len(missing)} of the {tasks} tasks of job {job} have no staged rows"
+            + (f", the first is task {missing[0]}" if missing else "")
+        )
+    return sum(staged[task][1] for task in range(tasks))
+
+
+def _numbered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
+    """The rows with their number in the task as the first column."""
+    numbered = schema.insert(0, pa.field(name, pa.int64()))
+    at = 0
+    for batch in rechunked(batches, schema):
+        numbers = pa.array(np.arange(at, at + batch.num_rows))
+        yield pa.RecordBatch.from_arrays([numbers, *batch.columns], schema=numbered)
+        at += batch.num_rows
+
+
+def _values(task: int, attempt: int, part: str) -> dict[str, str]:
+    return dict(zip(_PARTS, (str(task), str(attempt), part), strict=True))

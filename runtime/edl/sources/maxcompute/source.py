@@ -1,0 +1,271 @@
+"""MaxCompute as a data source: one project of a service.
+
+A query's rows are made a table of ours, which MaxCompute drops by itself after some days, and read by the tunnel: the
+result of a SELECT alone ends at 10,000 rows. Pinned rows stay there for as long as the job lasts, and every process of
+the job reads its ranges itself.
+
+MaxCompute has no transactions. Statements of one source run one after another, in one thread.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from odps import errors as odps_errors
+
+from edl.data.arrow_types import BATCH_ROWS, normal_schema, rechunked
+from edl.data.server_url import ServerURL
+from edl.data.source import Pinned
+from edl.errors import SourceError
+from edl.sources.common import BaseSource
+from edl.sources.maxcompute import pinning, types
+from edl.sources.maxcompute.client import ERRORS, Client, again, utc
+from edl.sources.maxcompute.download import TableRows, record_batches
+from edl.sources.maxcompute.errors import translated
+from edl.sources.maxcompute.results import MaxComputeResults
+from edl.sources.maxcompute.sql import bound, is_query, one_query, one_statement, partition, quoted
+from edl.sources.maxcompute.upload import upload
+
+RESULT_ROWS = 10_000  # that the result of an instance has at most
+OURS = "sqlflow_edl_"
+
+_ROWS = "sqlflow_edl_rows_"  # and a random number: the rows of a query that is being read
+
+
+class MaxComputeSource(BaseSource):
+    """`edl.data.source.Source` for MaxCompute."""
+
+    dialect = "maxcompute"
+    home = ""
+
+    def __init__(self, client: Client, url: str) -> None:
+        self.url = url
+        self.client = client
+        self._results = MaxComputeResults(self)
+        self._reading = ""  # the table of the result that is read
+        self._seen: dict[str, list[types.Column]] = {}  # the columns of queries, until another statement runs
+
+    @classmethod
+    def connect(cls, url: ServerURL, *, create: bool = False) -> MaxComputeSource:
+        """create: of no effect, because a project is made by its administrator."""
+        client = Client(url)
+        source = cls(client, str(url))
+        with source.errors():
+            client.check()
+        return source
+
+    def interrupt(self) -> None:
+        self.client.interrupt()
+
+    def close(self) -> None:
+        with suppress(SourceError):
+            self._end_result()
+
+    # Reading ---------------------------------------------------------------------------------------------
+
+    def schema(self, query: str) -> pa.Schema:
+        query = one_query(query)
+        self._seen.pop(query, None)
+        return normal_schema(types.schema(self.columns(query)))
+
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        return [
+            (column.name, str(column.odps)) for column in self.columns(one_query(f"SELECT * FROM {table}"))
+        ]
+
+    def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        query = one_query(query)
+        self.columns(query)
+        reader = self._made(query, query)
+        batches = rechunked(self._batches(reader), reader.schema, batch_rows)
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+        return pinning.pin(self, one_query(query), folder, seed=seed, shuffle=shuffle)
+
+    def unpin(self, pinned: Pinned, folder: Path) -> None:
+        if pinned.table is not None:
+            self.run(f"DROP TABLE IF EXISTS {quoted(pinned.table.name)}")
+
+    def how_rows_are_kept(self) -> str:
+        return "all rows are copied once into a table of the project, where one process sorts those of a training"
+
+    def unpin_abandoned(self) -> int:
+        return pinning.unpin_abandoned(self)
+
+    # Statements ------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        one_statement(sql)
+        instance = self.run(bound(sql, parameters).rstrip().rstrip(";"), sql)
+        if not is_query(sql):
+            return _shown(instance.get_task_results())
+        with self.errors(sql):
+            columns, rows, batches = self._small_result(instance)
+        if rows < RESULT_ROWS:
+            return pa.RecordBatchReader.from_batches(types.schema(columns), batches)
+        reader = self._made(bound(sql, parameters).rstrip().rstrip(";"), sql)
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def few_rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a small answer of ours."""
+        _, _, batches = self._small_result(self.run(sql))
+        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+    def run(self, sql: str, query: str = "") -> Any:
+        """Run a statement; its instance. query: the user's text in it, which the places of errors are told in."""
+        self._seen.clear()
+        return self._run(sql, query)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        raise SourceError("MaxCompute has no transactions")
+
+    def tables(self) -> list[str]:
+        return [found.name for found in self.listed("") if not found.name.startswith(OURS)]
+
+    def databases(self) -> list[str]:
+        return [self.client.odps.project]  # of others only their owners may ask
+
+    def listed(self, prefix: str) -> list[Any]:
+        """pyodps's tables and views whose names begin so."""
+        with self.errors():
+            return [
+                t for t in self.client.odps.list_tables(prefix=prefix or None) if t.name.startswith(prefix)
+            ]
+
+    # Partitions ------------------------------------------------------------------------------------------
+
+    def columns_of(self, table: str) -> list[str]:
+        """The names of a table's columns, its partitions' last; none where there is no such table."""
+        found = self.table(table)
+        return [column.name for column in found.table_schema.columns] if found is not None else []
+
+    def partitions(self, table: str) -> list[dict[str, str]]:
+        """The partitions of a table, none where there is no such table."""
+        found = self.table(table)
+        if found is None:
+            return []
+        with self.errors():
+            return [dict(part.partition_spec.items()) for part in found.iterate_partitions()]
+
+    def add_partition(self, table: str, values: dict[str, str]) -> None:
+        """ConflictError: it is there."""
+        self.run(f"ALTER TABLE {quoted(table)} ADD PARTITION ({partition(values)})")
+
+    def drop_partition(self, table: str, values: dict[str, str]) -> None:
+        self.run(f"ALTER TABLE {quoted(table)} DROP IF EXISTS PARTITION ({partition(values)})")
+
+    def replace_partition(self, table: str, values: dict[str, str], batches: Iterator[pa.RecordBatch]) -> int:
+        """Make the partition one of these rows, in this order, when all are there; how many."""
+        with self.errors():
+            return upload(self.client, table, partition(values), batches)
+
+    def read_partition(self, table: str, values: dict[str, str]) -> Iterator[pa.RecordBatch]:
+        with self.errors():
+            reader = TableRows(self.client, table, part=partition(values))
+        yield from reader.read(0, reader.rows)
+
+    def table(self, name: str) -> Any | None:
+        """pyodps's table as it is now; None when there is none."""
+        with self.errors():
+            found = self.client.odps.get_table(name)
+            try:
+                found.reload()
+            except (odps_errors.NoSuchTable, odps_errors.NoSuchObject):
+                return None
+        return found
+
+    # Inside ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def errors(self, query: str = "", run: str = "") -> Iterator[None]:
+        """Turn pyodps's errors into ours."""
+        try:
+            yield
+        except ERRORS as error:
+            raise translated(error, query, run, self._names(self.tables), self._columns_of) from None
+
+    def columns(self, query: str) -> list[types.Column]:
+        """SourceError: a job cannot use the query, or one of its columns.
+
+        Those that `schema` has just found are taken, because every statement takes seconds here.
+        """
+        if query not in self._seen:
+            instance = self._run(f"SELECT * FROM (\n{query}\n) q LIMIT 0", query)
+            with self.errors():
+                session = self.client.result(instance)
+            self._seen[query] = types.columns(session.schema.simple_columns)
+        return self._seen[query]
+
+    def _run(self, sql: str, query: str) -> Any:
+        self._end_result()
+        with self.errors(query, sql):
+            return self.client.run(sql)
+
+    def _small_result(self, instance: Any) -> tuple[list[types.Column], int, list[pa.RecordBatch]]:
+        """Columns, number of rows and rows of a SELECT; the rows only where they are all of them."""
+        session = self.client.result(instance)
+        columns = types.columns(session.schema.simple_columns)
+        if session.count >= RESULT_ROWS or not session.count:
+            return columns, session.count, []
+        with utc():
+            found = again(lambda: list(record_batches(session, 0, session.count, columns, self.client.zone)))
+        return columns, session.count, found
+
+    def _made(self, select: str, query: str) -> TableRows:
+        """The rows of a query as a table, until the next statement."""
+        table = _ROWS + secrets.token_hex(8)
+        self.run(f"CREATE TABLE {quoted(table)} LIFECYCLE 1 AS\n{select}", query)
+        self._reading = table
+        with self.errors():
+            return TableRows(self.client, table)
+
+    def _batches(self, reader: TableRows) -> Iterator[pa.RecordBatch]:
+        table = self._reading
+        try:
+            for batch in reader.read(0, reader.rows):
+                if self._reading != table:
+                    break
+                yield batch
+        except SourceError:
+            if self._reading == table:
+                raise
+        if self._reading != table:  # which went with its table
+            raise SourceError("this result ended when another statement ran on its connection")
+        self._end_result()
+
+    def _end_result(self) -> None:
+        if self._reading:
+            table, self._reading = self._reading, ""
+            with suppress(SourceError):
+                self._run(f"DROP TABLE IF EXISTS {quoted(table)}", "")
+
+    def _names(self, tables: Callable[[], list[str]]) -> Callable[[], list[str]]:
+        def asked() -> list[str]:
+            try:
+                return tables()
+            except SourceError:  # what was wrong may be wrong here too
+                return []
+
+        return asked
+
+    def _columns_of(self, tables: list[str]) -> list[str]:
+        found: list[str] = []
+        with suppress(*ERRORS):
+            for table in tables:
+                schema = self.client.odps.get_table(table).table_schema
+                found += [column.name for column in schema.columns]
+        return list(dict.fromkeys(found))
+
+
+def _shown(results: dict[str, Any]) -> pa.RecordBatchReader | None:
+    """What a statement such as SHOW or DESC tells, as lines; None where it tells nothing."""
+    lines = [line for told in results.values() for line in str(told or "").splitlines()]
+    if not lines:
+        return None
+    return pa.table({"result": lines}).to_reader()

@@ -1,0 +1,252 @@
+"""Connections to MySQL and MariaDB: how one is opened, what it sends as bytes, and when it is lost.
+
+Values come as the bytes that the server sends; `edl.sources.mysql.types` makes Arrow of them by the column. The
+session's time zone is UTC. A server may not ask for a file of this machine: what LOAD DATA LOCAL sends is in
+memory, and nothing else is ever sent.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from edl.data.server_url import ServerURL
+from edl.data.source import UnreachableError
+from edl.errors import SourceError, did_you_mean
+from edl.sources.mysql import tls
+
+try:
+    import pymysql
+    from pymysql import converters
+    from pymysql.connections import Connection as _PyMySQL
+    from pymysql.connections import MySQLResult
+    from pymysql.cursors import SSCursor
+except ModuleNotFoundError:
+    raise SourceError("mysql:// needs PyMySQL", hint="pip install 'sqlflow-edl[mysql]'") from None
+
+OPTIONS = ("connect_timeout", "pin", "socket", *tls.OPTIONS)
+
+# the connection is gone, or the server is: 1053 ends, 1927 was killed
+LOST = frozenset(
+    {0, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2014, 2055}
+)
+_TOO_MANY = 1040  # connections
+ERRORS = (pymysql.err.Error, pymysql.err.Warning)
+
+# MariaDB joins columns without an index by hashing only when it is told that it may; to MySQL that is a comment
+SESSION = (
+    "SET time_zone = '+00:00', net_write_timeout = 3600, net_read_timeout = 600,"
+    " lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, auto_increment_increment = 1, auto_increment_offset = 1"
+    " /*M! , join_cache_level = 4 */"
+)
+_VERSIONS = {"MySQL": (8, 0, 23), "MariaDB": (10, 3, 0)}  # that have invisible columns and window functions
+_PLACES = re.compile(
+    r"""\?|[^?'"`#/-]+|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|\#[^\n]*|--\s[^\n]*|/\*.*?\*/|.""",
+    re.VERBOSE | re.DOTALL,
+)
+_CHUNK = 1 << 20  # bytes of one packet of LOAD DATA
+
+
+def open_connection(url: ServerURL) -> Connection:
+    """An open connection. SourceError: the server cannot be reached, refuses us, or is too old."""
+    try:
+        connection = Connection(**_arguments(url))
+    except ERRORS as error:
+        raise _refused(error, url) from None
+    check_version(connection)
+    return connection
+
+
+def check_options(url: ServerURL) -> None:
+    """SourceError: the URL has an option that is none, or names no database."""
+    for option, _ in url.options:
+        if option not in OPTIONS:
+            raise SourceError(
+                f"{url.scheme} URLs have no option {option}", hint=did_you_mean(option, OPTIONS)
+            )
+    if not url.path or "/" in url.path:
+        raise SourceError(f"{url} names no database", hint="write it as mysql://user@host/database")
+
+
+def check_version(connection: Connection) -> None:
+    written = connection.get_server_info()
+    kind = "MariaDB" if "MariaDB" in written else "MySQL"
+    numbers = written.removeprefix("5.5.5-").partition("-")[0].split(".")
+    version = tuple(int(number) for number in numbers[:3] if number.isdigit())
+    if version < _VERSIONS[kind]:
+        least = ".".join(map(str, _VERSIONS[kind]))
+        raise SourceError(f"the server is {kind} {'.'.join(numbers)}; {kind} {least} or later is needed")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is no more, so that another one may go on."""
+    return code(error) in LOST or "Packet sequence number wrong" in str(error)
+
+
+def code(error: BaseException) -> int:
+    return error.args[0] if error.args and isinstance(error.args[0], int) else -1
+
+
+class Connection(_PyMySQL):
+    """One connection of PyMySQL. Not safe to use from two threads at once."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self._sending: Iterable[bytes] | None = None
+        self._result: Any = None
+        super().__init__(
+            charset="utf8mb4",
+            use_unicode=False,  # values stay bytes
+            conv=converters.encoders,  # and have no decoders
+            autocommit=True,
+            local_infile=True,
+            init_command=SESSION,
+            cursorclass=SSCursor,
+            **arguments,
+        )
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self.server_status & 1)
+
+    def fetch_all(self, sql: str | bytes) -> list[tuple[Any, ...]]:
+        """The rows of a small answer of ours, as bytes."""
+        with self.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    def run(self, sql: str | bytes) -> int:
+        """Run a statement without rows; how many it changed."""
+        return int(self.query(sql))
+
+    def load(self, sql: str, data: Iterable[bytes]) -> int:
+        """Run a LOAD DATA LOCAL whose file is `data`; how many warnings there are."""
+        self._sending = data
+        try:
+            self.run(sql)
+        finally:
+            self._sending = None
+        return int(self._result.warning_count)
+
+    def end(self) -> None:
+        """Leave at once: the rest of a result is not read."""
+        with suppress(*ERRORS, OSError):
+            self._force_close()
+
+    def _read_query_result(self, unbuffered: bool = False) -> Any:
+        self._result = None
+        result = _Result(self, self._sending)
+        if unbuffered:
+            result.init_unbuffered_query()
+        else:
+            result.read()
+        self._result = result
+        if result.server_status is not None:
+            self.server_status = result.server_status
+        return result.affected_rows
+
+
+class _Result(MySQLResult):
+    """A result that answers a request for a file with what we have to send, and never with a file."""
+
+    def __init__(self, connection: Connection, sending: Iterable[bytes] | None) -> None:
+        super().__init__(connection)
+        self._sending = sending
+
+    def _read_load_local_packet(self, first_packet: Any) -> None:
+        connection = self.connection
+        if self._sending is None:
+            connection.end()
+            raise SourceError("the server asked for a file of this machine, which it is not given")
+        try:
+            for piece in _pieces(self._sending):
+                connection.write_packet(piece)
+        except ERRORS:
+            raise
+        except BaseException:  # the rows cannot be made: what was sent must not count
+            connection.end()
+            raise
+        connection.write_packet(b"")
+        self._read_ok_packet(connection._read_packet())
+
+    def __del__(self) -> None:
+        """Whoever leaves a result half read ends its connection, or reads the rest; nothing is to wait here."""
+
+
+def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in data:
+        view = memoryview(chunk)
+        for start in range(0, len(view), _CHUNK):
+            yield bytes(view[start : start + _CHUNK])
+
+
+def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
+    """The next rows of a result, at most so many, and whether there may be more."""
+    found: list[tuple[bytes | None, ...]] = []
+    fetch = result._read_rowdata_packet_unbuffered
+    for _ in range(rows):
+        row = fetch()
+        if row is None:
+            return found, False
+        found.append(row)
+    return found, True
+
+
+def literal(value: object, connection: Connection) -> str:
+    """The value as SQL writes it."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "NULL"
+    if isinstance(value, bool | int):
+        return str(int(value))
+    if isinstance(value, float):
+        return repr(value) if "e" in repr(value) else f"{value!r}e0"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'" if value else "''"
+    if isinstance(value, decimal.Decimal):
+        return f"{value:f}"
+    if isinstance(value, dt.datetime | dt.date | dt.time):
+        return f"'{value.isoformat(*(' ',) if isinstance(value, dt.datetime) else ())}'"
+    return str(connection.escape(str(value)))
+
+
+def bound(sql: str, parameters: Sequence[object], connection: Connection) -> str:
+    """The statement with its values in the places of its question marks."""
+    if not parameters:
+        return sql
+    values = iter(parameters)
+    return _PLACES.sub(lambda match: literal(next(values), connection) if match[0] == "?" else match[0], sql)
+
+
+def _arguments(url: ServerURL) -> Mapping[str, Any]:
+    options = dict(url.options)
+    arguments: dict[str, Any] = {
+        "host": url.host.strip("[]"),
+        "port": url.port or 3306,
+        "user": url.user or None,
+        "password": url.password,
+        "database": url.path,
+        "connect_timeout": int(options.get("connect_timeout", "10")),
+    }
+    if "socket" in options:
+        arguments["unix_socket"] = options["socket"]
+    arguments["ssl"] = tls.context(options)
+    arguments["ssl_disabled"] = options.get("ssl") == "false"
+    return arguments
+
+
+def _refused(error: Exception, url: ServerURL) -> SourceError:
+    message = str(error.args[-1] if error.args else error).rstrip(".")
+    hints = {
+        1045: "give the password in the URL, in SQLFLOW_SOURCE or in the file of connections",
+        1044: "ask for rights on this database",
+        1049: "check the name of the database",
+        2003: "check host and port, and whether the server runs",
+    }
+    if distrust := tls.hint(message):  # waiting does not help
+        return SourceError(f"cannot open {url}: {message}", hint=distrust)
+    kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
+    return kind(f"cannot open {url}: {message}", hint=hints.get(code(error)))

@@ -1,0 +1,145 @@
+"""MySQL's errors in our words: its sentence, the place in the query where it names one, and what to do about it.
+
+MySQL names a word, or what a syntax error is near to; the place is looked for in the query, strings and comments left
+out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from edl.data.names import place_of, reserved_hint
+from edl.data.source import ConflictError
+from edl.errors import SourceError, Span, did_you_mean
+from edl.sources.mysql import queries
+from edl.sources.mysql.connection import Connection, code, is_lost
+
+DENIED = frozenset(
+    {1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151}
+)  # rights, and servers that only read
+NO_QUERY = SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+
+_CONFLICTS = frozenset({1020, 1050, 1062, 1213, 1412, 1684})
+SYNTAX, _EMPTY, _TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION, _TWICE = 1064, 1065, 1146, 1054, 1052, 1305, 1060
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|--(?=\s)[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<text>'(?:[^'\\]|\\.|'')*'?|"(?:[^"\\]|\\.|"")*"?)
+      | (?P<name>`(?:[^`]|``)*`?|[^\W\d][\w$]*)
+      | (?P<other>\d[\w.]*|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+_STATEMENTS = frozenset(
+    re.findall(
+        r"\w+",
+        "ALTER ANALYZE BEGIN CALL COMMIT CREATE DEALLOCATE DELETE DESC DESCRIBE DO DROP EXECUTE EXPLAIN FLUSH GRANT"
+        " HANDLER INSERT KILL LOAD LOCK OPTIMIZE PREPARE RENAME REPLACE REVOKE ROLLBACK SAVEPOINT SET SHOW START"
+        " TRUNCATE UNLOCK UPDATE USE XA",
+    )
+)
+_NEAR = re.compile(r"near '(.*)' at line (\d+)", re.DOTALL)
+_HINTS = {
+    1044: "ask for the right on this database, or write into another one",
+    1142: "ask for the right on this table",
+    1227: "ask for the right that it names",
+    1059: "a name has at most 64 characters in MySQL",
+    1153: "have max_allowed_packet raised on the server",
+    1205: "another connection holds what this one waits for; try again",
+    1317: "the statement was stopped",
+    1568: "end the open transaction with COMMIT or ROLLBACK",
+    3024: "the server limits how long a statement may run",
+    1969: "the server limits how long a statement may run",
+}
+
+
+def words(sql: str) -> Iterator[re.Match[str]]:
+    """The tokens of a statement without white space and comments; their `lastgroup` says what they are."""
+    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
+
+
+def not_a_query(sql: str) -> SourceError | None:
+    """The error when the text is no statement, or plainly one of another kind; None when it may be a query."""
+    word = next((token[0] for token in words(sql) if token[0] != ";"), "")
+    if not word:
+        return SourceError("one statement is expected here, this text holds no statement")
+    return None if word.upper() in _QUERIES else _kind_of(sql, word)
+
+
+def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:
+    """The error of running `sql`, with a span in it where MySQL names a word. connection: to ask for near names."""
+    message = str(error.args[-1] if error.args else error).rstrip(".!") or type(error).__name__
+    number = code(error)
+    if is_lost(error):
+        return ConflictError(f"the connection to the database was lost: {message}", hint="try again")
+    if number == _EMPTY:
+        return SourceError("one statement is expected here, this text holds no statement")
+    if number == SYNTAX:
+        return _syntax(message, sql, connection)
+    if number in (_TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION):
+        return _named(number, message, sql, connection)
+    kind = ConflictError if number in _CONFLICTS else SourceError
+    return kind(message, hint=_HINTS.get(number))
+
+
+def not_in_parentheses(error: Exception, sql: str) -> SourceError:
+    """The error of a text that the server takes by itself, and not as a query in parentheses."""
+    if code(error) == SYNTAX:
+        return NO_QUERY
+    if code(error) != _TWICE:
+        return translated(error, sql)
+    name = str(error.args[-1]).partition("'")[2].rpartition("'")[0]
+    return SourceError(
+        f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
+    )
+
+
+def _kind_of(sql: str, word: str) -> SourceError | None:
+    """A first word that nobody knows is a matter of syntax, which the server tells better."""
+    return NO_QUERY if re.fullmatch(r"[A-Za-z]+", word) and word.upper() in _STATEMENTS else None
+
+
+def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
+    """The long advice to read the manual is left out."""
+    match = _NEAR.search(message)
+    near = match[1] if match else ""
+    shown = near.splitlines()[0][:40] if near.strip() else ""
+    text = f"syntax error near {shown!r}" if shown else "syntax error at the end"
+    at = sql.rfind(near) if near else -1  # it is the text from there to its end
+    if at < 0 and near:  # the server cuts what is long
+        at = sql.find(near[:60])
+    if at < 0:
+        last = [Span(*token.span()) for token in words(sql)][-1:]
+        return SourceError(text, span=last[0] if last else None)
+    token = _TOKEN.match(sql, at)
+    span = Span(at, token.end() if token else at + 1)
+    known = queries.names_of(connection(), _names(sql)) if connection is not None else []
+    return SourceError(text, span=span, hint=reserved_hint(sql, span, queries.RESERVED, known, "`"))
+
+
+def _named(number: int, message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
+    match = re.search(r"FUNCTION (\S+)", message) if number == _FUNCTION else re.search(r"'([^']*)'", message)
+    name = match[1] if match else ""
+    last = name.rpartition(".")[2]
+    hint = None
+    if connection is not None and number in (_TABLE, _COLUMN):
+        asked = connection()
+        known = (
+            queries.tables(asked, name.partition(".")[0])
+            if number == _TABLE
+            else queries.columns_of(asked, _names(sql))
+        )
+        hint = did_you_mean(last, known)
+    parts = name.split(".")
+    span = place_of((parts, parts[-1:]), list(words(sql)), _bare, table=number == _TABLE)
+    return SourceError(message, span=span, hint=hint)
+
+
+def _names(sql: str) -> set[str]:
+    """All that can be one."""
+    return {_bare(token) for token in words(sql) if token.lastgroup == "name"}
+
+
+def _bare(token: re.Match[str]) -> str:
+    text = token[0]
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text

@@ -1,0 +1,112 @@
+"""The SQL that looks into MySQL; names are matched as the server matches them."""
+
+from __future__ import annotations
+
+import re
+
+from edl.data.names import shown
+from edl.sources.mysql.connection import Connection, literal
+
+OURS = "sqlflow_edl_"
+
+# What cannot be a name without quotes.
+RESERVED = frozenset(
+    re.findall(
+        r"\w+",
+        "add all alter analyze and as asc asensitive before between bigint binary blob both by call cascade case"
+        " change char character check collate column condition constraint continue convert create cross current_date"
+        " current_time current_timestamp current_user cursor database databases day_hour day_minute day_second dec"
+        " decimal declare default delayed delete desc describe deterministic distinct distinctrow div double drop dual"
+        " each else elseif empty enclosed escaped except exists exit explain false fetch float for force foreign from"
+        " fulltext function generated grant group grouping groups having high_priority if ignore in index infile inner"
+        " inout insensitive insert int integer intersect interval into is iterate join key keys kill lag lead leading"
+        " leave left like limit linear lines load localtime localtimestamp lock long longblob longtext loop"
+        " low_priority match mediumblob mediumint mediumtext mod modifies natural not null numeric of on optimize"
+        " option optionally or order out outer outfile over partition precision primary procedure purge range rank"
+        " read reads real recursive references regexp release rename repeat replace require resignal restrict return"
+        " revoke right rlike row row_number rows schema schemas select sensitive separator set show signal smallint"
+        " spatial specific sql sqlexception sqlstate sqlwarning ssl starting stored straight_join system table"
+        " terminated then tinyblob tinyint tinytext to trailing trigger true undo union unique unlock unsigned update"
+        " usage use using utc_date utc_time utc_timestamp values varbinary varchar varying virtual when where while"
+        " window with write xor zerofill",
+    )
+)
+
+
+def wrapped(query: str) -> str:
+    """A statement that has the query's columns and no rows, and that only a query makes sense in."""
+    return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query LIMIT 0"
+
+
+def prepared(query: str, connection: Connection) -> str:
+    """A statement that has the server parse the query, and nothing run."""
+    return f"PREPARE sqlflow_edl_query FROM {literal(query, connection)}"
+
+
+def table(connection: Connection, database: str, name: str) -> tuple[str, str] | None:
+    """Kind (`BASE TABLE`, `VIEW`, …) and comment of what has the name; None when nothing has."""
+    found = connection.fetch_all(
+        "SELECT table_type, table_comment FROM information_schema.tables WHERE"
+        f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
+    )
+    return (found[0][0].decode(), found[0][1].decode()) if found else None
+
+
+def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str, float]]:
+    """Name, comment and age in days of the tables whose names begin so."""
+    pattern = prefix.replace("_", r"\_") + "%"
+    found = connection.fetch_all(
+        "SELECT table_name, table_comment, COALESCE(TIMESTAMPDIFF(SECOND, create_time, NOW()), 0) / 86400.0"
+        f" FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
+        f" AND table_type = 'BASE TABLE' AND table_name LIKE {literal(pattern, connection)} ORDER BY table_name"
+    )
+    return [(name.decode(), text.decode(), float(age)) for name, text, age in found]
+
+
+def tables(connection: Connection, database: str) -> list[str]:
+    """The names of tables and views of a database as a query has to write them."""
+    found = connection.fetch_all(
+        f"SELECT table_name FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
+        " AND table_name NOT LIKE 'sqlflow\\_edl\\_%' ORDER BY table_name"
+    )
+    return [shown((name.decode(),), RESERVED, "`") for (name,) in found]
+
+
+def columns_of(connection: Connection, names: set[str]) -> list[str]:
+    """The columns of the tables that have one of these names, whatever their database."""
+    if not names:
+        return []
+    listed = ", ".join(literal(name, connection) for name in sorted(names))
+    found = connection.fetch_all(
+        f"SELECT DISTINCT column_name FROM information_schema.columns WHERE table_name IN ({listed})"
+    )
+    return [name.decode() for (name,) in found]
+
+
+def names_of(connection: Connection, names: set[str]) -> list[str]:
+    """Those of the names that are tables of this database, and the columns of these."""
+    listed = ", ".join(literal(name, connection) for name in sorted(names)) or "NULL"
+    found = connection.fetch_all(
+        f"SELECT table_name, column_name FROM information_schema.columns WHERE table_name IN ({listed})"
+        " AND table_schema = DATABASE()"
+    )
+    return [name.decode() for row in found for name in row]
+
+
+def columns_in_order(connection: Connection, database: str, name: str) -> list[str]:
+    """The columns of one table that a `SELECT *` shows."""
+    return _columns(connection, database, name, "extra NOT LIKE '%INVISIBLE%' ORDER BY ordinal_position")
+
+
+def long_texts(connection: Connection, database: str, name: str) -> list[str]:
+    """The LONGTEXT columns of one table."""
+    return _columns(connection, database, name, "data_type = 'longtext'")
+
+
+def _columns(connection: Connection, database: str, name: str, which: str) -> list[str]:
+    found = connection.fetch_all(
+        "SELECT column_name FROM information_schema.columns WHERE"
+        f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
+        f" AND {which}"
+    )
+    return [column.decode() for (column,) in found]

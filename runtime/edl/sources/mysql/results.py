@@ -1,0 +1,169 @@
+"""Result tables of MySQL: see `edl.sources.staging`.
+
+The mark, and the job, stand in a table's comment, which a rename keeps. A staged row has a number in an invisible key
+column, its task's and its own in that task, so that InnoDB keeps the rows in order and `SELECT *` does not show it.
+
+Statements that define tables commit by themselves in MySQL, so a commit can stop between its steps. RENAME TABLE is
+one step: it puts the staging table in the place of the target, and the target aside, where it is looked at once more
+before it is dropped. A commit that is repeated finds by the job in the mark that this was done.
+
+Before that, columns of short texts become VARCHAR. Where a commit stopped between the two and a task is done again,
+they become LONGTEXT again.
+
+A target is a name of one or two parts: table, or database.table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from edl.data.arrow_types import Watched
+from edl.data.names import free_name, quoted, split_name
+from edl.errors import SourceError
+from edl.sources.mysql import queries, upload
+from edl.sources.mysql.connection import literal
+from edl.sources.staging import (
+    MARK,
+    STAGE,
+    Abandoned,
+    Place,
+    Staging,
+    columns_differ,
+    refuse_foreign,
+    refuse_view,
+)
+
+if TYPE_CHECKING:
+    from edl.sources.mysql.source import MySQLSource
+
+TASK_ROWS = 1 << 40  # more than a task has
+
+_ASIDE = "sqlflow_edl_old_"
+_JOB = f"{MARK}, job "
+
+
+class MySQLResults(Staging):
+    """The results of one connection."""
+
+    quote = "`"
+    options = " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
+    _source: MySQLSource
+
+    def _place(self, target: str) -> Place:
+        parts = split_name(target)
+        if len(parts) > 2:
+            raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
+        database, table = (self._source.database, *parts) if len(parts) == 1 else parts
+        for part in (database, table):
+            if len(part) > 64 or part != part.rstrip():
+                raise SourceError(
+                    f"{part} cannot be a name in MySQL", hint="write one of at most 64 characters"
+                )
+        return Place((database, table), quoted(database, "`") + ".", "`")
+
+    def _check(self, place: Place, target: str) -> None:
+        found = self._source.look_up(queries.table, *place.parts)
+        if found is None:
+            return
+        if found[0] == "VIEW":
+            raise refuse_view(target)
+        if found[0] != "BASE TABLE" or not found[1].startswith(MARK):
+            raise refuse_foreign(target)
+
+    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+        database = place.parts[0]
+        if database != self._source.database:
+            self._source.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database, '`')}")
+        key = f"{_key(schema.names)} BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY"
+        columns = [f"{quoted(field.name, '`')} {upload.declared(field)}" for field in schema]
+        mark = literal(f"{_JOB}{job}", self._source.live())
+        self._source.execute(
+            f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ({', '.join([key, *columns])})"
+            f" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = {self._source.collation()} COMMENT = {mark}"
+        )
+        long = set(self._long_texts(place, job))
+        texts = [field for field in schema if pa.types.is_string(field.type) and field.name not in long]
+        self._alter(place, job, {field.name: upload.declared(field) for field in texts})
+
+    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+        there = self._columns(place, job)
+        if there != schema.names:
+            raise columns_differ(task, schema.names, there)
+        stage, key = place.stage_table(job), _key(schema.names)
+        start, end = task * TASK_ROWS + 1, (task + 1) * TASK_ROWS + 1
+        where = f"FROM {stage} WHERE {key} >= {start} AND {key} < {end}"
+        self._source.execute(f"DELETE {where}")
+        names = [_key(schema.names, quote=False), *schema.names]
+        self._source.append(stage, names, _numbered(batches, start))
+        return self._source.count(f"SELECT COUNT(*) {where}")
+
+    def _swap(self, place: Place, job: str, tasks: int) -> int:
+        count = f"SELECT COUNT(*) FROM {place.name}"
+        found = self._source.look_up(queries.table, *place.parts)
+        staged = self._source.look_up(queries.table, place.parts[0], place.stage_name(job))
+        if staged is None and found is not None and found[1] == f"{_JOB}{job}":
+            return self._source.count(count)  # this commit was begun before, and stopped after its rename
+        self._check(place, ".".join(place.parts))
+        stage = place.stage_table(job)
+        key = _key(self._columns(place, job))
+        self._source.execute(f"DELETE FROM {stage} WHERE {key} > {tasks * TASK_ROWS}")
+        texts = self._long_texts(place, job)
+        lengths = [f"COALESCE(MAX(CHAR_LENGTH({quoted(name, '`')})), 0)" for name in texts]
+        [(rows, *longest)] = self._source.few(f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}")
+        if int(rows) == self._books(place, job).complete(tasks):
+            self._alter(place, job, upload.fitting(dict(zip(texts, map(int, longest), strict=True))))
+            self._rename(place, job, stage, replaces=found is not None)
+        return int(rows)
+
+    def _rename(self, place: Place, job: str, stage: str, *, replaces: bool) -> None:
+        if not replaces:
+            self._source.execute(f"RENAME TABLE {stage} TO {place.name}")
+            return
+        aside = Place((place.parts[0], _ASIDE + place.stage_name(job).removeprefix(STAGE)), place.home, "`")
+        self._source.execute(f"RENAME TABLE {place.name} TO {aside.name}, {stage} TO {place.name}")
+        try:
+            self._check(aside, ".".join(place.parts))  # somebody may have put a table there just before
+        except SourceError:
+            self._source.execute(f"RENAME TABLE {place.name} TO {stage}, {aside.name} TO {place.name}")
+            raise
+        self._source.execute(f"DROP TABLE {aside.name}")
+
+    def _stages(self) -> list[Abandoned]:
+        found = self._source.look_up(queries.tables_of_ours, self._source.database, STAGE)
+        return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment, _ in found]
+
+    def _exists(self, home: str, table: str) -> bool:
+        database = home[1:-2].replace("``", "`")
+        return self._source.look_up(queries.table, database, table) is not None
+
+    def _columns(self, place: Place, job: str) -> list[str]:
+        """Of the rows that are staged."""
+        return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
+
+    def _long_texts(self, place: Place, job: str) -> list[str]:
+        """Those of them that are LONGTEXT."""
+        return self._source.look_up(queries.long_texts, place.parts[0], place.stage_name(job))
+
+    def _alter(self, place: Place, job: str, types: Mapping[str, str]) -> None:
+        """Give columns of the staged rows other types."""
+        if types:
+            changes = ", ".join(f"MODIFY {quoted(name, '`')} {kind}" for name, kind in types.items())
+            self._source.alter(f"ALTER TABLE {place.stage_table(job)} {changes}")
+
+
+def _key(names: Iterable[str], *, quote: bool = True) -> str:
+    """What the number of a row is called."""
+    name = free_name("sqlflow_edl_row", names)
+    return quoted(name, "`") if quote else name
+
+
+def _numbered(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
+    """The batches with the numbers of their rows as the first column."""
+    numbers = itertools.count(start)
+    for batch in batches:
+        first = pa.array(itertools.islice(numbers, batch.num_rows), pa.int64())
+        yield pa.RecordBatch.from_arrays([first, *batch.columns], names=["", *batch.schema.names])

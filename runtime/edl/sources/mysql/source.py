@@ -1,0 +1,353 @@
+"""MySQL and MariaDB as a data source.
+
+The user's statements, and what belongs to one transaction with them, run on one connection, so that its temporary
+tables and variables are those that a query sees. One that was idle for long is looked after before it is used, and
+replaced when it is gone. As with every source, the next statement ends a result that was not read to its end: the
+server is told to stop it, because otherwise all of it would have to be read.
+
+Pinned rows stay in the database as a table of ours, see `edl.sources.mysql.pinning`; users without the right to
+make one get them as a file, like those of an embedded database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import pyarrow as pa
+
+from edl.data import pinned
+from edl.data.arrow_types import BATCH_ROWS, rechunked
+from edl.data.names import quoted
+from edl.data.server_url import ServerURL
+from edl.data.source import Pinned
+from edl.errors import SourceError
+from edl.sources.common import BaseSource
+from edl.sources.mysql import errors, pinning, queries, upload
+from edl.sources.mysql import types as mysql_types
+from edl.sources.mysql.connection import (
+    ERRORS,
+    Connection,
+    bound,
+    check_options,
+    code,
+    fetched,
+    is_lost,
+    open_connection,
+)
+from edl.sources.mysql.results import MySQLResults
+from edl.sources.mysql.types import Column
+from edl.sources.row_order import shuffled_rows
+from edl.sources.transactions import Transactional
+
+FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
+IDLE_SECS = 30.0  # after which a connection is looked after before it is used
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_STRICT = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
+_STOPPED = 1317
+
+
+class MySQLSource(Transactional, BaseSource):
+    """`edl.data.source.Source` for MySQL and MariaDB."""
+
+    dialect = "mysql"
+
+    def __init__(self, url: ServerURL) -> None:
+        check_options(url)
+        self.url = str(url)
+        self.database = url.path
+        self.home = quoted(url.path, "`") + "."
+        self._url = url.with_password()
+        self._connection = open_connection(self._url)
+        self._used = time.monotonic()
+        self._running = False
+        self._unread: Any = None
+        self._results = MySQLResults(self)
+        self._pins_tables = ("pin", "file") not in url.options
+
+    @classmethod
+    def connect(cls, url: ServerURL, *, create: bool = False) -> MySQLSource:
+        """create: nothing, a database of a server is made by who may."""
+        return cls(url)
+
+    def live(self) -> Connection:
+        """The connection, with no result under way; another one when it was lost and nothing of it matters."""
+        self._end_result()
+        connection = self._connection
+        if self.in_transaction:
+            return connection
+        if connection.open and time.monotonic() - self._used > IDLE_SECS:
+            with suppress(*ERRORS):
+                connection.ping(reconnect=False)
+        if not connection.open:
+            self._connection = open_connection(self._url)
+        self._used = time.monotonic()
+        return self._connection
+
+    def interrupt(self) -> None:
+        if self._running:
+            self._kill_query()
+
+    def close(self) -> None:
+        if self._unread is not None:
+            self._connection.end()
+        elif self._connection.open:
+            with suppress(*ERRORS):
+                self._connection.close()
+
+    # Reading ---------------------------------------------------------------------------------------------
+
+    def schema(self, query: str) -> pa.Schema:
+        return mysql_types.schema(self._columns(query))
+
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        shown = {
+            column.name for column in self._columns(f"SELECT * FROM {table}")
+        }  # not those that are invisible
+        types = [(row[0].decode(), row[1].decode()) for row in self.few(f"SHOW COLUMNS FROM {table}")]
+        return [(name, kind) for name, kind in types if name in shown]
+
+    def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        columns = self._columns(query)
+        mysql_types.schema(columns)
+        return self._reader(self._run(query), columns, batch_rows)
+
+    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+        columns = self._columns(query)
+        schema = mysql_types.schema(columns)
+        text = _one(query)
+        if self._pins_tables:
+            made = pinning.Pinning(self, self._url, columns, schema, folder)
+            try:
+                return made.pin(text, query, seed=seed, shuffle=shuffle)
+            except pinning.DeniedError:
+                self._pins_tables = False
+        facts: dict[str, Any] = {"source": self.url, "select": query, "seed": seed, "shuffled": shuffle}
+        reader = self._reader(self._run(text), columns, BATCH_ROWS)
+        if not shuffle:
+            return pinned.pin_rows(folder, reader, **facts)
+        with shuffled_rows(reader, seed, folder) as in_order:
+            return pinned.pin_rows(folder, in_order, **facts)
+
+    def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
+        if pinned_rows.table is None:
+            pinned.remove_rows(pinned_rows, folder)
+        else:
+            self.execute(f"DROP TABLE IF EXISTS {pinned_rows.table.name}")
+
+    def how_rows_are_kept(self) -> str:
+        if self._pins_tables and pinning.may_make_tables(self):
+            return ""
+        asked = ("pin", "file") in self._url.options
+        why = "the URL says so" if asked else "this user may not make tables in the database"
+        return f"all rows are copied into the job's folder once, over one connection: {why}"
+
+    def unpin_abandoned(self) -> int:
+        return pinning.drop_abandoned(self)
+
+    # Statements ------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        if parameters:
+            sql = bound(sql, parameters, self.live())
+        result = self._run(sql)
+        if result.description is None:
+            self._unread = None
+            return None
+        columns = mysql_types.shown(mysql_types.columns(result.fields))
+        schema = mysql_types.schema(columns)
+        batches = rechunked(self._batches(result, columns), schema, BATCH_ROWS)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def tables(self) -> list[str]:
+        return self.look_up(queries.tables, self.database)
+
+    def databases(self) -> list[str]:
+        return [name.decode() for (name,) in self.few("SHOW DATABASES")]
+
+    def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """What a question of `mysql_queries` finds. ConflictError: the connection was lost over it."""
+        connection = self.live()
+        with self._errors(""):
+            return query(connection, *args, **kwargs)
+
+    def few(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a small answer of ours, as bytes."""
+        connection = self.live()
+        with self._errors(""):
+            return connection.fetch_all(query)
+
+    def count(self, query: str) -> int:
+        """The one number that a query of ours gives."""
+        return int(self.few(query)[0][0])
+
+    def create(self, sql: str) -> None:
+        """Run a `CREATE TABLE … AS`, which sees what a SELECT would, and locks nothing. DeniedError: no right to."""
+        connection = self.live()
+        with self._errors(sql), self._mode(connection, "NO_ENGINE_SUBSTITUTION"):
+            try:
+                connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                with self._runs():
+                    connection.run(sql)
+            except ERRORS as error:
+                if code(error) in errors.DENIED:
+                    raise pinning.DeniedError(str(error.args[-1])) from None
+                raise
+
+    # Writing ---------------------------------------------------------------------------------------------
+
+    def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
+        """Append batches whose columns are `names`. SourceError: a value does not fit into its column."""
+        connection = self.live()
+        with self._errors(""), self._mode(connection, _STRICT):
+            load = upload.may_load(connection)
+            upload.write(connection, table, names, batches, load=load)
+
+    def alter(self, sql: str) -> None:
+        """Run an ALTER TABLE of ours. SourceError: a value does not fit into its new type."""
+        connection = self.live()
+        with self._errors(""), self._mode(connection, _STRICT):
+            connection.run(sql)
+
+    def collation(self) -> str:
+        """Of new tables: that of the database, so that texts compare with those of its other tables."""
+        found: str = self.few("SELECT @@collation_database")[0][0].decode()
+        return found if found.startswith("utf8mb4") else "utf8mb4_general_ci"
+
+    # Inside ----------------------------------------------------------------------------------------------
+
+    def _columns(self, query: str) -> list[Column]:
+        """The columns of a query. SourceError: the text is not one query, or names what is not there."""
+        if error := errors.not_a_query(query):
+            raise error
+        text = _one(query)
+        connection = self.live()
+        with self._errors(query):
+            connection.run(queries.prepared(text, connection))
+            connection.run("DEALLOCATE PREPARE sqlflow_edl_query")
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(queries.wrapped(text))
+                return mysql_types.columns(cursor._result.fields)
+        except ERRORS as wrong:
+            raise errors.not_in_parentheses(wrong, text) from None
+
+    def _run(self, sql: str) -> Any:
+        """Run one statement of the database's; the result that its rows come from."""
+        connection = self.live()
+        with self._runs(), self._errors(sql):
+            connection.query(sql, unbuffered=True)
+        self._unread = connection._result
+        return self._unread
+
+    def _reader(self, result: Any, columns: list[Column], batch_rows: int) -> pa.RecordBatchReader:
+        schema = mysql_types.schema(columns)
+        batches = rechunked(self._batches(result, columns), schema, batch_rows)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _batches(self, result: Any, columns: list[Column]) -> Iterator[pa.RecordBatch]:
+        more = True
+        while more:
+            if self._unread is not result:
+                raise SourceError("this result ended when another statement ran on its connection")
+            with self._runs(), self._errors(""):
+                rows, more = fetched(result, FETCH_ROWS)
+            if rows:
+                yield mysql_types.batch(columns, rows)
+        self._used = time.monotonic()
+
+    @contextmanager
+    def _runs(self) -> Iterator[None]:
+        """A statement of the user's may be under way. What breaks it off here, as Ctrl-C does, stops it at the server:
+        that runs it to its end even when its connection has gone.
+        """
+        self._running = True
+        try:
+            yield
+        except Exception:  # the server's answer
+            raise
+        except BaseException:
+            self._kill_query()
+            raise
+        finally:
+            self._running = False
+
+    def _end_result(self) -> None:
+        result, self._unread = self._unread, None
+        if result is None or not result.unbuffered_active:
+            return
+        if not self._connection.open:
+            result.unbuffered_active = False
+            return
+        self._kill_query()
+        try:
+            while fetched(result, FETCH_ROWS)[1]:
+                pass
+        except ERRORS as error:
+            result.unbuffered_active = False
+            if code(error) != _STOPPED:
+                self._connection.end()
+
+    def _kill_query(self) -> None:
+        """Stop what runs on our connection, by way of another one."""
+        with suppress(SourceError, *ERRORS):
+            other = open_connection(self._url)
+            try:
+                other.run(f"KILL QUERY {self._connection.thread_id()}")
+            finally:
+                other.close()
+
+    def _begin(self) -> None:
+        """READ COMMITTED, because otherwise those who write at once lock what is between each other's rows."""
+        connection = self.live()
+        if connection.in_transaction:
+            raise SourceError(
+                "a transaction is open on this connection",
+                hint="end the open transaction with COMMIT or ROLLBACK",
+            )
+        with self._errors(""):
+            connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            connection.run("START TRANSACTION")
+
+    def _roll_back(self) -> None:
+        if not self._connection.open:
+            return
+        with suppress(*ERRORS):
+            self._end_result()
+            self._connection.rollback()
+
+    @contextmanager
+    def _mode(self, connection: Connection, mode: str) -> Iterator[None]:
+        """Another SQL mode for a while; the user's own may be lax."""
+        connection.run("SET @sqlflow_edl_mode = @@sql_mode")
+        connection.run(f"SET sql_mode = '{mode}'")
+        try:
+            yield
+        finally:
+            if connection.open:
+                with suppress(*ERRORS):
+                    connection.run("SET sql_mode = @sqlflow_edl_mode")
+
+    @contextmanager
+    def _errors(self, sql: str) -> Iterator[None]:
+        """Turn MySQL's errors into ours."""
+        try:
+            yield
+        except ERRORS as error:
+            if is_lost(error):
+                self._connection.end()
+            raise errors.translated(error, sql, self._asked if self._connection.open else None) from None
+
+    def _asked(self) -> Connection:
+        return self._connection
+
+
+def _one(query: str) -> str:
+    """The query as it may stand in parentheses."""
+    return query.rstrip().rstrip(";")

@@ -1,0 +1,206 @@
+"""What type a column of MySQL has, and how the bytes that the server sends become Arrow, a column at a time.
+
+| column | Arrow |
+|---|---|
+| TINYINT(1), BIT(1) | boolean; TINYINT(1) must hold 0, 1 or NULL |
+| integers, YEAR | of the same width and sign; BIT(n) is uint64 |
+| FLOAT, DOUBLE, DECIMAL(p, s) | float, double, decimal128 with at most 38 digits |
+| DATE, TIME, DATETIME, TIMESTAMP | date32, time64, timestamp, timestamp in UTC |
+| texts, ENUM, SET, JSON, UUID, INET6 | string |
+| binary strings | binary |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.data.arrow_types import times_of_day
+from edl.errors import SourceError
+
+BINARY = 63  # the character set that stands for none
+_UNSIGNED = 32
+_DIGITS = 38  # that a decimal has at most
+
+# the server's codes of types
+_DECIMALS = (0, 246)
+_TINY, _FLOAT, _DOUBLE, _NULL, _YEAR, _BIT, _JSON, _FIXED = 1, 4, 5, 6, 13, 16, 245, 254
+_WHOLE = {1: 8, 2: 16, 3: 32, 9: 32, 8: 64}
+_TIMES = {
+    10: "date",
+    14: "date",
+    11: "time",
+    19: "time",
+    12: "timestamp",
+    18: "timestamp",
+    7: "instant",
+    17: "instant",
+}
+_TEXTS = (15, 247, 248, 249, 250, 251, 252, 253, 254)
+_NAMES = {255: "GEOMETRY", 242: "VECTOR"}
+
+_PLAIN = {_FLOAT: pa.float32(), _DOUBLE: pa.float64(), _YEAR: pa.int16()}
+_ARROW = {
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "instant": pa.timestamp("us", "UTC"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result. kind: None when a job cannot use it; code: the server's number of its type."""
+
+    name: str
+    kind: pa.DataType | None
+    code: int = 0
+    bits: bool = False  # the bytes are a number, not its digits
+
+
+def columns(fields: Iterable[Any]) -> list[Column]:
+    """The columns of a result, as PyMySQL describes them."""
+    return [
+        Column(_text(field.name), _kind(field), field.type_code, field.type_code == _BIT) for field in fields
+    ]
+
+
+def schema(found: Sequence[Column]) -> pa.Schema:
+    """SourceError: a column that cannot be used."""
+    for column in found:
+        if column.kind is None:
+            shown = _NAMES.get(column.code, f"number {column.code}")
+            raise SourceError(
+                f"column {column.name} is of the type {shown}, which cannot be used",
+                hint=f"leave it out of the SELECT, or cast it: CAST({column.name} AS CHAR)",
+            )
+    return pa.schema([(column.name, column.kind) for column in found])
+
+
+def shown(found: Sequence[Column]) -> list[Column]:
+    """Columns of a result that nobody computes with: what cannot be used is bytes."""
+    return [
+        column if column.kind is not None else Column(column.name, pa.binary(), column.code)
+        for column in found
+    ]
+
+
+def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa.RecordBatch:
+    """The rows as Arrow. SourceError: a value that its column's type cannot hold."""
+    cells = zip(*rows, strict=True) if rows else ((),) * len(found)
+    arrays = [array(column, values) for column, values in zip(found, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+
+
+def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
+    """The values of one column. SourceError: one that its type cannot hold."""
+    kind: Any = column.kind
+    try:
+        if pa.types.is_binary(kind):
+            return pa.array(values, kind)
+        if column.bits:
+            return _bits(values, kind)
+        texts = pa.array(values, pa.string())
+        return texts if texts.type == kind else _CASTS.get(kind.id, _cast)(texts, kind)
+    except (pa.ArrowException, UnicodeDecodeError, ValueError):
+        raise _unfit(column, values) from None
+
+
+def _kind(field: Any) -> pa.DataType | None:
+    code, unsigned = field.type_code, bool(field.flags & _UNSIGNED)
+    if code in _WHOLE:
+        boolean = code == _TINY and field.length == 1 and not unsigned
+        return pa.bool_() if boolean else _integer(_WHOLE[code], unsigned)
+    if code in _DECIMALS:
+        precision = field.length - (field.scale > 0) - (not unsigned)
+        return pa.decimal128(max(1, min(precision, _DIGITS)), min(field.scale, _DIGITS))
+    if code in _PLAIN:
+        return _PLAIN[code]
+    if code == _BIT:
+        return pa.bool_() if field.length == 1 else pa.uint64()
+    if code == _NULL or (code == _FIXED and field.length == 0 and field.charsetnr == BINARY):
+        return pa.null()  # a NULL of a subquery is BINARY(0)
+    if code in _TIMES:
+        return _ARROW[_TIMES[code]]
+    if code == _JSON or (code in _TEXTS and field.charsetnr != BINARY):
+        return pa.string()
+    return pa.binary() if code in _TEXTS else None
+
+
+def _integer(bits: int, unsigned: bool) -> pa.DataType:
+    return getattr(pa, f"{'u' if unsigned else ''}int{bits}")()
+
+
+def _bits(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
+    """Numbers of up to 8 bytes, the highest first; a BIT(1) may also come as one byte."""
+    filled = b"".join((value or b"").rjust(8, b"\0") for value in values)
+    missing = np.fromiter((value is None for value in values), bool, len(values))
+    return pa.array(np.frombuffer(filled, ">u8").astype("u8"), mask=missing).cast(kind)
+
+
+def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return texts.cast(kind)
+
+
+def _nothing(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(len(texts))
+
+
+def _boolean(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    numbers = texts.cast(pa.int8())
+    extremes = pc.min_max(numbers)
+    if extremes["min"].as_py() not in (None, 0, 1) or extremes["max"].as_py() not in (None, 0, 1):
+        raise ValueError
+    return numbers.cast(kind)
+
+
+def _instant(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The session's zone is UTC, and what it sends names none."""
+    return texts.cast(pa.timestamp(kind.unit)).cast(kind)
+
+
+_CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
+    pa.null().id: _nothing,
+    pa.bool_().id: _boolean,
+    pa.timestamp("us").id: _instant,
+    pa.time64("us").id: times_of_day,
+}
+
+
+def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:
+    """The error of the first value that cannot be read, with what to write in its stead."""
+    name, kind = column.name, column.kind
+    example = ""
+    for value in values:
+        try:
+            if value is not None:
+                array(Column(name, kind), (value,)) if len(values) > 1 else None
+        except SourceError:
+            example = value.decode(errors="replace")[:40] if value is not None else ""
+            break
+    if not example and len(values) == 1 and values[0] is not None:
+        example = values[0].decode(errors="replace")[:40]
+    hint = f"write CAST({name} AS CHAR) AS {name}"
+    if pa.types.is_boolean(kind):
+        return SourceError(
+            f"column {name} is a TINYINT(1), a boolean, and holds {example}",
+            hint=f"write CAST({name} AS SIGNED) AS {name}",
+        )
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        hint = f"write NULLIF({name}, 0) AS {name}"
+    elif pa.types.is_time(kind):
+        hint = f"write TIME_TO_SEC({name}) AS {name}"
+    elif pa.types.is_decimal(kind):
+        hint = f"write CAST({name} AS DOUBLE) AS {name}"
+    elif pa.types.is_string(kind):
+        hint = f"write CAST({name} AS BINARY) AS {name}"
+    return SourceError(f"column {name} holds {example!r}, which is no {kind}", hint=hint)
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name

@@ -1,0 +1,152 @@
+"""SQLite's errors in our words: its sentence, the place in the query where it names one, and what to do about it.
+
+SQLite names a word, not a place. The word is looked for among the words of the query, strings and comments left
+out; a syntax error is at the first place where the query up to there already has it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+
+from edl.data.names import place_of, reserved_hint
+from edl.errors import SourceError, Span, did_you_mean
+from edl.sources.sqlite import queries
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<text>x?'(?:[^']|'')*'?)
+      | (?P<name>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?|[^\W\d][\w$]*)
+      | (?P<other>\d[\w.]*|.)""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"no such (?P<what>table|column|function|module|collation sequence)(?: name)?: (?P<name>.+)"
+)
+_AMBIGUOUS = re.compile(r"ambiguous column name: (?P<name>.+)")
+_UNRECOGNIZED = re.compile(r'unrecognized token: "(?P<token>.*)"', re.DOTALL)
+_NEAR = re.compile(r'near "(?P<token>.*)": syntax error', re.DOTALL)
+_CALLED = re.compile(r"(?:misuse of (?:aggregate|window)(?: function)?:? |function )(?P<name>\w+)(?:\(\))?")
+_HINTS = (
+    (r"locked", "another process or program has it open for writing; try again, or set PRAGMA busy_timeout"),
+    (r"not a database", "the file is of another format; read it with a data source of that format"),
+    (r"readonly|unable to open", "check the path and who may write there"),
+    (r"cannot start a transaction", "end the open transaction with COMMIT or ROLLBACK"),
+    (r"parameters are not allowed|number of bindings", "write values in place of ? and :names"),
+    (r"decode to UTF-8", "the text is not UTF-8; read it with CAST(column AS BLOB), or leave it out"),
+)
+_WRITES = frozenset(
+    re.findall(
+        r"\w+",
+        "INSERT UPDATE DELETE REPLACE CREATE DROP ALTER ATTACH DETACH PRAGMA EXPLAIN ANALYZE VACUUM REINDEX"
+        " BEGIN COMMIT END ROLLBACK SAVEPOINT RELEASE",
+    )
+)
+
+
+def words(sql: str) -> Iterator[re.Match[str]]:
+    """The tokens of a statement without white space and comments; their `lastgroup` says what they are."""
+    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
+
+
+def first_word(sql: str) -> str:
+    """In capitals; nothing when the text holds no statement."""
+    found = next((token[0] for token in words(sql) if token[0] != ";"), "")
+    return found.upper()
+
+
+def not_a_query(sql: str) -> SourceError | None:
+    """The error when the text is no statement, or one of another kind; None when it may be a query."""
+    word = first_word(sql)
+    if not word:
+        return SourceError("one statement is expected here, this text holds no statement")
+    if word in _WRITES:
+        return SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+    return None
+
+
+def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> SourceError:
+    """The error of running `sql`, with a span in it where SQLite names a word."""
+    message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
+    if "one statement at a time" in message:
+        return SourceError("one statement is expected here, this text holds several statements")
+    if match := _NEAR.search(str(error)):
+        span = _near(connection, sql, match["token"])
+        return SourceError(message, span=span, hint=_reserved(connection, sql, span))
+    if match := _UNRECOGNIZED.search(str(error)):
+        return SourceError(message, span=_word(sql, match["token"]))
+    match = _NAMED.search(message) or _AMBIGUOUS.search(message) or _CALLED.search(message)
+    if not match:
+        return SourceError(message, hint=_fixed_hint(message))
+    what = match.groupdict().get("what")
+    last = match["name"].rpartition(".")[2]
+    hint = did_you_mean(last, _known(connection, sql, what)) if what else None
+    parts = match["name"].split(".")
+    span = place_of((parts, [match["name"]], parts[-1:]), list(words(sql)), _bare, table=what == "table")
+    return SourceError(message, span=span, hint=hint)
+
+
+def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
+    """The names that one which is not there may be meant for; columns are those of the tables in the query."""
+    with suppress(sqlite3.Error):
+        if what == "table":
+            return queries.tables(connection)
+        if what == "column":
+            return queries.columns_of(connection, _names(sql))
+        if what == "function":
+            return queries.functions(connection)
+    return []
+
+
+def _reserved(connection: sqlite3.Connection, sql: str, span: Span | None) -> str | None:
+    with suppress(sqlite3.Error):
+        tables = [name for name in _names(sql) if queries.columns_of(connection, [name])]
+        known = [*tables, *queries.columns_of(connection, tables)]
+        return reserved_hint(sql, span, queries.RESERVED, known) if span is not None else None
+    return None
+
+
+def opening(error: Exception, place: str) -> SourceError:
+    return SourceError(f"cannot open {place}: {error}", hint=_fixed_hint(str(error)))
+
+
+def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
+    """EXPLAIN compiles a statement and runs nothing; a pragma acts while it is compiled, so it is left out."""
+    found = [word.span() for word in words(sql) if word[0].casefold() == token.casefold()]
+    if len(found) > 1 and first_word(sql) not in ("PRAGMA", "EXPLAIN"):
+        for start, end in found:
+            if _has_syntax_error(connection, sql[:end], token):
+                return Span(start, end)
+    return Span(*found[0]) if found else None
+
+
+def _word(sql: str, text: str) -> Span | None:
+    """The first place of a word."""
+    return next((Span(*word.span()) for word in words(sql) if word[0].startswith(text)), None)
+
+
+def _has_syntax_error(connection: sqlite3.Connection, beginning: str, token: str) -> bool:
+    try:
+        connection.execute(f"EXPLAIN {beginning}").close()
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        return f'near "{token}"' in str(error)
+    return False
+
+
+def _names(sql: str) -> set[str]:
+    """All that can be one."""
+    return {_bare(word) for word in words(sql) if word.lastgroup == "name"}
+
+
+def _bare(token: re.Match[str]) -> str:
+    text = token[0]
+    if token.lastgroup == "name" and text[0] in '"`[':
+        quote = text[0]
+        text = text[1:-1] if quote == "[" else text[1:-1].replace(quote * 2, quote)
+    return text.casefold()
+
+
+def _fixed_hint(message: str) -> str | None:
+    return next((hint for pattern, hint in _HINTS if re.search(pattern, message)), None)

@@ -1,0 +1,203 @@
+"""Result tables of SQLite: see `edl.sources.staging`.
+
+SQLite keeps the text of a CREATE TABLE statement, comments inside its parentheses included, through renaming and
+vacuum, and forgets it with the table: there stands the mark, and the job.
+
+A staged row's rowid is its task and its number in that task, so that a table scan yields the rows in order. A commit
+renames the staging table; no row is copied.
+
+A target is a name of one or two parts: table, or database.table of an attached database.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.types as types
+
+from edl.data.arrow_types import Watched
+from edl.data.names import quoted, split_name
+from edl.errors import SourceError, did_you_mean
+from edl.sources.staging import (
+    MARK,
+    STAGE,
+    Abandoned,
+    Place,
+    Staging,
+    columns_differ,
+    refuse_foreign,
+    refuse_view,
+)
+from edl.sources.staging_tables import few_rows
+
+if TYPE_CHECKING:
+    from edl.sources.sqlite.source import SQLiteSource
+
+TASK_ROWS = 1 << 40  # more than a task has
+
+_JOB = re.compile(re.escape(MARK) + r", job (\S*) \*/")
+_ROW_NAMES = ("rowid", "_rowid_", "oid")
+
+# Arrow type -> the declared type, and the Arrow type whose Python values SQLite stores
+_STORED = (
+    (types.is_boolean, "BOOLEAN", pa.int8()),
+    (types.is_integer, "INTEGER", pa.int64()),
+    (types.is_floating, "REAL", pa.float64()),
+    (types.is_decimal, "REAL", pa.float64()),
+    (types.is_date, "DATE", pa.string()),
+    (types.is_timestamp, "TIMESTAMP", pa.string()),
+    (types.is_time, "TIME", pa.string()),
+    (types.is_duration, "INTEGER", pa.int64()),
+    (types.is_string, "TEXT", pa.string()),
+    (types.is_binary, "BLOB", pa.binary()),
+    (types.is_fixed_size_binary, "BLOB", pa.binary()),
+    (types.is_null, "", pa.null()),
+)
+
+
+class SQLiteResults(Staging):
+    """The results of one SQLite connection."""
+
+    _source: SQLiteSource
+
+    def _place(self, target: str) -> Place:
+        """The target in the database where SQLite would look for it; what is nowhere goes into main."""
+        parts = split_name(target)
+        databases = {name.casefold(): name for name in self._source.attached()}
+        match parts:
+            case (table,):
+                found = (name for name in databases.values() if self._there(name, table))
+                return _place(next(found, "main"), table)
+            case (database, table):
+                if name := databases.get(database.casefold()):
+                    return _place(name, table)
+                near = did_you_mean(database, databases.values(), list_up_to=0)
+                raise SourceError(
+                    f"no database {database} is attached, and SQLite has no schemas",
+                    hint=near
+                    or f"write {database}_{table}, or first ATTACH 'path/to/file.sqlite' AS {database}",
+                )
+        raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
+
+    def _check(self, place: Place, target: str) -> None:
+        for kind, name, sql in self._there(*place.parts):
+            if kind == "view":
+                raise refuse_view(target)
+            if not (sql or "").startswith(f"CREATE TABLE {quoted(name)} ( /* {MARK}"):
+                raise refuse_foreign(target)
+
+    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+        columns = ", ".join(f"{quoted(field.name)} {_stored(field)[0]}".rstrip() for field in schema)
+        mark = f"/* {MARK}, job {quote(job, safe='')} */"
+        self._source.execute(f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ( {mark} {columns})")
+
+    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+        stage, row = place.stage_table(job), _row_name(schema.names)
+        there = self._columns(place, job)
+        if there != schema.names:
+            raise columns_differ(task, schema.names, there)
+        start, end = task * TASK_ROWS, (task + 1) * TASK_ROWS
+        where = f"FROM {stage} WHERE {row} >= ? AND {row} < ?"
+        self._source.execute(f"DELETE {where}", (start, end))
+        names = ", ".join([row, *map(quoted, schema.names)])
+        marks = ", ".join("?" * (len(schema) + 1))
+        with batches.errors(SourceError):
+            self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", _rows(batches, start))
+        return int(few_rows(self._source, f"SELECT count(*) {where}", (start, end))[0][0])
+
+    def _swap(self, place: Place, job: str, tasks: int) -> int:
+        """The check is made again, because here no other process can make a table any more."""
+        self._check(place, ".".join(place.parts))
+        execute, stage = self._source.execute, place.stage_table(job)
+        row = _row_name(self._columns(place, job))
+        execute(f"DELETE FROM {stage} WHERE {row} >= ?", (tasks * TASK_ROWS,))
+        execute(f"DROP TABLE IF EXISTS {place.name}")
+        ((legacy,),) = few_rows(self._source, "PRAGMA legacy_alter_table")
+        # Otherwise a view of the user's that reads this table, or is broken, would forbid the renaming.
+        execute("PRAGMA legacy_alter_table = ON")
+        try:
+            execute(f"ALTER TABLE {stage} RENAME TO {quoted(place.parts[-1])}")
+        finally:
+            execute(f"PRAGMA legacy_alter_table = {int(legacy)}")
+        return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
+
+    def _stages(self) -> list[Abandoned]:
+        found = []
+        for database, file in self._source.attached().items():
+            if file and not os.access(file, os.W_OK):
+                continue
+            home = quoted(database) + "."
+            query = (
+                f"SELECT name, sql FROM {home}sqlite_master WHERE type = 'table' AND substr(name, 1, ?) = ?"
+            )
+            for name, sql in few_rows(self._source, query, (len(STAGE), STAGE)):
+                if match := _JOB.search(sql):
+                    found.append(Abandoned(home, name, unquote(match[1])))
+        return found
+
+    def _exists(self, home: str, table: str) -> bool:
+        query = f"SELECT 1 FROM {home}sqlite_master WHERE type = 'table' AND name = ?"
+        return bool(few_rows(self._source, query, (table,)))
+
+    def _columns(self, place: Place, job: str) -> list[str]:
+        """Of the staging table."""
+        query = "SELECT name FROM pragma_table_info(?, ?) ORDER BY cid"
+        return [name for (name,) in few_rows(self._source, query, (place.stage_name(job), place.parts[0]))]
+
+    def _there(self, database: str, name: str) -> list[tuple[Any, ...]]:
+        """Kind, name and text of what has the name, case aside."""
+        query = f"SELECT type, name, sql FROM {quoted(database)}.sqlite_master WHERE name = ? COLLATE NOCASE"
+        return few_rows(self._source, f"{query} AND type <> 'trigger'", (name,))
+
+
+def _place(database: str, table: str) -> Place:
+    return Place((database, table), quoted(database) + ".")
+
+
+def _row_name(names: Iterable[str]) -> str:
+    """What SQLite calls a row's number, by a name that no column has taken."""
+    taken = {name.casefold() for name in names}
+    for name in _ROW_NAMES:
+        if name not in taken:
+            return name
+    raise SourceError(
+        f"SQLite cannot keep a table with columns named {', '.join(_ROW_NAMES)}",
+        hint="rename one in the SELECT",
+    )
+
+
+def _stored(field: pa.Field) -> tuple[str, pa.DataType]:
+    for fits, declared, arrow in _STORED:
+        if fits(field.type):
+            return declared, arrow
+    raise SourceError(
+        f"column {field.name} is of the type {field.type}, which SQLite cannot hold",
+        hint="leave it out of the SELECT",
+    )
+
+
+def _rows(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[tuple[Any, ...]]:
+    """The rows with their numbers, as Python values, batch by batch."""
+    numbers = itertools.count(start)
+    for batch in batches:
+        columns = [_values(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)]
+        yield from zip(itertools.islice(numbers, batch.num_rows), *columns, strict=True)
+
+
+def _values(field: pa.Field, column: pa.Array) -> list[Any]:
+    arrow = _stored(field)[1]
+    if types.is_timestamp(field.type):
+        column = column.cast(pa.timestamp("us", field.type.tz), safe=False)
+    try:
+        return (column if column.type == arrow else column.cast(arrow)).to_pylist()  # type: ignore[no-any-return]
+    except pa.ArrowInvalid:
+        raise SourceError(
+            f"column {field.name} holds numbers beyond the 64 bits of SQLite's integers",
+            hint="cast it to DOUBLE in the SELECT",
+        ) from None

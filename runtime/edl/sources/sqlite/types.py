@@ -1,0 +1,214 @@
+"""What type a column of SQLite has: there, every value has a type of its own, and a declared type is a wish.
+
+One scan inside SQLite finds the types that a column's values do have; the declaration decides the rest: what a
+column without values is, that whole numbers in a column of fractions are fractions, and whether 0 and 1 are booleans
+and texts are dates. Values that are not what a BOOLEAN, DATE, TIME or TIMESTAMP column promises leave it what they
+are. A column that holds text beside numbers, or bytes beside anything, has no type: a job refuses it, a result that
+is only shown becomes text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from edl.data.arrow_types import times_of_day
+from edl.data.names import quoted
+from edl.errors import SourceError
+
+# kind -> the Arrow type that columns of it travel as
+ARROW = {
+    "null": pa.null(),
+    "integer": pa.int64(),
+    "real": pa.float64(),
+    "text": pa.string(),
+    "blob": pa.binary(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "instant": pa.timestamp("us", "UTC"),
+    "time": pa.time64("us"),
+    "mixed": pa.string(),
+}
+# kinds that SQLite stores as something else -> the type of what comes out of it
+_STORED = {"boolean": pa.int64()} | dict.fromkeys(("date", "timestamp", "instant", "time"), pa.string())
+
+# what a declared type has in it -> what the column is meant to hold; the first that fits. SQLite itself goes by parts
+# of the name too, and calls an expression NUM when it cannot tell.
+_DECLARED = (
+    (r"^BOOL", "boolean"),
+    (r"^DATE$", "date"),
+    (r"^TIME$", "time"),
+    (r"^(TIMESTAMP|DATETIME)", "timestamp"),
+    (r"INT", "integer"),
+    (r"CHAR|CLOB|TEXT", "text"),
+    (r"BLOB", "blob"),
+    (r"REAL|FLOA|DOUB|DEC|NUMERIC", "real"),
+)
+_NANOSECONDS = "*." + "[0-9]" * 7 + "*"
+_PYTHON = {int: "integer", float: "real", str: "text", bytes: "blob", type(None): "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a query. declared: what the table says, in a word of `_DECLARED`, or nothing for an expression."""
+
+    name: str
+    declared: str
+    kind: str = "null"
+
+
+def declared(type_name: str) -> str:
+    """The meaning of a declared type."""
+    return next((kind for part, kind in _DECLARED if re.search(part, type_name.upper())), "")
+
+
+def scan(columns: Sequence[Column], view: str) -> str:
+    """A query whose one row says what the columns hold; `observed` reads it."""
+    facts = [fact for column in columns for fact in _facts(column)]
+    return f"SELECT {', '.join(facts)} FROM {view}"
+
+
+def observed(columns: Sequence[Column], row: Sequence[Any]) -> list[Column]:
+    """The columns with their kinds."""
+    facts = iter(row)
+    return [_resolved(column, [next(facts) for _ in _facts(column)]) for column in columns]
+
+
+def from_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
+    """The columns with the kinds that all their values have, for a result that is shown as it is."""
+    values = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    return [
+        Column(column.name, "", _kind({_PYTHON[kind] for kind in set(map(type, cells))}, ""))
+        for column, cells in zip(columns, values, strict=True)
+    ]
+
+
+def batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows as Arrow. SourceError: a value that is not of its column's kind."""
+    values = zip(*rows, strict=True)
+    arrays = [_array(column, cells) for column, cells in zip(columns, values, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def schema(columns: Sequence[Column]) -> pa.Schema:
+    return pa.schema([(column.name, ARROW[column.kind]) for column in columns])
+
+
+def mixed(column: Column, example: object) -> SourceError:
+    """A job cannot use this column; example: a value that is no number."""
+    if isinstance(example, str) and not example.strip():
+        return SourceError(
+            f"column {column.name} holds both numbers and empty texts",
+            hint=f"write NULLIF({column.name}, {_literal(example)}) AS {column.name}",
+        )
+    if isinstance(example, str):
+        return SourceError(
+            f"column {column.name} holds both numbers and text, for example {_literal(example)}",
+            hint=f"write CAST({column.name} AS REAL) AS {column.name}, or AS TEXT",
+        )
+    return SourceError(
+        f"column {column.name} holds both bytes and other values",
+        hint=f"write CAST({column.name} AS TEXT) AS {column.name}, or leave it out",
+    )
+
+
+def _facts(column: Column) -> list[str]:
+    """Aggregates: the first and the last of the types of its values, then what its declared type needs to know.
+
+    typeof() reads no value, so that long texts cost nothing. By name the types are blob, integer, null, real, text:
+    what lies between the first and the last that is not null matters no more.
+    """
+    name = quoted(column.name)
+    facts = [f"min(typeof({name}))", f"max(typeof({name})) FILTER (WHERE {name} IS NOT NULL)"]
+    if column.declared == "boolean":
+        facts += [f"min({name})", f"max({name})"]
+    elif column.declared == "date":
+        facts += [f"min({_is_day(name)})"]
+    elif column.declared == "time":
+        is_time = f"time({name}) IS NOT NULL AND {name} GLOB '[0-9][0-9]:*' AND substr({name}, 1, 2) < '24'"
+        facts += [f"min({name} IS NULL OR ({is_time} AND NOT ({_zoned(name)}) AND {_not_finer(name)}))"]
+    elif column.declared == "timestamp":
+        day = f"substr({name}, 1, 10)"
+        is_time = f"{_is_day(day)} AND julianday({name}) IS NOT NULL AND {_not_finer(name)}"
+        zoned = _zoned(f"substr({name}, 11)")
+        facts += [f"min({name} IS NULL OR ({is_time}))", f"min({zoned})", f"max({zoned})"]
+    return facts
+
+
+def _is_day(name: str) -> str:
+    """SQLite lets every month have 31 days until it has to compute."""
+    return f"date({name}, '+0 days') IS {name}"
+
+
+def _zoned(time: str) -> str:
+    return f"{time} GLOB '*[-+Z]*'"
+
+
+def _not_finer(name: str) -> str:
+    """Than microseconds."""
+    return f"{name} NOT GLOB '{_NANOSECONDS}'"
+
+
+def _resolved(column: Column, facts: Sequence[Any]) -> Column:
+    first, last, *details = facts
+    types = {first, last} - {None}
+    kind = _kind(types, column.declared)
+    if column.declared == "boolean" and kind == "integer" and details[0] >= 0 and details[1] <= 1:
+        kind = "boolean"
+    elif column.declared in ("date", "time") and kind == "text" and details[0]:
+        kind = column.declared
+    elif column.declared == "timestamp" and kind == "text" and details[0] and details[1] == details[2]:
+        kind = "instant" if details[1] else "timestamp"
+    return Column(column.name, column.declared, kind)
+
+
+def _kind(types: Collection[str], wanted: str) -> str:
+    """types: that typeof() gave, `null` among them or not."""
+    found = set(types) - {"null"}
+    if not found:
+        return wanted or "null"
+    if found <= {"integer", "real"}:
+        return "real" if "real" in found or wanted == "real" else "integer"
+    return found.pop() if len(found) == 1 else "mixed"
+
+
+def _array(column: Column, values: Sequence[Any]) -> pa.Array:
+    arrow = ARROW[column.kind]
+    if column.kind == "mixed":
+        return pa.array(map(_shown, values), arrow)
+    try:
+        stored = pa.array(values, _STORED.get(column.kind, arrow))
+        if column.kind == "time":
+            return times_of_day(stored, arrow)
+        return stored if stored.type == arrow else stored.cast(arrow)
+    except (pa.ArrowException, OverflowError, TypeError):
+        if column.kind == "real" and all(isinstance(value, int | float | None) for value in values):
+            # Arrow refuses whole numbers that a double holds only roughly; SQLite compares and adds them as doubles.
+            return pa.array([None if value is None else float(value) for value in values], arrow)
+        raise _unfit(column, values) from None
+
+
+def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
+    types = {_PYTHON[kind] for kind in set(map(type, values))}
+    if len(types - {"null"}) > 1:
+        return mixed(column, next((value for value in values if isinstance(value, str | bytes)), None))
+    return SourceError(
+        f"column {column.name} holds values that are no {column.kind}",
+        hint=f"write CAST({column.name} AS TEXT) AS {column.name}, or as another type",
+    )
+
+
+def _shown(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
+
+
+def _literal(text: str) -> str:
+    short = text if len(text) <= 40 else text[:39] + "…"
+    return "'" + short.replace("'", "''") + "'"

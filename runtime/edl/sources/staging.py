@@ -1,0 +1,198 @@
+"""Result tables of any database: staged out of sight, swapped in whole, once.
+
+The order of the steps is the same everywhere and stands here; how a table is found, filled and put in its place
+differs, and a database's own module says how. The rows that a job stages for a target lie in a table
+`sqlflow_edl_stage_<digest>` beside it; what is staged and what was committed stands in the bookkeeping. Each
+database has a way to mark a table as made by a job of ours, and the mark goes with the table when a user drops it
+and makes another one of that name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from edl.data.arrow_types import Watched, columns_and_batches
+from edl.data.names import dotted, quoted
+from edl.data.source import Source
+from edl.errors import SourceError
+from edl.sources.staging_tables import Bookkeeping
+
+MARK = "made by sqlflow-edl"
+STAGE = "sqlflow_edl_stage_"  # and a digest
+
+
+class TransactionalSource(Source, Protocol):
+    """A source that tells whether its caller has a transaction open."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a result goes. parts: of its whole name; home: what qualifies our tables beside it, a dot at its end.
+
+    quote: what stands around a name in this database.
+    """
+
+    parts: tuple[str, ...]
+    home: str
+    quote: str = '"'
+
+    @property
+    def name(self) -> str:
+        return dotted(self.parts, self.quote)
+
+    def stage_name(self, job: str) -> str:
+        return STAGE + hashlib.blake2b(f"{self.name}\0{job}".encode(), digest_size=16).hexdigest()
+
+    def stage_table(self, job: str) -> str:
+        return self.home + quoted(self.stage_name(job), self.quote)
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """A staging table, and the job that filled it."""
+
+    home: str
+    table: str
+    job: str
+
+
+class Staging(ABC):
+    """The results of one source. quote: around names; options: what the tables of the bookkeeping are made with."""
+
+    quote = '"'
+    options = ""
+
+    def __init__(self, source: TransactionalSource) -> None:
+        self._source = source
+
+    def check_target(self, target: str) -> None:
+        """SourceError when the name is a view, or a table that no job of ours made."""
+        self._check(self._place(target), target)
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        """`Source.stage`. `batches` is a reader, or has at least one batch (it may be empty), which tells the columns.
+
+        An attempt that is older than the one staged changes nothing; the rows that count are those staged.
+        RuntimeError: inside a transaction of the caller.
+        """
+        if self._source.in_transaction:
+            raise RuntimeError("results cannot be staged inside a transaction")
+        place = self._place(target)
+        self._check(place, target)
+        schema, batches = columns_and_batches(batches)
+        books = self._books(place, job)
+        # A transaction of its own: DuckDB 2.0 loses sight of rows when more than a row group of them goes into a
+        # table that CREATE TABLE … AS made empty in the same transaction.
+        with self._source.transaction():
+            self._make_stage(place, job, schema)
+            books.make_tables()
+        with self._source.transaction():
+            staged = books.staged(task)
+            if staged and staged[0] > attempt:
+                return staged[1]
+            rows = self._fill_stage(place, job, task, schema, Watched(batches))
+            books.record(task, attempt, rows)
+        return rows
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        """`Source.commit`."""
+        place = self._place(target)
+        books = self._books(place, job)
+        done = books.committed()
+        if done is not None:
+            self.abort(target, job)
+            return done
+        self._check(place, target)
+        expected = books.complete(tasks)
+        with self._source.transaction():
+            rows = self._swap(place, job, tasks)
+            if rows != expected:
+                raise SourceError(
+                    f"{expected:,} rows of job {job} were staged, and {rows:,} of them came back"
+                )
+            books.record_commit(rows)
+            self._drop_staged(place, job)
+        return rows
+
+    def abort(self, target: str, job: str) -> None:
+        """`Source.abort`."""
+        place = self._place(target)
+        with self._source.transaction():
+            self._drop_staged(place, job)
+
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        """`Source.sweep`, in every database that can be written."""
+        dead = [found for found in self._stages() if is_over(found.job)]
+        for found in dead:
+            with self._source.transaction():
+                self._source.execute(f"DROP TABLE IF EXISTS {found.home}{quoted(found.table, self.quote)}")
+                self._books(Place((), found.home), found.job).forget_all()
+        return len(dead)
+
+    # What every database does its own way ----------------------------------------------------------------
+
+    @abstractmethod
+    def _place(self, target: str) -> Place:
+        """Where a query would look for the target. SourceError: no such place can be."""
+
+    @abstractmethod
+    def _check(self, place: Place, target: str) -> None:
+        """SourceError when something is there that a job of ours did not make. target: as the user wrote it."""
+
+    @abstractmethod
+    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+        """Make the staging table if it is not there, marked with the job."""
+
+    @abstractmethod
+    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
+        """Replace the task's rows in the staging table; how many they are. SourceError: it has other columns."""
+
+    @abstractmethod
+    def _swap(self, place: Place, job: str, tasks: int) -> int:
+        """Make the target, marked as ours, of the rows of tasks 0 … tasks-1, in order; how many they are."""
+
+    @abstractmethod
+    def _stages(self) -> list[Abandoned]:
+        """All staging tables, where they can be dropped."""
+
+    @abstractmethod
+    def _exists(self, home: str, table: str) -> bool:
+        """Whether a table of ours is there."""
+
+    # Steps -----------------------------------------------------------------------------------------------
+
+    def _books(self, place: Place, job: str) -> Bookkeeping:
+        def exists(table: str) -> bool:
+            return self._exists(place.home, table)
+
+        return Bookkeeping(self._source, place.home, exists, place.name, job, self.options)
+
+    def _drop_staged(self, place: Place, job: str) -> None:
+        self._source.execute(f"DROP TABLE IF EXISTS {place.stage_table(job)}")
+        self._books(place, job).forget()
+
+
+def columns_differ(task: int, columns: list[str], there: list[str]) -> SourceError:
+    return SourceError(f"task {task} has the columns {columns}, the tasks before it have {there}")
+
+
+def refuse_view(target: str) -> SourceError:
+    return SourceError(
+        f"{target} is a view, it cannot hold results", hint="write the results into another table"
+    )
+
+
+def refuse_foreign(target: str) -> SourceError:
+    return SourceError(
+        f"the table {target} exists and was not made by sqlflow-edl",
+        hint="write the results into another table, or drop this one first",
+    )

@@ -1,0 +1,146 @@
+"""Messages between a worker and the master, as plain data; `edl.rpc.codec` converts them to protobuf."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+import msgspec
+
+from edl.jobs.failure import Failed
+from edl.tasks.task import Report, Task, TaskType
+
+UpdateKind = Literal["done", "given back", "failed", "checkpoint", "checkpoint written"]
+
+
+class Flag(enum.IntFlag):
+    """Job state that every answer carries besides tasks."""
+
+    NONE = 0
+    PENDING = 1  # tasks wait that go between two training tasks
+    STOPPED = 2  # training is to end
+    TRAIN_OVER = 4
+    PREDICT_OVER = 8
+    FINISHED = 16  # the job is over: leave
+    REJOIN = 32  # this incarnation was given up: what it holds is void
+    DRY = 64  # no training task is to hand out now
+    TAKE_OVER = 128  # this worker is to give back what it has, and to go on as a parameter server
+    REGROUP = 256  # this ring is to end at the next minibatch: others wait to join it
+    MEASURING = 512  # a round is not concluded yet, though all its tasks may be handed out
+
+
+class TaskUpdate(msgspec.Struct, frozen=True):
+    """Report of one event of a worker, numbered without gaps from 1.
+
+    `done`: the task is finished. `given back`: `report.rows` of it are durable. `failed`: it raised `error`; with
+    `fatal` a repetition would fail too, or the error is not about a task. `checkpoint`: weights, slots and step of this
+    moment are written to `folder`; they include all earlier reports, and the part of the open task in `report`.
+    `checkpoint written`: they are complete.
+    """
+
+    sequence: int
+    kind: UpdateKind
+    report: Report
+    error: Failed | None = None
+    fatal: bool = False
+    folder: str = ""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Task assigned to a worker, and its progress; sums as in `edl.tasks.task.Summary`."""
+
+    task: Task
+    rows: int = 0
+    steps: int = 0
+    loss: float = 0.0
+    weight: float = 0.0
+
+
+class WorkerGroup(msgspec.Struct, frozen=True):
+    """Workers that take the same steps together. `number` grows with every group of the job.
+
+    `members` are names; the holders of the trained state come first, the longest holder before all others. `holders` is
+    their number; 0 if nothing was trained since the checkpoint, or the start. `address` is host:port of the first
+    member's store.
+    """
+
+    number: int
+    members: tuple[str, ...]
+    holders: int
+    address: str
+
+
+class JoinRequest(msgspec.Struct, frozen=True):
+    """Request of a worker without a group to join the next one.
+
+    `after` is the number of its last group, `address` host:port of its own store. `without` are members to exclude for
+    a while because they are far slower than the others.
+    """
+
+    address: str
+    after: int = 0
+    without: tuple[str, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Heartbeat of a worker, with its reports and wishes.
+
+    `want` is the number of tasks by type. `seen_upto` is the last report that the last answer acknowledged, `servers`
+    the number of the known list of servers. `number` grows with every request of this incarnation. `ring` is the number
+    of the group whose weights it has (0: none), which its training reports belong to. `seek` requests to join a group.
+    """
+
+    instance: str
+    incarnation: int
+    generation: int = 0
+    told: tuple[TaskUpdate, ...] = ()
+    held: tuple[Held, ...] = ()
+    want: dict[TaskType, int] = {}
+    seen_upto: int = 0
+    servers: int = 0
+    number: int = 0
+    ring: int = 0
+    seek: JoinRequest | None = None
+
+
+class Servers(msgspec.Struct, frozen=True):
+    """Addresses of the parameter servers. `number` grows with every change. `addresses` are host:port by index.
+
+    `ready`: all of them are arranged; otherwise calls must wait for a later number.
+    """
+
+    number: int
+    generation: int
+    addresses: tuple[str, ...]
+    ready: bool = False
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Answer of the master. `revoked` are leases that are void.
+
+    Reports up to `seen_upto` are accepted, and the next ones expected; those up to `durable_upto` survive the master.
+    `servers` are the present addresses if the request had older ones. `ring` is the requested group.
+    """
+
+    master_epoch: int
+    tasks: tuple[Task, ...] = ()
+    revoked: tuple[int, ...] = ()
+    flags: Flag = Flag.NONE
+    seen_upto: int = 0
+    durable_upto: int = 0
+    servers: Servers | None = None
+    ring: WorkerGroup | None = None
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """Result of a registration. `resume` is the folder of the checkpoint that a trainer resumes from, within the job
+    folder, or empty. `servers` are the addresses in a job with parameter servers.
+    """
+
+    master_epoch: int
+    generation: int
+    lease_secs: float
+    heartbeat_secs: float
+    resume: str = ""
+    finished: bool = False
+    servers: Servers | None = None

@@ -1,0 +1,1 @@
+"""PREDICT, EVALUATE and EXPLAIN: forward passes, metrics, Shapley values and reports."""

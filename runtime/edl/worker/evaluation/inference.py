@@ -1,0 +1,156 @@
+"""PREDICT, EVALUATE and EXPLAIN in one process, with the weights of a trained model."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from edl.arrays import Array
+from edl.data import Reader
+from edl.data.results import ResultSink
+from edl.errors import JobError
+from edl.frameworks import create
+from edl.jobs.events import PHASES, Observer
+from edl.jobs.outcome import Outcome
+from edl.program import Mode, Program
+from edl.spec import JobSpec
+from edl.spec.job import Kind
+from edl.tasks.job_state import plan
+from edl.tasks.local import LocalTasks
+from edl.tasks.task import Conclusion, JobProgress, Round, TaskSource
+from edl.worker.evaluation.prediction import Results, results
+from edl.worker.evaluation.reports import MeasurementReport, finding
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.evaluation.shapley import Explainer, draw, row_values
+from edl.worker.input.blocks import Blocks
+from edl.worker.loop import Worker
+from edl.worker.progress import Meter
+from edl.worker.strategies.base import Local
+
+
+def predict(
+    program: Program,
+    reader: Reader,
+    weights: Mapping[str, Array],
+    sink: ResultSink,
+    *,
+    observer: Observer,
+    cancelled: threading.Event,
+) -> Outcome:
+    """Predict or explain the pinned rows in their order and write the results to `sink`."""
+    began = time.monotonic()
+    tasks = _tasks(program.spec, reader)
+    wanted = wanted_results(program)
+    if not reader.rows:
+        sink.stage(0, 0, [_no_rows(wanted, reader.schema)])
+        return Outcome(program.spec.kind, 0, time.monotonic() - began, tasks=1)
+    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
+    worker.predict(wanted, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
+    return Outcome(program.spec.kind, reader.rows, time.monotonic() - began, tasks=tasks.job.plan.parts)
+
+
+def evaluate(
+    program: Program,
+    reader: Reader,
+    weights: Mapping[str, Array],
+    sink: ResultSink,
+    *,
+    observer: Observer,
+    cancelled: threading.Event,
+) -> Outcome:
+    """Measure the model, or the importance of its columns, on the pinned rows; the table goes to `sink`.
+
+    Raises JobError if there are no rows.
+    """
+    if not reader.rows:
+        raise JobError(f"there are no rows to {program.spec.kind}")
+    tasks = _tasks(program.spec, reader)
+    worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
+    worker.finish(
+        Measuring(program.spec.kind, finding(program), sink),
+        Meter(observer, PHASES[program.spec.kind], reader.rows),
+    )
+    outcome = tasks.job.state.outcome
+    if outcome is None:
+        raise RuntimeError("an evaluation that is over has figures")
+    return outcome
+
+
+def wanted_results(program: Program) -> Results:
+    """Return the result format of a job that predicts or explains rows."""
+    return row_values(program) if program.spec.kind == "explain" else results(program)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Handler that concludes a job which measures; stages the result table in `sink`."""
+
+    kind: Kind
+    finding: MeasurementReport
+    sink: ResultSink
+
+    def conclude(self, found: Round) -> Conclusion:
+        raise RuntimeError("what is measured has one round, which the export ends")
+
+    def export(self, found: Round) -> Conclusion:
+        course, summary = found.course or JobProgress(), found.measured
+        values, table = self.finding.figures(summary), self.finding.table(summary)
+        self.sink.stage(0, 0, [table])
+        outcome = Outcome(
+            self.kind,
+            summary.rows,
+            course.seconds,
+            figures=values,
+            measured_on="all",
+            tasks=1,
+            made=table.num_rows,
+        )
+        return Conclusion(values, outcome=outcome)
+
+
+def scoring_worker(
+    program: Program,
+    reader: Reader,
+    weights: Mapping[str, Array],
+    tasks: TaskSource,
+    observer: Observer,
+    cancelled: threading.Event,
+    draining: threading.Event | None = None,
+) -> Worker:
+    """Return a worker with the model's weights for the program's kind of job."""
+    spec, blocks = program.spec, Blocks(program, reader)
+    mode: Mode = "evaluate" if spec.kind == "evaluate" else "predict"
+    example = blocks.read(0, min(2, reader.rows), mode)
+    labels = None if mode == "predict" else example.arrays.labels
+    adapter = create(program, example.arrays.features, labels, seed=spec.training.seed)
+    adapter.set_weights(weights)
+    scorer = Scorer(program, adapter, spec.batch_size)
+    if spec.kind == "explain":
+        scorer = Explainer(program, adapter, spec.batch_size, blocks, draw(spec, blocks))
+    return Worker(
+        blocks,
+        scorer,
+        Local(adapter),
+        tasks,
+        observer,
+        {} if spec.work == "predict" else finding(program).metrics,
+        cancelled,
+        draining or threading.Event(),
+        measured_as=mode,
+    )
+
+
+def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:
+    rows = msgspec.structs.replace(spec.rows, total=reader.rows)
+    return LocalTasks(plan(spec, rows))
+
+
+def _no_rows(wanted: Results, schema: pa.Schema) -> pa.RecordBatch:
+    batch = pa.RecordBatch.from_pylist([], schema=schema)
+    return wanted.batch(batch, np.empty((0, wanted.scores)))

@@ -1,0 +1,60 @@
+"""Metrics over tasks: each task yields mergeable states, and the states of a round yield the figures."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+
+from edl.errors import JobError
+from edl.jobs.events import Figures, finite
+from edl.metrics import Metric, State
+from edl.program import Program
+from edl.tasks.task import Report, Summary, Task
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Block
+
+LOSS = "loss"
+
+
+def program_metrics(program: Program) -> dict[str, Metric]:
+    """Return the program's metrics by their report names. Raises JobError if one is not a metric."""
+    metrics = program.call("eval_metrics_fn")
+    if not isinstance(metrics, Mapping):
+        raise JobError(f"eval_metrics_fn in {program.file} must return a dict, name -> metric of edl.metrics")
+    for name, metric in metrics.items():
+        if not isinstance(metric, Metric):
+            raise JobError(
+                f"the metric {name} of {program.file} is a {type(metric).__name__}, not one of edl.metrics",
+                hint='for example {"rmse": metrics.RMSE()}',
+            )
+        if name == LOSS:
+            raise JobError(f"a metric of {program.file} is called loss, as the loss itself is")
+    return dict(metrics)
+
+
+def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mapping[str, Metric]) -> Report:
+    """Run the model over the rows of a task and return its metric states."""
+    loss = weight = 0.0
+    states = {name: metric.zero() for name, metric in metrics.items()}
+    for block in blocks:
+        scores, losses = scorer.evaluate(block)
+        loss += losses
+        weight += block.arrays.weight
+        states = {
+            name: metrics[name].update(state, block.arrays.labels, scores, block.arrays.weights)
+            for name, state in states.items()
+        }
+    return Report(task, task.rows, loss=loss, weight=weight, states=states)
+
+
+def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
+    """Return loss and metrics over the measured rows; a figure is None if it is undefined."""
+    results = {LOSS: found.mean_loss}
+    for name, metric in metrics.items():
+        results[name] = finite(metric.result(merged(found, name, metric)))
+    return results
+
+
+def merged(found: Summary, name: str, metric: Metric) -> State:
+    """Return the state of the metric over all measured rows."""
+    return functools.reduce(metric.merge, (states[name] for states in found.states), metric.zero())

@@ -1,0 +1,110 @@
+"""Result of PREDICT: kept columns, the predicted value, and the probabilities of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from edl.arrays import Array
+from edl.data.names import fitting
+from edl.errors import JobError
+from edl.features import Target, target
+from edl.program import Program
+from edl.spec import ClassLabel
+
+MOST_CLASSES = 20  # maximum with a probability column for each class
+LONGEST_NAME = 63  # characters of a column name that every database accepts
+
+
+@dataclass(frozen=True)
+class Results:
+    """Result batches of a prediction job.
+
+    The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
+    the probability of the predicted class, and for at most `MOST_CLASSES` classes a column `<column>_prob_<class>`
+    each, provided that the source allows such a name. The predicted column replaces a kept one of the same name; names
+    differ in more than case.
+    """
+
+    target: Target
+    keep: tuple[str, ...]
+    names: tuple[str, ...]  # names of the added columns
+
+    @property
+    def scores(self) -> int:
+        """Number of scores per row: one per class, or 1 for a number."""
+        return len(self.target.spec.classes) if isinstance(self.target.spec, ClassLabel) else 1
+
+    def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
+        """Return the result of some rows and their scores, (n, classes)."""
+        kept = [rows.column(name) for name in self.keep]
+        return pa.RecordBatch.from_arrays([*kept, *self._added(scores)], names=[*self.keep, *self.names])
+
+    def _added(self, scores: Array) -> Iterator[pa.Array]:
+        if not isinstance(self.target.spec, ClassLabel):
+            yield self.target.decode(scores)
+            return
+        scores = probabilities(scores, self.target.spec)
+        yield self.target.decode(scores)
+        yield _numbers(scores.max(axis=1))
+        yield from (_numbers(scores[:, position]) for position in range(len(self.names) - 2))
+
+
+def results(program: Program) -> Results:
+    """Return the result format that the program's JobSpec requests."""
+    output = program.spec.output
+    label = program.module.__dict__.get("LABEL")
+    wanted = label if isinstance(label, Target) else target(program.spec.label)
+    column = output.column or wanted.spec.column
+    keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
+    scheme = program.spec.query.source.partition(":")[0]
+    added = [column, *(fitting(name, scheme) for name in _class_columns(column, wanted))]
+    return Results(wanted, keep, unique_names(added, taken=keep))
+
+
+def _class_columns(column: str, wanted: Target) -> Iterator[str]:
+    if not isinstance(wanted.spec, ClassLabel):
+        return
+    yield f"{column}_prob"
+    if len(wanted.spec.classes) <= MOST_CLASSES:
+        yield from (f"{column}_prob_{_text(value)}" for value in wanted.spec.classes)
+
+
+def _text(value: str | bool | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, shortened to `LONGEST_NAME` and numbered if taken, ignoring case.
+
+    No name ends in a space, which MySQL does not allow.
+    """
+    used = {name.casefold() for name in taken}
+    found = []
+    for name in wanted:
+        unique, number = name[:LONGEST_NAME].rstrip(), 2
+        while unique.casefold() in used:
+            suffix = f"_{number}"
+            unique, number = name[: LONGEST_NAME - len(suffix)] + suffix, number + 1
+        used.add(unique.casefold())
+        found.append(unique)
+    return tuple(found)
+
+
+def probabilities(scores: Array, label: ClassLabel) -> Array:
+    """Return the scores as (n, classes). A program may give only the probability of the second of two classes."""
+    if scores.ndim == 2 and scores.shape[1] == 1 and label.binary:
+        scores = np.concatenate([1 - scores, scores], axis=1)
+    if scores.ndim != 2 or scores.shape[1] != len(label.classes):
+        raise JobError(
+            f"the program's scores have the shape {scores.shape} for {len(label.classes)} classes",
+            hint="scores(outputs) gives each class's probability, (n, classes)",
+        )
+    return scores
+
+
+def _numbers(values: Array) -> pa.Array:
+    return pa.array(values.astype(np.float64), mask=~np.isfinite(values))

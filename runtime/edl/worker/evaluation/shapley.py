@@ -1,0 +1,224 @@
+"""Explanation of single predictions: the contribution of each column to the score of a row.
+
+The value of a column is its Shapley value (Shapley 1953, "A value for n-person games"; Štrumbelj and Kononenko 2014,
+"Explaining prediction models and individual predictions with feature contributions"), estimated by random walks. A walk
+begins at a sampled row of the query and replaces its columns by those of the row to explain, one after another in a
+random order. The change of the score at a replacement is the contribution of that column. Each order is walked
+backwards too, which makes the estimate more exact than another random order would (Mitchell et al. 2022, "Sampling
+permutations for Shapley value estimation").
+
+All rows are explained by the same walks, drawn from the job's seed. So one walk of many rows is a few arrays, any
+worker gives the same values, and the values of a row add up to its score minus the mean score of the sampled rows.
+
+The score is the predicted number in its own unit, the probability of the second of two classes, or, with more classes,
+the probability of the class that is predicted for the row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from edl.arrays import Array
+from edl.data.batch_reader import BatchReader
+from edl.data.names import fitting
+from edl.errors import JobError
+from edl.program import Program
+from edl.spec import ClassLabel, Explanation, JobSpec, Output
+from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
+from edl.worker.evaluation.prediction import Results, probabilities, results, unique_names
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Block, Blocks
+
+Floats = npt.NDArray[np.float64]
+
+_STREAM = 0x5A9  # random stream of the walks
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Walks from sampled rows over all columns, in both directions.
+
+    `rows` are the positions of the start rows. `orders` has the column positions in order of replacement, (walks,
+    columns).
+    """
+
+    rows: pa.RecordBatch
+    orders: npt.NDArray[np.int64]
+
+
+def draw(spec: JobSpec, blocks: Blocks) -> Walks:
+    """Return the walks of a job, a function of its seed and its number of rows (at least 1)."""
+    samples = (spec.explanation or Explanation()).samples
+    random, rows = generator(spec.training.seed, _STREAM), blocks.reader.rows
+    again = rows < samples  # sample with replacement, each row about equally often
+    positions = (
+        np.resize(random.permutation(rows), samples) if again else random.choice(rows, samples, replace=False)
+    )
+    columns = np.tile(np.arange(len(spec.columns)), (samples, 1))
+    return Walks(_rows_at(blocks, np.sort(positions)), random.permuted(columns, axis=1))
+
+
+def _rows_at(blocks: Blocks, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Read the rows at ascending positions; adjacent rows are read together."""
+    found = []
+    for some in np.split(positions, 1 + np.flatnonzero(np.diff(positions // LEAST_ROWS))):
+        batch = blocks.read(int(some[0]), int(some[-1]) + 1, "predict").batch
+        if batch is None:
+            raise RuntimeError("rows to predict come with their batch")
+        found.append(batch.take(pa.array(some - some[0])))
+    return pa.concat_batches(found)
+
+
+@dataclass(frozen=True)
+class Explainer(Scorer):
+    """Scorer that explains rows.
+
+    `predict` returns the model's scores, the base score and the value of each column: float64 (rows, classes + 1 +
+    columns). `evaluate` returns the values alone, and a loss of 0.
+    """
+
+    blocks: Blocks
+    walks: Walks
+
+    def evaluate(self, block: Block) -> tuple[Array, float]:
+        return self.predict(block)[:, -len(self._columns) :], 0.0
+
+    def predict(self, block: Block) -> Array:
+        if block.batch is None:
+            raise RuntimeError("what is explained was read to be predicted")
+        scores = self._scores_of(block)
+        chosen = self._chosen(scores)
+        own = _pick(scores, chosen)
+        values = self._values(block.batch, own, chosen)
+        return np.column_stack([scores, self._without[chosen], values])
+
+    @property
+    def streamed(self) -> int:
+        return explained_rows(self.program.spec)
+
+    @cached_property
+    def _columns(self) -> tuple[str, ...]:
+        return self.program.spec.columns
+
+    @cached_property
+    def _inside(self) -> Blocks:
+        """Return a context for a program that keeps no input columns: they would be copied at every step of a walk."""
+        spec = msgspec.structs.replace(self.program.spec, output=Output())
+        return replace(self.blocks, program=replace(self.program, spec=spec))
+
+    @cached_property
+    def _starts(self) -> Floats:
+        """Scores of the start rows, (walks, classes)."""
+        return self._scores_of(self._block(self.walks.rows))
+
+    @cached_property
+    def _without(self) -> Floats:
+        """Mean score of the sampled rows for each class."""
+        mean: Floats = self._starts.mean(axis=0)
+        return mean
+
+    def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
+        """Return the column values of some rows, (rows, columns). `own` has the rows' scores of the explained class."""
+        total = np.zeros((len(own), len(self._columns)))
+        if (
+            self.blocks.reader.rows == 1
+        ):  # every walk ends where it begins; the values would be rounding errors
+            return total
+        for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
+            row = self.walks.rows.slice(number, 1)
+            for order in (there, there[::-1]):
+                passed = np.vstack([start[chosen], self._passed(batch, row, order, chosen), own])
+                total[:, order] += np.diff(passed, axis=0).T
+        return total / (2 * len(self.walks.orders))
+
+    def _passed(
+        self,
+        batch: pa.RecordBatch,
+        start: pa.RecordBatch,
+        order: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.intp],
+    ) -> Floats:
+        """Return the scores between start and end of a walk, (columns - 1, rows), computed as one batch."""
+        stations = len(order) - 1
+        if not stations:
+            return np.empty((0, batch.num_rows))
+        late = {self._columns[position]: number for number, position in enumerate(order.tolist())}
+        mixed = {
+            name: _mixed(batch.column(name), start.column(name), late.get(name, 0), stations)
+            for name in (batch.schema.names if self.program.edited else self._columns)
+        }
+        scores = self._scores_of(self._block(pa.RecordBatch.from_pydict(mixed)))
+        return _pick(scores, np.tile(chosen, stations)).reshape(stations, -1)
+
+    def _block(self, batch: pa.RecordBatch) -> Block:
+        return replace(self._inside, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
+
+    def _scores_of(self, block: Block) -> Floats:
+        """Return the scores, (rows, classes), or (rows, 1) for a number."""
+        scores = super().predict(block)
+        label = self.program.spec.label
+        if isinstance(label, ClassLabel):
+            return probabilities(scores, label).astype(np.float64)
+        if scores.size != len(scores):
+            raise JobError(
+                f"the program's scores have the shape {scores.shape}",
+                hint="a model of one number, or of classes, can be explained",
+            )
+        return scores.reshape(-1, 1).astype(np.float64)
+
+    def _chosen(self, scores: Floats) -> npt.NDArray[np.intp]:
+        """Return the position of the explained score of each row."""
+        last = np.full(len(scores), scores.shape[1] - 1)
+        return last if scores.shape[1] <= 2 else np.argmax(scores, axis=1, out=last)
+
+
+def _mixed(own: pa.Array, start: pa.Array, late: int, stations: int) -> pa.Array:
+    """Return one column at all steps of a walk: the start row's value until the column is replaced."""
+    before = start.take(pa.array(np.zeros(late * len(own), dtype=np.int64)))
+    return pa.concat_arrays([before, *[own] * (stations - late)])
+
+
+def _pick(scores: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
+    found: Floats = np.take_along_axis(scores, chosen[:, np.newaxis], axis=1)[:, 0]
+    return found
+
+
+# Of each row -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Values(Results):
+    """Result batches of a job that explains each row.
+
+    The columns are those of a prediction, then `<label>_base`, the score without knowledge of the row, and
+    `<column>_shap`, the contribution of each column.
+    """
+
+    explained: tuple[str, ...]  # names of these columns
+
+    @property
+    def scores(self) -> int:
+        return super().scores + len(self.explained)
+
+    def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
+        own = len(self.explained)
+        made = super().batch(rows, scores[:, :-own])
+        values = [pa.array(column, mask=~np.isfinite(column)) for column in scores[:, -own:].T]
+        return pa.RecordBatch.from_arrays(
+            [*made.columns, *values], names=[*made.schema.names, *self.explained]
+        )
+
+
+def row_values(program: Program) -> Values:
+    """Return the result format that the program's JobSpec requests."""
+    spec, found = program.spec, results(program)
+    scheme = spec.query.source.partition(":")[0]
+    wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
+    names = unique_names([fitting(name, scheme) for name in wanted], taken=(*found.keep, *found.names))
+    return Values(found.target, found.keep, found.names, names)

@@ -1,0 +1,144 @@
+"""Blocks: the arrays that a program makes of a range of rows, from which minibatches are sliced.
+
+A training task is one block, because its rows are permuted together. Evaluation and prediction stream their tasks block
+by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from edl.arrays import (
+    Array,
+    Features,
+    arrays,
+    checked_features,
+    checked_labels,
+    checked_weights,
+    map_arrays,
+)
+from edl.data import Reader
+from edl.program import Mode, Program
+from edl.tasks.ranges import LEAST_ROWS, generator
+from edl.tasks.task import Task
+from edl.worker.input.cache import ArrayCache
+from edl.worker.input.feed import given
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NO_LABELS = np.empty(0, dtype=np.float32)
+
+
+class Arrays(NamedTuple):
+    """Model input for some rows. `labels` is None in prediction; `weights` is None if each row counts once."""
+
+    features: Features
+    labels: Array
+    weights: Array | None
+
+    @property
+    def weight(self) -> float:
+        """Sum of the row weights."""
+        return len(self.labels) if self.weights is None else float(self.weights.sum(dtype=np.float64))
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes of all arrays."""
+        weights = () if self.weights is None else (self.weights,)
+        return sum(array.nbytes for _, array in arrays((self.features, self.labels, *weights)))
+
+    def take(self, order: Array) -> Arrays:
+        """Return a copy with the rows at `positions`."""
+        return Arrays(
+            map_arrays(lambda array: array.take(order, axis=0), self.features),
+            self.labels.take(order, axis=0),
+            None if self.weights is None else self.weights.take(order),
+        )
+
+
+class Block(NamedTuple):
+    """Rows as arrays. `batch` holds the rows as they were read, which prediction needs."""
+
+    rows: int
+    arrays: Arrays
+    batch: pa.RecordBatch | None
+
+    def part(self, first: int, last: int) -> Arrays:
+        """Return views of the arrays of the rows [first, last)."""
+        if first == 0 and last == self.rows:
+            return self.arrays
+        features, labels, weights = self.arrays
+        return Arrays(
+            map_arrays(lambda array: array[first:last], features),
+            labels[first:last],
+            None if weights is None else weights[first:last],
+        )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Reader of rows that calls the program to make arrays of them.
+
+    `kept` caches the arrays of training tasks for later epochs. `rows` is the number of training rows, or None if it is
+    unknown.
+    """
+
+    program: Program
+    reader: Reader
+    kept: ArrayCache = field(default_factory=ArrayCache)
+    rows: int | None = None
+
+    @property
+    def all_kept(self) -> bool:
+        """True if every training row is cached."""
+        return self.kept.rows == self.rows
+
+    def whole(self, task: Task, *, seed: int | None) -> Block:
+        """Return the rows of a training task, permuted by (seed, epoch, task) unless `seed` is None."""
+        if seed is None:
+            return self.read(task.start, task.end, "train")
+        order = generator(seed, task.number, task.start).permutation(task.end - task.start)
+        return Block(len(order), self._made(task.start, task.end).take(order), None)
+
+    def stream(self, task: Task, mode: Mode, rows: int = LEAST_ROWS) -> Iterator[Block]:
+        """Yield the rows of a task in order, in blocks of `rows` rows."""
+        for start in range(task.start, task.end, rows):
+            yield self.read(start, min(start + rows, task.end), mode)
+
+    def read(self, start: int, end: int, mode: Mode) -> Block:
+        """Return the rows [start, end).
+
+        Raises JobError if the reader or the program gives another number of rows, or no arrays.
+        """
+        fed = given(self.program, self.reader, start, end, mode, self._columns(mode))
+        rows, by = end - start, fed.by
+        features = checked_features(fed.features, rows, by)
+        if mode == "predict":
+            return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
+        labels = checked_labels(fed.labels, rows, by)
+        return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
+
+    def _made(self, start: int, end: int) -> Arrays:
+        """Return the arrays of training rows. They may be cached and must not be written to."""
+        found = self.kept.get(start, end)
+        if found is None:
+            found = self.read(start, end, "train").arrays
+            if not self.program.edited and self.program.spec.training.epochs > 1:
+                self.kept.put(start, end, found)
+        return found
+
+    def _columns(self, mode: Mode) -> Sequence[str] | None:
+        """Columns that a compiled program reads, or None for an edited program, which may read any column."""
+        spec = self.program.spec
+        if self.program.edited:
+            return None
+        names = spec.columns
+        if mode == "predict":
+            return list(dict.fromkeys([*names, *spec.output.keep]))
+        weight = spec.weights.column if spec.weights else ""
+        return list(dict.fromkeys([*names, spec.label.column, *([weight] if weight else [])]))

@@ -1,0 +1,416 @@
+"""Task source of a worker whose master is another process.
+
+A thread exchanges messages with the master: reports, heartbeats, and requests for what other threads wait for. It waits
+for an unreachable master without a limit, unless this worker has to leave: then the whole job often ends. Reports that
+a master has not stored are sent again to its successor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import grpc
+
+from edl.errors import JobError
+from edl.jobs.failure import Failed, to_failed
+from edl.rpc import codec
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import AwayError, MasterChannel, translated
+from edl.tasks.protocol import Flag, Joined, Servers
+from edl.tasks.task import CONTROL, Report, Task, TaskType
+from edl.worker.loop import DivergedError
+from edl.worker.outbox import Outbox
+
+CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
+SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
+LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
+
+
+class RefusedError(JobError):
+    """Error of a worker whose incarnation the master has given up: all its leases are void."""
+
+
+class RemoteTasks:
+    """Tasks from the master at the other end of `channel`. Call `join` first; close it, or use it as a context.
+
+    `ahead` is the number of tasks to hold in advance, by type. A `trainer` holds the weights, so it cannot register
+    again once the master has given it up. A report on which nothing depends may wait `gather_secs` for others; an
+    exchange costs both sides as much as a step of a small model. `draining` is set when this worker has to leave, and
+    by this object when it has to take over another role.
+    """
+
+    waits = True
+    _control_flags = Flag.PENDING  # while set, control tasks may come between two training tasks
+
+    def __init__(
+        self,
+        channel: MasterChannel,
+        instance: str,
+        incarnation: int,
+        *,
+        ahead: Mapping[TaskType, int] | None = None,
+        trainer: bool = False,
+        gather_secs: float = 0.0,
+        draining: threading.Event | None = None,
+        log: str = "",
+    ) -> None:
+        self._channel = channel
+        self._outbox = Outbox(instance, incarnation)
+        self._ahead = dict(ahead or {})
+        self._trainer = trainer
+        self._gather_secs = gather_secs
+        self._draining = draining or threading.Event()
+        self._log = log
+        self._unreachable_since: float | None = (
+            None  # time since which this worker has to leave without a master
+        )
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
+        self._awaiting = 0  # threads that wait for something other than tasks
+        self._wanted: dict[TaskType, int] = {}  # tasks that the last request asked for
+        self._call: Any = None  # exchange in flight
+        self._patient = False  # True if it waits at the master for something to do
+        self._version = 0  # changes since the last request
+        self._closed = self._awake = False
+        self._refused: RefusedError | None = None
+        self._heartbeat = 1.0
+        self._kinds: dict[str, str] = {}
+        self._error: Exception | None = None  # last error that a task raised
+        self._thread = threading.Thread(target=self._run, name="edl-exchange", daemon=True)
+
+    def join(self) -> Joined:
+        """Register and start the exchange.
+
+        Raises RefusedError if the master refuses, or is unreachable while this worker has to leave.
+        """
+        joined = self._register()
+        self._thread.start()
+        return joined
+
+    # The task source ------------------------------------------------------------------------------------------
+
+    def turn(self) -> bool:
+        return not self.pending
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._outbox.flags & Flag.PENDING) or self._outbox.received(*CONTROL)
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self._outbox.flags & Flag.STOPPED)
+
+    @property
+    def takes_over(self) -> bool:
+        """True if this worker has to become a parameter server."""
+        return bool(self._outbox.flags & Flag.TAKE_OVER)
+
+    def valid(self, task: Task) -> bool:
+        """Return True if the task's lease is held; else its results are discarded."""
+        with self._changed:
+            self._check()
+            return self._outbox.valid(task)
+
+    def over(self, kind: TaskType) -> bool:
+        over = {"train": Flag.TRAIN_OVER | Flag.FINISHED, "predict": Flag.PREDICT_OVER | Flag.FINISHED}
+        with self._changed:
+            self._check()
+            return bool(self._outbox.flags & over.get(kind, Flag.FINISHED))
+
+    def next(self, *types: TaskType) -> Task | None:
+        with self._changed:
+            self._waiting.append(types)
+            try:
+                while True:
+                    self._check()
+                    if task := self._outbox.take(*types):
+                        return task
+                    if self._closed or self._awake or self._draining.is_set() or self._unavailable(types):
+                        return None
+                    if not self._asked(types):
+                        self._wake()
+                    self._changed.wait()
+            finally:
+                self._waiting.remove(types)
+
+    def progress(self, done: Report) -> None:
+        with self._changed:
+            self._check()
+            self._outbox.progress(done)
+
+    def report(self, report: Report) -> None:
+        """Report a done task. If something may depend on it, wait until the master has it."""
+        with self._changed:
+            number = self._outbox.tell("done", report)
+            followed = report.task.settles or report.task.type in ("conclude", "export")
+            if followed or not self._gather_secs:
+                self._wake()
+            if followed:
+                self._changed.wait_for(lambda: self._outbox.seen_upto >= number or self._disconnected)
+            self._check()
+
+    def describe(self, metric_kinds: Mapping[str, str]) -> None:
+        """Declare how the states of the program's metrics merge; see `edl.metrics.merge_kind`."""
+        self._kinds = dict(metric_kinds)
+        self._register()
+
+    def failed(self, task: Task, error: Exception) -> bool:
+        self._error = error
+        fatal = isinstance(error, DivergedError)
+        self._tell_failure(task, to_failed(error, self._log), fatal=fatal)
+        return not (fatal or (self._trainer and task.type == "train") or self._refused)
+
+    def give_back(self, part: Report) -> None:
+        with self._changed:
+            self._outbox.tell("given back", part)
+            self._wake()
+
+    @contextlib.contextmanager
+    def awake(self) -> Iterator[None]:
+        with self._changed:
+            self._awake = True
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._awake = False
+
+    def is_reported(self, error: BaseException) -> bool:
+        """Return True if this error was reported to the master."""
+        return error is self._error
+
+    # Parameter servers ----------------------------------------------------------------------------------------
+
+    @property
+    def servers(self) -> Servers | None:
+        """Last known addresses of the parameter servers, or None in a job without them."""
+        return self._outbox.servers
+
+    def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
+        """Wait until all servers are ready under a number above `after`; return None after `seconds`.
+
+        Raises RefusedError if the master has given this worker up.
+        """
+
+        def found() -> Servers | None:
+            servers = self._outbox.servers
+            return servers if servers is not None and servers.ready and servers.number > after else None
+
+        with self._changed:
+            self._awaiting += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: found() or self._disconnected or self._awake, seconds)
+            finally:
+                self._awaiting -= 1
+            self._check()
+            return found()
+
+    # Besides tasks ----------------------------------------------------------------------------------------------
+
+    def give_up(self, error: Failed) -> None:
+        """Report an error that fails the whole job, and wait until the master has it."""
+        self._tell_failure(Task(0, "export"), error, fatal=True)
+
+    @property
+    def master_epoch(self) -> int:
+        """Number that grows with every master of the job."""
+        return self._outbox.master_epoch
+
+    def cut(self, folder: str, part: Report) -> None:
+        """Report that the present weights go to `folder`; they contain `part` of the open task."""
+        with self._changed:
+            self._outbox.tell("checkpoint", part, folder=folder)
+
+    def checkpoint_written(self, folder: str) -> None:
+        with self._changed:
+            self._outbox.tell("checkpoint written", Report(Task(0, "train")), folder=folder)
+            self._wake()
+
+    def leave(self, seconds: float = 5.0) -> None:
+        """Return tasks that were not begun, and wait until the master has all reports, at most `seconds`."""
+        with self._changed:
+            self._ahead = {}
+            self._outbox.give_back_received()
+            self._wake()
+            self._changed.wait_for(lambda: not self._outbox.unsaid or self._disconnected, seconds)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._wake()
+            self._changed.notify_all()
+        if self._thread.ident:
+            self._thread.join()
+
+    def __enter__(self) -> RemoteTasks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Under the lock ---------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._refused:
+            raise self._refused
+
+    @property
+    def _disconnected(self) -> bool:
+        """True if no report would be accepted any more."""
+        deaf = self._closed or self._refused is not None or not self._thread.is_alive()
+        return deaf or bool(self._outbox.flags & Flag.FINISHED)
+
+    def _unavailable(self, types: tuple[TaskType, ...]) -> bool:
+        """Return True if no task of these types can come, as far as the master's last answer says."""
+        flags = self._outbox.flags
+        if flags & (Flag.FINISHED | Flag.TAKE_OVER):
+            return True
+        if types == ("train",):
+            flush = bool(flags & Flag.DRY) and self._outbox.holds("train")
+            return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
+        if types == CONTROL:
+            return self._outbox.informed and not flags & (
+                self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
+            )
+        return bool(flags & Flag.PREDICT_OVER)
+
+    def _wake(self) -> None:
+        """Cancel the exchange that waits at the master, because there is something new to send."""
+        self._version += 1
+        if self._call is not None and self._patient:
+            self._call.cancel()
+        self._changed.notify_all()
+
+    def _tell_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
+        with self._changed:
+            number = self._outbox.tell("failed", Report(task), error=error, fatal=fatal)
+            self._wake()
+            self._changed.wait_for(lambda: self._outbox.seen_upto >= number or self._disconnected)
+
+    def _want(self) -> dict[TaskType, int]:
+        want = dict(self._ahead)
+        for types in self._unserved():
+            want.update({kind: max(want.get(kind, 0), 1) for kind in types})
+        return want
+
+    def _unserved(self) -> list[tuple[TaskType, ...]]:
+        """Return the awaited types that are not here and may still come."""
+        return [
+            types
+            for types in self._waiting
+            if not (self._outbox.received(*types) or self._unavailable(types))
+        ]
+
+    def _asked(self, types: tuple[TaskType, ...]) -> bool:
+        """Return True if the exchange in flight requests these types."""
+        return self._call is not None and self._patient and all(kind in self._wanted for kind in types)
+
+    # The thread that talks ----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        wait = SHORTEST_RETRY
+        try:
+            while not self._closed:
+                try:
+                    if self._outbox.rejoin:
+                        self._register()
+                    self._exchange()
+                    wait, self._unreachable_since = SHORTEST_RETRY, None
+                except AwayError:
+                    wait = self._wait_for_master(wait)
+        except Exception as error:  # RefusedError, or a master of another protocol version: final
+            with self._changed:
+                self._refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
+                self._changed.notify_all()
+
+    def _wait_for_master(self, seconds: float) -> float:
+        """Pause before the next attempt and return the pause after it.
+
+        Raises RefusedError if this worker has to leave and has waited long enough.
+        """
+        if self._draining.is_set():
+            now = time.monotonic()
+            self._unreachable_since = now if self._unreachable_since is None else self._unreachable_since
+            if now - self._unreachable_since >= LEAVING_SECS:
+                raise RefusedError("told to leave, and the master is away")
+        self._pause(seconds)
+        return min(2 * seconds, LONGEST_RETRY, self._heartbeat)  # in time for the master's lease
+
+    def _exchange(self) -> None:
+        """Send what is due and process the answer; send a heartbeat if nothing is due."""
+        with self._changed:
+            self._changed.wait_for(self._has_to_talk, self._longest_silence)
+            if self._closed:
+                return
+            self._wanted = self._want()
+            request = self._outbox.request(self._wanted)
+            waits = self._heartbeat if self._waited_for and self._outbox.informed else 0.0
+            message = codec.request_to(request, waits, self._outbox.flags)
+            self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
+            self._version, self._patient = 0, waits > 0
+        try:
+            response = self._call.result()
+        except grpc.FutureCancelledError:
+            return
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.CANCELLED:
+                return
+            raise translated(error) from None
+        finally:
+            with self._changed:
+                self._call = None
+        with self._changed:
+            self._outbox.answered(codec.answer_from(response))
+            if self.takes_over:
+                self._draining.set()
+            self._changed.notify_all()
+
+    def _has_to_talk(self) -> bool:
+        outbox = self._outbox
+        unsaid = outbox.unsaid and not self._gather_secs
+        return bool(self._closed or unsaid or self._waited_for or self._version or outbox.rejoin)
+
+    @property
+    def _waited_for(self) -> bool:
+        return bool(self._unserved() or self._awaiting)
+
+    @property
+    def _longest_silence(self) -> float:
+        return min(self._heartbeat, self._gather_secs) if self._gather_secs else self._heartbeat
+
+    def _register(self) -> Joined:
+        """Register, waiting for a master if none is reachable."""
+        outbox = self._outbox
+        request = pb.RegisterRequest(
+            instance=outbox.instance, incarnation=outbox.incarnation, metric_kinds=self._kinds
+        )
+        wait = SHORTEST_RETRY
+        while True:
+            try:
+                response = self._channel.call(self._channel.stub.Register, request, CALL_SECS)
+                break
+            except AwayError:
+                wait = self._wait_for_master(wait)
+                if self._closed:
+                    raise
+        self._unreachable_since = None
+        joined = codec.joined_from(response)
+        if joined is None:
+            raise RefusedError("the master has given this worker up")
+        if self._trainer and outbox.generation not in (0, joined.generation):
+            raise RefusedError("training went back to before what this worker holds")
+        with self._changed:
+            outbox.joined(joined)
+            self._heartbeat = joined.heartbeat_secs
+            self._changed.notify_all()
+        return joined
+
+    def _pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or time.monotonic() >= end, seconds)

@@ -1,0 +1,191 @@
+"""Worker's state of the exchange with the master, without threads or network: assigned tasks and unacknowledged
+reports.
+
+A report is kept until the master has stored it, and sent again from the number that the master acknowledges, also to a
+master that was restarted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+
+from edl.jobs.failure import Failed
+from edl.tasks.protocol import (
+    Answer,
+    Flag,
+    Held,
+    Joined,
+    JoinRequest,
+    Request,
+    Servers,
+    TaskUpdate,
+    UpdateKind,
+    WorkerGroup,
+)
+from edl.tasks.task import Report, Task, TaskType
+
+
+class Outbox:
+    """Exchange state of one incarnation of an instance. Not thread-safe.
+
+    `ring` is the number of the group whose parameters this worker has. `seek` is the open request for the next group,
+    and `found` its answer. `regroup` is True if the current group is to end.
+    """
+
+    def __init__(self, instance: str, incarnation: int) -> None:
+        self.instance = instance
+        self.incarnation = incarnation
+        self.flags = Flag.NONE
+        self.generation = self.master_epoch = 0
+        self.rejoin = True
+        self.informed = False  # True once an answer has come since registration
+        self.seen_upto = 0
+        self.servers: Servers | None = None
+        self.ring = 0
+        self.seek: JoinRequest | None = None
+        self.found: WorkerGroup | None = None
+        self.regroup = False
+        self._said: tuple[int, JoinRequest | None] = (0, None)  # ring and seek of the last request
+        self._sequence = self._requests = 0
+        self._told: deque[TaskUpdate] = deque()
+        self._held: dict[int, Held] = {}
+        self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
+
+    @property
+    def unsaid(self) -> bool:
+        """True if the master has not acknowledged all reports."""
+        return self._sequence > self.seen_upto
+
+    def joined(self, joined: Joined) -> None:
+        if joined.generation != self.generation:  # the job was rolled back: all assigned tasks are void
+            self._held.clear()
+            self._received.clear()
+        self.generation, self.master_epoch = joined.generation, joined.master_epoch
+        self.servers = joined.servers
+        self.rejoin = self.informed = False
+        self.flags = Flag.FINISHED if joined.finished else Flag.NONE
+
+    def take(self, *types: TaskType) -> Task | None:
+        """Remove and return a received task, types in order of preference, or None."""
+        waiting = next((self._received[kind] for kind in types if self._received[kind]), None)
+        return waiting.popleft() if waiting else None
+
+    def received(self, *types: TaskType) -> bool:
+        """Return True if a task of these types was received and not taken."""
+        return any(self._received[kind] for kind in types)
+
+    def holds(self, kind: TaskType) -> bool:
+        """Return True if a task of that type is assigned and not reported."""
+        return any(held.task.type == kind for held in self._held.values())
+
+    def valid(self, task: Task) -> bool:
+        """Return True if the task's lease is held and not known to be revoked."""
+        return task.attempt in self._held
+
+    def progress(self, done: Report) -> None:
+        task = done.task
+        if task.attempt in self._held:
+            self._held[task.attempt] = _held(done)
+
+    def tell(
+        self,
+        kind: UpdateKind,
+        report: Report,
+        *,
+        error: Failed | None = None,
+        fatal: bool = False,
+        folder: str = "",
+    ) -> int:
+        """Add a report and return its sequence number."""
+        if kind not in ("checkpoint", "checkpoint written"):
+            self._held.pop(report.task.attempt, None)
+        self._sequence += 1
+        self._told.append(TaskUpdate(self._sequence, kind, report, error, fatal, folder))
+        return self._sequence
+
+    def give_back_received(self) -> None:
+        """Return the tasks that were received and not begun."""
+        for tasks in self._received.values():
+            while tasks:
+                self.tell("given back", Report(tasks.pop()))
+
+    def request(self, want: dict[TaskType, int]) -> Request:
+        """Return the next request. `want` is the number of tasks to have received, by type."""
+        told = tuple(told for told in self._told if told.sequence > self.seen_upto)
+        missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
+        self._requests += 1
+        self._said = (self.ring, self.seek)
+        return Request(
+            self.instance,
+            self.incarnation,
+            self.generation,
+            told,
+            tuple(self._held.values()),
+            {kind: count for kind, count in missing.items() if count > 0},
+            self.seen_upto,
+            self.servers.number if self.servers else 0,
+            self._requests,
+            self.ring,
+            self.seek,
+        )
+
+    def answered(self, answer: Answer) -> None:
+        self.flags, self.master_epoch = answer.flags, answer.master_epoch
+        self.informed = True
+        self.rejoin = bool(answer.flags & Flag.REJOIN)
+        if self.rejoin:
+            return
+        self.seen_upto = answer.seen_upto
+        self.servers = answer.servers or self.servers
+        if self._said == (
+            self.ring,
+            None,
+        ):  # an answer to a request of another group doesn't concern this one
+            self.regroup = bool(answer.flags & Flag.REGROUP)
+        if self.seek is not None and answer.ring is not None and answer.ring.number > self.seek.after:
+            self.found = answer.ring
+        while self._told and self._told[0].sequence <= answer.durable_upto:
+            self._told.popleft()
+        for lease in answer.revoked:
+            self._drop(lease)
+        for task in answer.tasks:
+            self._held[task.attempt] = Held(task)
+            self._received[task.type].append(task)
+
+    # Rings ------------------------------------------------------------------------------------------------------
+
+    def seeks(self, seek: JoinRequest) -> None:
+        """Request a group, from the next request on."""
+        self.seek, self.found = seek, None
+
+    def enters(self, ring: int, tasks: Iterable[Report], told: Iterable[Report]) -> None:
+        """Enter a group after receiving its parameters. Its leader takes over its training tasks and sends its reports
+        again.
+        """
+        self._received["train"].clear()
+        for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
+            del self._held[lease]
+        self._held.update((done.task.attempt, _held(done)) for done in tasks)
+        unwritten = self.unwritten
+        for report in told:
+            if report.task.attempt not in unwritten:
+                self.tell("done", report)
+        self.ring, self.regroup = ring, False
+
+    @property
+    def unwritten(self) -> set[int]:
+        """Leases of done tasks whose reports the master may not have stored."""
+        return {told.report.task.attempt for told in self._told if told.kind == "done"}
+
+    def _drop(self, lease: int) -> None:
+        """Forget a revoked task. If it was begun it goes on, and its report is ignored."""
+        held = self._held.pop(lease, None)
+        if held is not None:
+            received = self._received[held.task.type]
+            if held.task in received:
+                received.remove(held.task)
+
+
+def _held(done: Report) -> Held:
+    return Held(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -1,0 +1,1 @@
+"""Gradient strategies: local, parameter servers (async, sync) and all-reduce."""

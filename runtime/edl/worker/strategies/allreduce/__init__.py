@@ -1,0 +1,1 @@
+"""All-reduce training: rendezvous, the shared task log, state transfer and stragglers."""

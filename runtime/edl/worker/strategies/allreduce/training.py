@@ -1,0 +1,47 @@
+"""Operations of the task log on a model that all members of an all-reduce group hold."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from edl.checkpoints import CheckpointStore
+from edl.frameworks import Minibatches
+from edl.worker.checkpointing import keep_only, read_checkpoint
+from edl.worker.strategies.allreduce.strategy import AllReduce
+from edl.worker.trainer import Trainer
+
+EXAMPLES = 2  # rows of the step that triggers compilation
+
+
+class GroupParameters:
+    """Parameters of a trainer whose strategy is `AllReduce`.
+
+    `store` has the checkpoints. `resume` is the one that this generation of the job starts from, "" to keep the
+    trainer's initial weights.
+    """
+
+    def __init__(self, trainer: Trainer, store: CheckpointStore, resume: str) -> None:
+        self._trainer = trainer
+        self._strategy = cast(AllReduce, trainer.worker.strategy)
+        self._store = store
+        self._resume = resume
+
+    def warm_up(self) -> None:
+        """Compile the training step before joining, so that the group does not wait for it."""
+        blocks = self._trainer.worker.blocks
+        examples = blocks.read(0, min(EXAMPLES, blocks.reader.rows), "train").arrays
+        self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))
+
+    def begin(self) -> int:
+        keep_only(self._store, self._resume)
+        if not self._resume:
+            return 0
+        cut = read_checkpoint(self._store.fetch(self._resume))
+        self._trainer.resume(cut)
+        return cut.position.unconcluded
+
+    def keep(self, epoch: int) -> None:
+        self._strategy.keep(epoch)
+
+    def keep_best(self, epoch: int) -> None:
+        self._strategy.keep_best(epoch)

@@ -1,0 +1,114 @@
+"""Contract of training strategies: gradients are applied locally, pushed to parameter servers, or all-reduced.
+
+A strategy is composed with an adapter; the worker loop knows neither framework nor strategy. A task may be reported
+once its training is durable in the parameters, which is at its last step or later. A *mark* stands for all training up
+to a point, and is settled once that is durable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from edl.arrays import Array
+from edl.frameworks.adapter import Adapter, Floats, Minibatches
+from edl.models.weights import Weights
+from edl.tasks.task import Report
+from edl.worker.learning_rate import Rates
+
+
+class VoidError(Exception):
+    """Signal that the present work is discarded: its lease is void, or this worker has to leave."""
+
+
+class Strategy(Protocol):
+    """Training strategy of one worker.
+
+    `step` counts the optimizer steps of the parameters, as far as known here. `group` is the preferred number of
+    minibatches per call.
+    """
+
+    step: int
+    group: int
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        """Take a step for each minibatch, in order; return their mean losses, float32 (steps,).
+
+        `done` is the progress of their task before them. `rates` gives the learning rate of each step, or None to leave
+        it to the optimizer. Raises VoidError if the task's lease is void.
+        """
+        ...
+
+    def mark(self) -> int:
+        """Return a mark for all training so far."""
+        ...
+
+    def settled(self, mark: int) -> bool:
+        """Return True if the training up to `mark` is durable."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until all training is durable. Raises VoidError if it is void."""
+        ...
+
+    def scoring(self) -> contextlib.AbstractContextManager[None]:
+        """Provide a context in which the model scores with the present parameters."""
+        ...
+
+    def keep(self, epoch: int) -> None:
+        """Keep the present weights for this epoch, and drop those kept before."""
+        ...
+
+    def weights(self, epoch: int) -> Weights:
+        """Return the weights kept for this epoch, or the present ones for 0. Raises GoneError if they are lost."""
+        ...
+
+
+class Local:
+    """Strategy that takes all steps locally, many of them in one compiled call. `kept` has weights by epoch."""
+
+    group = 1
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self.step = 0
+        self.kept: dict[int, Mapping[str, Array]] = {}
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        if rates is not None:
+            rows = rows._replace(rates=rates(self.step, rows.steps))
+        losses = self._adapter.train(rows)
+        self.step += len(losses)
+        return losses
+
+    def mark(self) -> int:
+        return self.step
+
+    def settled(self, mark: int) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Return at once: local steps are durable."""
+
+    def scoring(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def keep(self, epoch: int) -> None:
+        self.kept = {epoch: self._adapter.get_weights()}
+
+    def weights(self, epoch: int) -> Weights:
+        if epoch:
+            self._adapter.set_weights(self.kept[epoch])
+        return self._adapter.get_weights()
+
+
+def after(done: Report, rows: Minibatches, loss: float) -> Report:
+    """Return the progress of a task after a minibatch with this mean loss."""
+    count = len(rows.labels)
+    weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
+    return Report(
+        done.task, done.rows + count, done.steps + 1, done.loss + loss * count, done.weight + weight
+    )

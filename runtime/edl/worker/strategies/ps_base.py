@@ -1,0 +1,165 @@
+"""Base of the strategies whose parameters are on parameter servers.
+
+    asynchronous   each push is a step, independent of the other workers
+    local_steps    some steps on local copies, their gradients together as one push
+    synchronous    a step is the mean of gradients that were computed on the same parameters
+
+The servers may be replaced, or rolled back to a checkpoint, at any moment. Calls are then repeated, or fail with
+`VoidError`; the next call of the strategy finds the servers again (`_ready`) and continues with their parameters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from edl.checkpoints import CheckpointStore, GoneError
+from edl.embeddings.model_tables import Fetched, Need
+from edl.embeddings.table import Ids
+from edl.frameworks.adapter import Adapter, Floats, Gradients, Minibatches
+from edl.models.weights import Weights
+from edl.ps import messages as msg
+from edl.ps.checkpoint import manifests
+from edl.tasks.task import Report
+from edl.worker.learning_rate import Rates
+from edl.worker.strategies.ps_client import ParameterServers
+from edl.worker.strategies.ps_export import exported, with_own
+from edl.worker.strategies.ps_model import Parameters, Pulled
+
+CHECKPOINT_SECS = 600.0  # timeout for writing the weights of the best epoch
+KEPT = 3  # checkpoints of best epochs to keep: after a rollback, an earlier one may be the best again
+
+
+class ServerStrategy(ABC):
+    """Strategy on parameter servers. `store` takes the weights of the best epochs."""
+
+    group = 1
+
+    def __init__(
+        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, store: CheckpointStore
+    ) -> None:
+        self.step = 0
+        self._adapter = adapter
+        self._parameters = parameters
+        self._servers = servers
+        self._store = store
+        self._random = adapter.get_random()
+        self._pushed_state: Floats | None = None
+
+    @abstractmethod
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats: ...
+
+    @abstractmethod
+    def mark(self) -> int: ...
+
+    @abstractmethod
+    def settled(self, mark: int) -> bool: ...
+
+    @abstractmethod
+    def flush(self) -> None: ...
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Drop the push in flight after a rollback."""
+
+    # Scoring and endings ------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def scoring(self) -> Iterator[None]:
+        """Load the present parameters and the mean of the workers' buffers; rows are pulled as they are needed."""
+        self._ready()
+        own = self._adapter.get_buffers()
+        tables = self._adapter.tables
+        self._take(self._parameters.pull({}, state=True).result())
+        tables.source = _Reader(self._parameters)
+        try:
+            yield
+        finally:
+            tables.source = tables
+            self._adapter.set_buffers(own)
+
+    def keep(self, epoch: int) -> None:
+        self._ready()
+        generation = self._servers.generation
+        name = f"{manifests.BEST}{epoch:06d}-{generation:04d}"
+        self._servers.ask(
+            msg.TakeCheckpoint(generation, name, wait=True), msg.CheckpointTaken, CHECKPOINT_SECS
+        )
+        for old in self._kept()[:-KEPT]:
+            self._store.remove(old)
+
+    def weights(self, epoch: int) -> Weights:
+        with self.scoring():
+            if not epoch:
+                return exported(self._adapter, self._parameters, self._servers)
+            of_epoch = [name for name in self._kept() if name.startswith(f"{manifests.BEST}{epoch:06d}-")]
+            if not of_epoch:
+                raise GoneError(f"the weights of epoch {epoch} are gone")
+            return with_own(self._adapter, manifests.stream_weights(self._store.fetch(of_epoch[-1])))
+
+    def _kept(self) -> list[str]:
+        """Return the names of the best epochs' checkpoints, oldest first."""
+        found = [name for name in self._store.names(manifests.MANIFEST) if name.startswith(manifests.BEST)]
+        return sorted(found, key=lambda name: name.rpartition("-")[::-1])  # by generation
+
+    # Steps --------------------------------------------------------------------------------------------------
+
+    def _ready(self) -> None:
+        """Connect to the servers, first and after each rollback, and take their parameters."""
+        if self._servers.connected:
+            return
+        self._forget()
+        self.step = 0
+        self._parameters.join()
+        pulled = self._parameters.pull({}, state=True).result()
+        self._take(pulled)
+        self._pushed_state = None
+        if pulled.private:
+            self._adapter.set_random(pulled.private)
+        elif not pulled.step:
+            self._adapter.set_random(self._random)
+        self._servers.connected = True
+
+    def _take(self, pulled: Pulled) -> None:
+        """Load pulled parameters into the model."""
+        self._learn(pulled)
+        self._adapter.set_trainable(pulled.dense)
+        if pulled.state is not None:
+            self._adapter.set_buffers(pulled.state)
+
+    def _learn(self, pulled: Pulled) -> None:
+        self.step = max(self.step, pulled.step)
+
+    def _gradients(self, pulled: Pulled, need: Need, rows: Minibatches) -> Gradients:
+        self._take(pulled)
+        fetched = Fetched(need.ids, pulled.blocks, need.places)
+        return self._adapter.gradients(rows.features, rows.labels, rows.weights, fetched)
+
+    def _rate(self, step: int, rates: Rates | None) -> float:
+        """Return the learning rate of the step after `step` steps of all workers."""
+        return float(rates(step, 1)[0]) if rates is not None else self._adapter.learning_rate(step)
+
+    def _state(self) -> Floats | None:
+        """Return the model's buffers, or None if they have not changed since the last push."""
+        state = self._parameters.state.flat(self._adapter.get_buffers())
+        if not state.size or (self._pushed_state is not None and np.array_equal(state, self._pushed_state)):
+            return None
+        self._pushed_state = state
+        return state
+
+
+class _Reader:
+    """Reader of rows from the servers."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def rows(self, ids: Mapping[str, Ids], *, train: bool) -> dict[str, Floats]:
+        return self._parameters.pull(ids, dense=False).result().blocks
+
+
+def progress(done: Report) -> msg.Progress:
+    return msg.Progress(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -1,0 +1,302 @@
+"""Client-side view of a model on parameter servers: requests for its parameters and the interpretation of the answers.
+
+Each dense parameter is on one server; rows are partitioned over all servers, which are called concurrently. The
+strategies decide when to pull and push (`edl.worker.strategies.ps_async`, `edl.worker.strategies.ps_sync`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edl.arrays import Array
+from edl.embeddings.table import Floats, Ids
+from edl.frameworks.adapter import Adapter
+from edl.ps import messages as msg
+from edl.ps.partitioning import Layout, Part, Placement, joined, split
+from edl.worker.strategies.ps_client import CALL_SECS, Calls, ParameterServers, Request
+
+LOADED_ROWS = 65_536  # rows of a table in one call
+
+IdsByTable = Mapping[str, Ids]
+Weights = Callable[[], Mapping[str, Array] | None]  # initial weights, or None for the model's own
+
+
+class Pulled(NamedTuple):
+    """Answers of all servers to a pull: their `versions`, dense parameters, and rows by table in `blocks`. For
+    `private` see `edl.ps.messages.Pull`.
+    """
+
+    versions: tuple[msg.Version, ...]
+    dense: dict[str, Floats]
+    blocks: dict[str, Floats]
+    state: dict[str, Floats] | None
+    private: bytes
+
+    @property
+    def step(self) -> int:
+        """Highest step that any server has applied."""
+        return max(version.step for version in self.versions)
+
+    @property
+    def least(self) -> msg.Version:
+        """Lowest version of all servers: the one that all synchronous servers have reached."""
+        return min(self.versions, key=lambda version: version.step)
+
+
+class Push(NamedTuple):
+    """Content of one push to all servers.
+
+    `gradients` are those of an adapter, the mean over `rows`. `state` has the flat buffers, or None if they have not
+    changed.
+    """
+
+    gradients: Mapping[str, Any]
+    rate: float
+    rows: int
+    progress: msg.Progress
+    state: Floats | None = None
+    ticket: int = 0
+    private: bytes = b""
+
+
+class Pushed(NamedTuple):
+    """Answer to a push. `counts` is False if the lease is void; `step` is the highest step of any server; `pulled` has
+    what was requested with the push.
+    """
+
+    counts: bool
+    step: int
+    pulled: Pulled | None = None
+
+
+class Parameters:
+    """Parameters of the adapter's model on the servers.
+
+    `start` returns the weights to start from; it is called again whenever servers start anew.
+    """
+
+    def __init__(
+        self, adapter: Adapter, servers: ParameterServers, instance: str, incarnation: int, start: Weights
+    ) -> None:
+        self._adapter = adapter
+        self._servers = servers
+        self._instance = instance
+        self._incarnation = incarnation
+        self._start = start
+        if (weights := start()) is not None:
+            adapter.set_weights(weights)
+        self.initial = adapter.get_trainable(), adapter.get_buffers()
+        self.definition = _definition(adapter)
+        self.tables = tuple(spec.name for spec in self.definition.tables)
+        self.state = Layout(self.definition.state)
+        self._placement = Placement(self.definition.dense, 1)
+        self._sequence = 0
+        self._forget_rows()
+
+    # Before training ---------------------------------------------------------------------------------------
+
+    def join(self) -> None:
+        """Connect to the servers, define the model on them, and load and open those that are not open yet."""
+        self._servers.connect()
+        count, generation = len(self._servers), self._servers.generation
+        self._placement = Placement(self.definition.dense, count)
+        dense, buffers = self.initial
+        defining = {}
+        for server in range(count):
+            arrays = [self._placement.flat(dense, server)]
+            arrays += [self.state.flat(buffers)] if server == 0 else []
+            defining[server] = Request(msg.Define(generation, self.definition), arrays)
+        answers = self._servers.call(defining, msg.Defined)
+        closed = [server for server, (answer, _) in answers.items() if not answer.open]
+        if not closed:
+            return
+        if (weights := self._start()) is not None:
+            for name in self.tables:
+                self._load(name, weights[f"{name}:ids"], weights[f"{name}:rows"])
+        self._servers.call({server: Request(msg.Open(generation)) for server in closed}, msg.Done)
+
+    def _load(self, table: str, ids: Ids, rows: Floats) -> None:
+        """Send a table's initial rows to the servers."""
+        for first in range(0, len(ids), LOADED_ROWS):
+            some = slice(first, first + LOADED_ROWS)
+            parts = split(ids[some], len(self._servers))
+            header = msg.Load(self._servers.generation, table)
+            loads = {
+                server: Request(header, [part.ids, part.of(rows[some])]) for server, part in enumerate(parts)
+            }
+            self._servers.call(loads, msg.Done)
+
+    def _forget_rows(self) -> None:
+        """Clear the model's own tables: the rows are on the servers."""
+        self._adapter.tables.follow(self.definition.optimizer)
+
+    # Training ----------------------------------------------------------------------------------------------
+
+    def pull(
+        self,
+        ids: IdsByTable,
+        *,
+        dense: bool = True,
+        state: bool = False,
+        at_least: int = 0,
+        wait_secs: float = 0.0,
+    ) -> PullCall:
+        """Start to pull these rows and, if requested, the dense parameters and the buffers."""
+        parts = self._split(ids)
+        wanted = self._wanted(parts, dense, state, at_least, wait_secs)
+        requests = {
+            server: Request(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
+            for server, header in enumerate(wanted)
+        }
+        return PullCall(self, self._servers.begin(requests, msg.Pulled), parts)
+
+    def push(self, push: Push, ids: IdsByTable | None = None) -> PushCall:
+        """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push.
+
+        The previous push must have been answered.
+        """
+        self._sequence += 1
+        gradients = {name: push.gradients[name] for name in self.tables}
+        pushed = self._split({name: given.ids for name, given in gradients.items()})
+        parts = self._split(ids) if ids is not None else {}
+        wanted = self._wanted(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self._servers)
+        requests = {}
+        for server, pull in enumerate(wanted):
+            leads = server == 0
+            header = msg.Push(
+                self._servers.generation,
+                self._instance,
+                self._incarnation,
+                self._sequence,
+                push.rate,
+                push.rows,
+                self.tables,
+                state=leads and push.state is not None,
+                ticket=push.ticket,
+                progress=push.progress,
+                private=push.private if leads else b"",
+                pull=pull,
+            )
+            arrays: list[Array] = [self._placement.flat(push.gradients, server)]
+            for name, given in gradients.items():
+                part = pushed[name][server]
+                arrays += [part.ids, part.of(np.asarray(given.values))]
+            if leads and push.state is not None:
+                arrays.append(push.state)
+            if ids is not None:
+                arrays += self._ids_of(parts, server)
+            requests[server] = Request(header, arrays)
+        return PushCall(self, self._servers.begin(requests, msg.Pushed), parts)
+
+    def ticket(self, lease: int, version: msg.Version, wait_secs: float) -> msg.Ticketed:
+        """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
+        header = msg.Ticket(
+            self._servers.generation, self._instance, self._incarnation, lease, version, wait_secs
+        )
+        return self._servers.ask(header, msg.Ticketed, CALL_SECS + wait_secs)
+
+    def _split(self, ids: IdsByTable) -> dict[str, list[Part]]:
+        """Partition the ids by server. Tables that share an array of ids share its partition."""
+        found: dict[int, list[Part]] = {}
+        for array in ids.values():
+            if id(array) not in found:
+                found[id(array)] = split(array, len(self._servers))
+        return {name: found[id(array)] for name, array in ids.items()}
+
+    def _wanted(
+        self, parts: Mapping[str, list[Part]], dense: bool, state: bool, at_least: int, wait_secs: float
+    ) -> list[msg.Pull]:
+        return [
+            msg.Pull(
+                self._servers.generation,
+                tuple(parts),
+                dense=dense,
+                state=state and server == 0,
+                instance=self._instance if state and server == 0 else "",
+                at_least=at_least,
+                wait_secs=wait_secs,
+            )
+            for server in range(len(self._servers))
+        ]
+
+    def _ids_of(self, parts: Mapping[str, list[Part]], server: int) -> list[Array]:
+        return [of_table[server].ids for of_table in parts.values()]
+
+    def pulled(
+        self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[Part]]
+    ) -> Pulled:
+        """Combine the answers of all servers."""
+        dense: dict[str, Floats] = {}
+        blocks: dict[str, list[Floats]] = {name: [] for name in parts}
+        state: dict[str, Floats] | None = None
+        for server, (header, given) in sorted(answers.items()):
+            arrays = iter(given)
+            if header.dense:
+                dense |= self._placement.unflat(next(arrays), server)
+            for name in parts:
+                blocks[name].append(next(arrays))
+            if header.state:
+                state = self.state.unflat(next(arrays))
+        versions = tuple(header.version for _, (header, _) in sorted(answers.items()))
+        rows = {name: joined(parts[name], found) for name, found in blocks.items()}
+        return Pulled(versions, dense, rows, state, answers[0][0].private)
+
+
+class PullCall:
+    """Pull in flight."""
+
+    def __init__(
+        self, parameters: Parameters, calls: Calls[msg.Pulled], parts: Mapping[str, list[Part]]
+    ) -> None:
+        self._parameters = parameters
+        self._calls = calls
+        self._parts = parts
+
+    def result(self) -> Pulled:
+        return self._parameters.pulled(self._calls.results(), self._parts)
+
+
+class PushCall:
+    """Push in flight, optionally with a pull."""
+
+    def __init__(
+        self, parameters: Parameters, calls: Calls[msg.Pushed], parts: Mapping[str, list[Part]]
+    ) -> None:
+        self._parameters = parameters
+        self._calls = calls
+        self._parts = parts
+
+    @property
+    def answered(self) -> bool:
+        return self._calls.answered
+
+    def result(self) -> Pushed:
+        answers = self._calls.results()
+        step = max(header.version.step for header, _ in answers.values())
+        if any(header.revoked for header, _ in answers.values()):
+            return Pushed(False, step)
+        pulled = {
+            server: (header.pulled, arrays)
+            for server, (header, arrays) in answers.items()
+            if header.pulled is not None
+        }
+        return Pushed(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
+
+
+def _definition(adapter: Adapter) -> msg.Definition:
+    """Return the model's definition for the servers. Raises JobError if they don't support its optimizer."""
+
+    def described(values: Mapping[str, Array]) -> tuple[msg.Dense, ...]:
+        return tuple(msg.Dense(name, value.shape) for name, value in values.items())
+
+    tables = adapter.tables.tables.values()
+    return msg.Definition(
+        adapter.optimizer_elsewhere(),
+        described(adapter.get_trainable()),
+        tuple(table.spec for table in tables),
+        described(adapter.get_buffers()),
+        next((table.seed for table in tables), 0),
+    )

@@ -1,0 +1,169 @@
+"""Synchronous training: a step is the mean of `grads_to_wait` gradients that were computed on the same parameters.
+
+    pull ─▶ compute ─▶ ticket ─▶ push to all servers ─▶ confirm ─▶ pull the next version
+
+A gradient that comes too late for its round is computed again, with the random numbers and buffers of the first
+attempt. A worker that has confirmed a gradient waits for the others to complete the round, about as long as it would
+take to compute another one, and then adds one itself: so a round never depends on a worker that has left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+import numpy as np
+
+from edl.checkpoints import CheckpointStore
+from edl.embeddings.model_tables import Need
+from edl.frameworks.adapter import Adapter, Floats, Gradients, Minibatches
+from edl.ps import messages as msg
+from edl.tasks.task import Report
+from edl.worker.learning_rate import Rates
+from edl.worker.strategies.base import VoidError, after
+from edl.worker.strategies.ps_base import ServerStrategy, progress
+from edl.worker.strategies.ps_client import CALL_SECS, ParameterServers
+from edl.worker.strategies.ps_model import Parameters, Pulled, Push
+
+WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
+
+
+class Synchronous(ServerStrategy):
+    """Strategy with `size` gradients per round. `alone` is True if no other worker contributes."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        parameters: Parameters,
+        servers: ParameterServers,
+        store: CheckpointStore,
+        size: int,
+        *,
+        alone: bool,
+    ) -> None:
+        super().__init__(adapter, parameters, servers, store)
+        self._size = size
+        self._alone = alone
+        self._mark = 0
+        self._confirmed: deque[tuple[int, int]] = (
+            deque()
+        )  # marks, with the step that their gradients were computed on
+        self._own = 0  # confirmed gradients of this worker in the open round
+        self._took = 0.0  # seconds for the last gradient
+
+    def mark(self) -> int:
+        return self._mark
+
+    def settled(self, mark: int) -> bool:
+        while self._confirmed and self._confirmed[0][1] < self.step:
+            self._confirmed.popleft()
+        return not self._confirmed or self._confirmed[0][0] > mark
+
+    def flush(self) -> None:
+        while not self.settled(self._mark):
+            self._ready()
+            header = msg.Flush(self._servers.generation, WAIT_SECS)
+            answer = self._servers.ask(header, msg.Confirmed, CALL_SECS + WAIT_SECS)
+            self._heard(answer.version)
+            if answer.idle:  # the gradients are applied, or their lease is void
+                self._confirmed.clear()
+
+    def _forget(self) -> None:
+        self._confirmed.clear()
+        self._own = 0
+
+    def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
+        self._ready()
+        tables = self._adapter.tables
+        keys = tables.keys(rows.features)
+        losses = []
+        for number in range(rows.steps):
+            start = number * rows.size
+            need, some = tables.need(keys, start, start + rows.size), rows.minibatch(number)
+            found, done = self._step(need, some, done, rates)
+            losses.append(found.loss)
+        return np.array(losses, np.float32)
+
+    def _step(
+        self, need: Need, rows: Minibatches, done: Report, rates: Rates | None
+    ) -> tuple[Gradients, Report]:
+        """Confirm a gradient of the minibatch, computing it again as often as needed."""
+        before = self._adapter.get_buffers(), self._adapter.get_random()
+        while True:
+            pulled = self._pull(need)
+            began = time.monotonic()
+            found = self._gradients(pulled, need, rows)
+            self._took = time.monotonic() - began
+            now = after(done, rows, found.loss)
+            confirmed = False
+            try:
+                confirmed = self._confirm(found, pulled, len(rows.labels), now, rates)
+            finally:
+                if not confirmed:
+                    self._adapter.set_buffers(before[0])
+                    self._adapter.set_random(before[1])
+                    self._pushed_state = None
+            if confirmed:
+                return found, now
+
+    def _pull(self, need: Need) -> Pulled:
+        """Pull the rows on a version to which this worker may still contribute."""
+        full = self._own >= self._size
+        patience = WAIT_SECS if full else 0.0 if self._alone or not self._own else self._took
+        wanted = self.step + 1 if patience else self.step
+        pulled = self._parameters.pull(need.ids, at_least=wanted, wait_secs=patience).result()
+        self._learn(pulled)
+        if full and self._own:  # the round has not completed: a gradient may be revoked, which server 0 knows
+            self._own = 0
+        return pulled
+
+    def _confirm(
+        self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None
+    ) -> bool:
+        """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
+        again.
+        """
+        ticket = self._ticket(done.task.attempt, pulled.least)
+        if not ticket:
+            return False
+        push = Push(
+            found.values,
+            self._rate(pulled.least.step, rates),
+            rows,
+            progress(done),
+            self._state(),
+            ticket,
+            self._adapter.get_random() if self._size == 1 else b"",
+        )
+        self._parameters.push(push).result()
+        confirmed = self._servers.ask(msg.Confirm(self._servers.generation, ticket), msg.Confirmed)
+        if confirmed.stale:
+            self._heard(confirmed.version)
+            return False
+        self._mark += 1
+        self._confirmed.append((self._mark, pulled.least.step))
+        self._own += 1
+        self._heard(confirmed.version)
+        return True
+
+    def _ticket(self, lease: int, version: msg.Version) -> int:
+        """Return a ticket, or 0 if the version is not the present one. Raises VoidError if the lease is void."""
+        while True:
+            answer = self._parameters.ticket(lease, version, WAIT_SECS)
+            if answer.outcome == "granted":
+                return answer.ticket
+            if answer.outcome == "revoked":
+                self._own = 0
+                raise VoidError
+            if answer.outcome == "stale":
+                self._heard(answer.version)
+                return 0
+
+    def _learn(self, pulled: Pulled) -> None:
+        self._heard(pulled.least)
+
+    def _heard(self, version: msg.Version) -> None:
+        """Record that a version of the parameters was committed."""
+        if version.step > self.step:
+            self.step = version.step
+            self._own = 0

@@ -1,0 +1,337 @@
+"""Training of a model that one worker holds: callbacks, the best epoch and the export around the worker loop."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+
+from edl.arrays import Array
+from edl.callbacks import Callback
+from edl.checkpoints import CheckpointStore, GoneError
+from edl.data import Reader
+from edl.errors import JobError
+from edl.frameworks import Adapter, create
+from edl.jobs.events import Figures, Observer
+from edl.jobs.outcome import Outcome
+from edl.logs import log
+from edl.models.weights import Weights
+from edl.program import Program, user_code
+from edl.spec import Rows
+from edl.tasks.curve import Thinned
+from edl.tasks.job_state import plan
+from edl.tasks.local import LocalTasks
+from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
+from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
+from edl.worker.evaluation.measuring import LOSS, measured, program_metrics
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Blocks
+from edl.worker.learning_rate import program_rates
+from edl.worker.loop import Worker
+from edl.worker.strategies.base import Local, Strategy
+
+END_SECS = 5.0  # wait for a checkpoint in progress when the job is over
+Export = Callable[[Outcome, Weights], Outcome]  # writes the model; returns the outcome with its location
+
+
+def train(
+    program: Program,
+    reader: Reader,
+    rows: Rows,
+    *,
+    weights: Mapping[str, Array] | None = None,
+    observer: Observer,
+    cancelled: threading.Event,
+    export: Export = lambda outcome, weights: outcome,
+) -> tuple[Outcome, Adapter]:
+    """Train the program's model on the pinned rows, split by `rows`; return the outcome and the model's adapter.
+
+    `weights` are the initial ones, or None for new ones. Raises JobError if there are no rows to train on, or the
+    weights don't fit the model.
+    """
+    if not rows.training:
+        raise JobError("there are no rows to train on")
+    tasks = LocalTasks(plan(program.spec, rows), observer)
+    trainer = Trainer(program, reader, rows, tasks, observer, export, cancelled=cancelled, weights=weights)
+    trainer.run()
+    outcome = tasks.job.state.outcome
+    if outcome is None:
+        raise RuntimeError("a job that is over has exported its model")
+    return outcome, trainer.adapter
+
+
+def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0) -> Rows:
+    """Split `total` rows into training and validation rows; the JobSpec's split is kept if it was made for as many
+    rows.
+
+    `held_out` is the number of validation rows from a query of their own, which come last.
+    """
+    if rows.pinned and rows.total == total:
+        return rows
+    validation = held_out or int(total * validation_fraction)
+    return msgspec.structs.replace(rows, total=total, training=total - validation, validation=validation)
+
+
+class Trainer:
+    """Trainer of one model: the worker loop, evaluation of epochs, callbacks, and the export at the end.
+
+    `weights` are the initial ones. `strategy` is a factory that gets the adapter, which has the weights.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        reader: Reader,
+        rows: Rows,
+        tasks: TaskSource,
+        observer: Observer,
+        export: Export,
+        *,
+        cancelled: threading.Event,
+        weights: Mapping[str, Array] | None = None,
+        strategy: Callable[[Adapter], Strategy] = Local,
+    ) -> None:
+        self._program = program
+        self._rows = rows
+        self._export = export
+        blocks = Blocks(program, reader, rows=rows.training)
+        example = blocks.read(0, min(2, rows.training), "train").arrays
+        seed = program.spec.training.seed
+        self.adapter = create(program, example.features, example.labels, seed=seed)
+        if weights is not None:
+            self.adapter.set_weights(weights)
+        self._strategy = strategy(self.adapter)
+        self._callbacks = program_callbacks(program)
+        self._stop = ""
+        self._first_rate = self.adapter.learning_rate(0)
+        self._rate: float | None = None
+        self._round = 0  # number of the round that is being concluded
+        self._heard: Thinned[tuple[int, dict[str, float]]] = Thinned()
+        self._heard_to = 0  # last epoch in it
+        self._before: tuple[
+            tuple[int, dict[str, float]], ...
+        ] = ()  # epoch logs of the checkpoint that training resumed from
+        self._checkpointer: Checkpointer | None = None
+        self._make_checkpointer: Callable[[], Checkpointer] | None = None
+        self._may_checkpoint: Callable[[], bool] = lambda: True
+        self._unconcluded: Callable[[], int] = lambda: 0
+        self._began = False
+        self._open = Report(Task(0, "train"))  # progress of the open task
+        self.worker = Worker(
+            blocks,
+            Scorer(program, self.adapter, program.spec.batch_size),
+            self._strategy,
+            tasks,
+            observer,
+            program_metrics(program),
+            cancelled,
+            rates=program_rates(program),
+        )
+
+    def run(self) -> None:
+        """Train until the job is over."""
+        training = self._program.spec.training
+        self._notify_callbacks(lambda callback: callback.on_train_begin(self))
+        self._began = True
+        self._replay_epochs()
+        total = self._rows.training * training.epochs
+        limit = training.max_steps * training.batch_size or total
+        self.worker.train(training, self, min(total, limit))
+        if self.worker.draining.is_set():
+            self._leave()
+        if self._checkpointer is not None:
+            self._checkpointer.wait(None if self.worker.draining.is_set() else END_SECS)
+
+    # Cuts ---------------------------------------------------------------------------------------------------
+
+    def write_checkpoints(
+        self,
+        store: CheckpointStore,
+        *,
+        writer: str,
+        disk: Callable[[], int],
+        begin: Callable[[str, Report], None],
+        written: Callable[[str], None],
+        may: Callable[[], bool] = lambda: True,
+        unconcluded: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Write checkpoints into `store` as the JobSpec says.
+
+        `begin` is called with a checkpoint's name and the progress of the open task. For `writer` and `disk` see
+        `Checkpointer`. `may` returns True if this worker is the one to write. For `unconcluded` see `Position`.
+        """
+        self._make_checkpointer = partial(
+            Checkpointer,
+            store,
+            self._program.spec.checkpoints,
+            writer=writer,
+            disk=disk,
+            begin=lambda name: begin(name, self._open),
+            written=written,
+        )
+        self._may_checkpoint, self._unconcluded = may, unconcluded
+        self.worker.after_steps = self._after_steps
+
+    def resume(self, cut: TrainerCheckpoint) -> None:
+        """Resume from the checkpoint. Raises JobError if it is of another program."""
+        self.adapter.set_weights(cut.weights)
+        self.adapter.set_state(cut.state)
+        local = self._local()
+        local.step = cut.position.step
+        local.kept = {} if cut.best is None else {cut.position.best: cut.best}
+        self._before = cut.position.heard
+        if self._began:
+            self._replay_epochs()
+
+    def _after_steps(self, done: Report) -> None:
+        if self._make_checkpointer is None or not self._may_checkpoint():
+            return
+        cuts = self._checkpointer = self._checkpointer or self._make_checkpointer()
+        if cuts.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
+            self._take_checkpoint(cuts, done)
+
+    def _leave(self) -> None:
+        """Write a checkpoint before leaving, in case no other worker holds the weights."""
+        if self._make_checkpointer is None or not self._strategy.step:
+            return
+        self.worker.report_settled()
+        if self._may_checkpoint() and len(self._best) <= 1:
+            self._checkpointer = self._checkpointer or self._make_checkpointer()
+            self._take_checkpoint(self._checkpointer, Report(Task(0, "train")))
+
+    def _take_checkpoint(self, cuts: Checkpointer, done: Report) -> None:
+        self._open = done
+        cuts.take(self._checkpoint, self._strategy.step)
+
+    def _checkpoint(self) -> TrainerCheckpoint:
+        epoch, best = next(iter(self._best.items()), (0, None))
+        position = Position(self._local().step, tuple(self._heard.items), epoch, self._unconcluded())
+        return TrainerCheckpoint(position, self.adapter.get_weights(), self.adapter.get_state(), best)
+
+    @property
+    def _best(self) -> dict[int, Mapping[str, Array]]:
+        """Kept weights by epoch, without the epoch that is not concluded. More than one: the best is not known yet."""
+        ended = self._unconcluded()
+        return {epoch: weights for epoch, weights in self._local().kept.items() if epoch != ended}
+
+    def _local(self) -> Local:
+        """Return the strategy as one that holds the weights; only such a worker writes checkpoints."""
+        if not isinstance(self._strategy, Local):
+            raise RuntimeError("what the servers hold is theirs to cut")
+        return self._strategy
+
+    # Control tasks ------------------------------------------------------------------------------------------
+
+    def conclude(self, found: Round) -> Conclusion:
+        """Return the figures of a round and the decision to stop."""
+        measured_on = found.measured_on
+        values = measured(found.measured, self.worker.metrics) if measured_on else {}
+        self._round, self._rate = found.number, None
+        if found.epoch and found.final:
+            self._end_epoch(found, values)
+        return Conclusion(values, self._stop, rate=self._rate, callbacks=bool(self._callbacks))
+
+    def export(self, found: Round) -> Conclusion:
+        """Write the model, with the weights of the best epoch if the JobSpec says so."""
+        course = found.course or JobProgress()
+        training = self._program.spec.training
+        best = course.standing
+        wanted = best.best if training.keep == "best" else 0
+        kept, weights = self._weights(wanted)
+        values = best.figures if kept else course.figures
+        self._notify_callbacks(lambda callback: callback.on_train_end(_known(values)))
+        outcome = Outcome(
+            kind="train",
+            rows=course.rows,
+            seconds=course.seconds,
+            steps=course.steps,
+            epochs=course.epochs,
+            kept_epoch=kept if kept != course.epochs else 0,
+            lost_epoch=wanted if wanted != kept else 0,
+            loss=course.curve[-1].loss if course.curve else None,
+            figures=values,
+            measured_on=course.measured_on,
+            curve=course.curve,
+            stopped=course.stopped,
+        )
+        return Conclusion(values, outcome=self._export(outcome, weights))
+
+    def _weights(self, epoch: int) -> tuple[int, Weights]:
+        """Return the epoch and its weights, or 0 and the present weights if those are lost."""
+        try:
+            return epoch, self._strategy.weights(epoch)
+        except GoneError as error:
+            log(f"{error}: the model is that of the last step")
+            return 0, self._strategy.weights(0)
+
+    def _end_epoch(self, found: Round, values: Figures) -> None:
+        training = self._program.spec.training
+        for row in found.curve:  # epochs that other workers concluded
+            if row.final and row.epoch > self._heard_to:
+                self._hear(row.epoch, row.loss, row.metrics)
+        if values:
+            now = found.standing.after(found.epoch, values, training.min_delta)
+            if training.keep == "best" and now.best == found.epoch:
+                self._strategy.keep(found.epoch)
+            if 0 < training.early_stopping <= now.since:
+                self.stop_training(f"no lower validation loss in {now.since} epochs")
+        self._hear(found.epoch, found.trained.mean_loss, values)
+
+    def _hear(self, epoch: int, loss: float | None, values: Figures) -> None:
+        """Pass the logs of an epoch to the callbacks."""
+        if not self._callbacks:
+            return
+        renamed = {
+            ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
+        }
+        self._tell(epoch, {**_known({LOSS: loss}), **renamed})
+
+    def _replay_epochs(self) -> None:
+        """Repeat to the callbacks the epoch logs from the checkpoint."""
+        for epoch, told in self._before:
+            if epoch > self._heard_to:
+                self._tell(epoch, told)
+
+    def _tell(self, epoch: int, told: dict[str, float]) -> None:
+        self._heard.add((epoch, told))
+        self._heard_to = max(self._heard_to, epoch)
+        self._notify_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
+
+    def _notify_callbacks(self, tell: Callable[[Callback], None]) -> None:
+        with user_code(self._program.file, "a callback"):
+            for callback in self._callbacks:
+                tell(callback)
+
+    # Control of the callbacks ----------------------------------------------------------------------------
+
+    @property
+    def learning_rate(self) -> float:
+        return self._first_rate
+
+    def stop_training(self, reason: str) -> None:
+        self._stop = self._stop or reason
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._rate = rate
+        self.worker.set_learning_rate(rate, self._round)
+
+
+def _known(values: Figures) -> dict[str, float]:
+    return {name: math.nan if value is None else value for name, value in values.items()}
+
+
+def program_callbacks(program: Program) -> list[Callback]:
+    """Return the program's callbacks. Raises JobError if one is not an edl.Callback."""
+    if not program.has("callbacks"):
+        return []
+    given = program.call("callbacks")
+    for callback in given:
+        if not isinstance(callback, Callback):
+            raise JobError(
+                f"callbacks in {program.file} gives a {type(callback).__name__}, which is no edl.Callback",
+                hint="from edl import Callback, and derive from it",
+            )
+    return list(given)

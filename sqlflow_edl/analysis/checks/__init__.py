@@ -1,0 +1,1 @@
+"""Warnings about the data of a training: ids, leaks, constants, duplicates, doubtful validation rows."""

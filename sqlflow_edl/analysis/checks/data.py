@@ -1,0 +1,212 @@
+"""Checks of a training's rows: warnings about what makes its figures mean less than they seem.
+
+They ride on the one pass over the training rows that fits the features, and keep a bounded state. A warning never
+stops a training, and drops no column; what is left out of derived features is decided in `derive`. The rules are in
+docs/data-checks.md, their thresholds in `thresholds`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from edl import spec
+from edl.spec.features import source_columns
+from sqlflow_edl.analysis.checks.duplicates import Duplicates
+from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
+from sqlflow_edl.analysis.checks.thresholds import (
+    BY_CHANCE,
+    COINCIDENCES,
+    DUPLICATES,
+    FEWEST_ROWS,
+    ID_NAMES,
+    NEAR_PERFECT,
+)
+from sqlflow_edl.analysis.columns.drafts import Statistics
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_SHOWN = 3  # classes that a warning names
+
+
+@dataclass(frozen=True, slots=True)
+class DataWarning:
+    """One finding. about: the column or part of the rows. message: a sentence. advice: what to do."""
+
+    about: str
+    message: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.advice}"
+
+
+def is_id(name: str, found: ColumnStatistics) -> bool:
+    """True if the column tells rows apart and nothing else: a text or whole number that is different in every row.
+
+    Of whole numbers that may be chance: drawn from a wide range, a price is as different in each row. So either their
+    range is too narrow for that, as of a row number (n values of a range s coincide n²/2s times by chance, more often
+    where some are likelier), or the column's name says it.
+    """
+    count = found.rows - found.nulls
+    if not found.unique or count < FEWEST_ROWS:
+        return False
+    if not found.span:
+        return not found.delimiter
+    return count * count / (2 * found.span) >= COINCIDENCES or _is_named_so(name)
+
+
+def _is_named_so(name: str) -> bool:
+    words = [word.casefold() for word in _WORDS.findall(name)]
+    return bool(words) and (words[-1] in ID_NAMES or words[0] in ID_NAMES)
+
+
+class DataChecks:
+    """The checks of one training, while its rows stream by. label, columns: that are read; the weight is not one."""
+
+    def __init__(self, label: str, columns: Sequence[str], schema: Schema, seed: int) -> None:
+        self._label = label
+        self._columns = [each for each in columns if each != label]
+        self._sample = LabelledRows(label, self._columns, seed)
+        is_flat = self._columns and not any(schema.items(each) for each in self._columns)
+        self._duplicates = Duplicates(self._columns) if is_flat else None
+        self.held_out = ColumnStatistics()  # the labels of the validation rows
+
+    def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Take the validation rows; before `watch`. Their columns may be in another order and case."""
+        self.held_out = collect(self._held_out(batches), {self._label: Want.COUNTS}, seed=0)[self._label]
+
+    def _held_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows, with columns as the training query names them; each batch is looked at as it passes."""
+        wanted = [self._label, *self._columns]
+        for batch in batches:
+            schema = Schema(batch.schema)
+            named = batch.select([schema.find(each) or each for each in wanted]).rename_columns(wanted)
+            if self._duplicates is not None:
+                self._duplicates.hold_out(named)
+            yield named
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The training rows, unchanged; each batch is looked at as it passes."""
+        for batch in batches:
+            self._sample.add(batch)
+            if self._duplicates is not None:
+                self._duplicates.add(batch)
+            yield batch
+
+    def warnings(
+        self,
+        statistics: Statistics,
+        label: spec.Label,
+        features: Iterable[spec.Feature],
+        named: Collection[str],
+    ) -> list[DataWarning]:
+        """All that the checks found. features: of the model. named: columns that COLUMN names."""
+        used = dict.fromkeys(column for each in features for column in source_columns(each))
+        scores = {
+            each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
+        }
+        return [
+            *_ids_and_constants(statistics, used, named),
+            *_predictors(label.column, [scores[each] for each in used if each in scores]),
+            *self._copied(statistics, scores, used),
+            *_classes(label, statistics[label.column], self.held_out),
+        ]
+
+    def _copied(
+        self, statistics: Statistics, scores: Mapping[str, Score], used: Collection[str]
+    ) -> Iterator[DataWarning]:
+        """Held-out rows that are trained on, where they are more than rows of such columns have in common by chance."""
+        looked = self._duplicates
+        if looked is None or not set(used) <= set(self._columns) or not (count := looked.found(used)):
+            return
+        share = count / looked.rows
+        chance = float(statistics[self._label].rows)
+        for column in used:
+            chance *= scores[column].repeats if column in scores else 1.0
+        if share >= DUPLICATES and chance <= BY_CHANCE * share:
+            yield DataWarning(
+                "validation rows",
+                f"{count:,} of {looked.rows:,} validation rows ({share:.1%}) have the same features as a training row, "
+                "so the model is measured on rows that it knows",
+                "SELECT DISTINCT, or hold rows out by a query of their own: VALIDATE ON (SELECT …)",
+            )
+
+
+def _ids_and_constants(
+    statistics: Statistics, used: Iterable[str], named: Collection[str]
+) -> Iterator[DataWarning]:
+    for column in used:
+        found = statistics.get(column)
+        if found is None:
+            continue
+        if is_id(column, found):
+            why = "COLUMN names it" if column in named else "no other feature is left"
+            yield DataWarning(
+                column,
+                f"{column} is different in every row, as an id is, and is a feature because {why}",
+                "a model learns rows by heart from it; take it out unless it is a quantity",
+            )
+        elif column in named and found.constant:
+            yield DataWarning(
+                column,
+                f"{column} is the same in every training row",
+                "take it out of COLUMN: it says nothing",
+            )
+
+
+def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
+    advice = f"if it is known only when {label} is, leave it out of the SELECT"
+    for each in scores:
+        if each.score < NEAR_PERFECT:
+            continue
+        if each.kind == "copy":
+            message = f"{each.column} is a copy of the label {label}"
+        elif each.kind == "names":
+            message = f"{each.column} is the label {label} by other names: one value for each class"
+        else:
+            message = f"{each.column} alone predicts {label} almost perfectly (score {each.score:.4f} of 1)"
+        yield DataWarning(each.column, message, advice)
+
+
+# Labels of validation rows ------------------------------------------------------------------------------------
+
+
+def _classes(
+    label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics
+) -> Iterator[DataWarning]:
+    if held_out.rows < 2:
+        return
+    if not isinstance(label, spec.ClassLabel):
+        if held_out.constant:
+            yield DataWarning(
+                "validation rows",
+                f"{label.column} is the same in all {held_out.rows:,} validation rows",
+                "r2 means nothing there; hold out more rows: VALIDATE 0.2",
+            )
+        return
+    if training.counts is None or held_out.counts is None:
+        return
+    only = set(held_out.counts.values) - set(training.counts.values)
+    missing = [each for each in label.classes if each not in set(held_out.counts.values)]
+    advice = "hold out more rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
+    if len(held_out.counts.values) == 1:
+        message = f"all {held_out.rows:,} validation rows are of one class, {held_out.counts.values[0]!r}"
+        yield DataWarning("validation rows", f"{message}: their figures say little", advice)
+    elif missing:
+        message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
+        yield DataWarning("validation rows", f"{message}, which no figure measures", advice)
+    if only:
+        message = f"only validation rows are of the class{'es' if len(only) > 1 else ''} {_some(sorted(only, key=str))}"
+        yield DataWarning(
+            "training rows", f"{message}, which the model cannot learn", "select more rows of every class"
+        )
+
+
+def _some(classes: Sequence[object]) -> str:
+    shown = ", ".join(map(repr, classes[:_SHOWN]))
+    return f"{shown} and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else shown

@@ -1,0 +1,138 @@
+"""Held-out rows that are trained on, too: rows whose features have the same values, by a hash of them.
+
+Held-out rows are hashed first, as many as `HELD_OUT_ROWS`; then each training row is looked for among them. Most are
+told apart by the most distinct columns, so only these are hashed of every row.
+
+Whether a column is an id, and thus no feature, is known after the pass. Columns that may be one (no value occurs twice
+in the held-out rows) are therefore compared one by one, with the first held-out row that is equal in all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import types
+
+from edl.features.arrays import Bools, Ints, is_text, plain, valid
+from edl.features.hashing import Hashes, combine
+from sqlflow_edl.analysis.accumulators import hashes
+from sqlflow_edl.analysis.checks.thresholds import HELD_OUT_ROWS
+
+_TELLING = 3  # columns that are hashed of every training row
+_BITS = 1 << 21  # of the table that most training rows end at: 2 MiB, 1 in 20 passes at 100,000 held-out rows
+_MOST_IDS = 4  # columns compared one by one; each doubles the size of what is kept
+_MISSING = np.uint64(0x6E756C6C)
+
+
+class Duplicates:
+    """Counts held-out rows that are trained on: `hold_out` takes the held-out rows, then `add` the others.
+
+    columns: the features, each of one value a row.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = list(columns)
+        self._held: list[list[Hashes]] = [[] for _ in columns]
+        self._may_be_id = [True] * len(self._columns)
+        self._index: _Index | None = None
+        self.rows = 0  # held out, and looked for
+
+    def hold_out(self, batch: pa.RecordBatch) -> None:
+        batch = batch.slice(0, HELD_OUT_ROWS - self.rows)
+        if not batch.num_rows:
+            return
+        self.rows += batch.num_rows
+        for position, name in enumerate(self._columns):
+            array = plain(batch.column(name))
+            whole = is_text(array.type) or types.is_integer(array.type)
+            self._may_be_id[position] = self._may_be_id[position] and whole
+            self._held[position].append(_hashed(array))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Look for training rows among those held out."""
+        if not self.rows:
+            return
+        if self._index is None:
+            of_columns = {
+                name: np.concatenate(each) for name, each in zip(self._columns, self._held, strict=True)
+            }
+            whole = [name for name, may in zip(self._columns, self._may_be_id, strict=True) if may]
+            self._index = _Index(of_columns, whole)
+            self._held = []
+        self._index.look_for(batch)
+
+    def found(self, columns: Collection[str]) -> int:
+        """Held-out rows, of `rows`, that a training row equals. columns: that are features in the end."""
+        return self._index.found(columns) if self._index is not None else 0
+
+
+class _Index:
+    """The held-out rows by the hash of their values. of_columns: column -> hashes of its values. whole: columns of text
+    or whole numbers.
+    """
+
+    def __init__(self, of_columns: dict[str, Hashes], whole: Collection[str]) -> None:
+        distinct = {name: _distinct(found) for name, found in of_columns.items()}
+        rows = len(next(iter(of_columns.values())))
+        self._ids = [name for name in whole if distinct[name] == rows][: min(_MOST_IDS, len(of_columns) - 1)]
+        others = (name for name in of_columns if name not in self._ids)
+        self._others = sorted(others, key=lambda name: -distinct[name])
+        telling = combine([of_columns[name] for name in self._others[:_TELLING]])
+        self._table: Bools = np.zeros(_BITS, dtype=np.bool_)
+        self._table[_place(telling)] = True
+        keys = combine([of_columns[name] for name in self._others])
+        self._keys, first, self._of_row = np.unique(keys, return_index=True, return_inverse=True)
+        self._of_ids = [of_columns[name][first] for name in self._ids]
+        # By key and by which ids were equal, as bits: whether a training row was so.
+        self._seen: npt.NDArray[np.bool_] = np.zeros((len(self._keys), 1 << len(self._ids)), dtype=np.bool_)
+
+    def look_for(self, batch: pa.RecordBatch) -> None:
+        telling = [_hashed(batch.column(name)) for name in self._others[:_TELLING]]
+        rows = np.flatnonzero(self._table[_place(combine(telling))])
+        if not len(rows):
+            return
+        rest = (_taken(batch, name, rows) for name in self._others[_TELLING:])
+        found = combine([*(each[rows] for each in telling), *rest])
+        places = np.clip(np.searchsorted(self._keys, found), 0, len(self._keys) - 1)
+        equal = np.flatnonzero(self._keys[places] == found)
+        rows, places = rows[equal], places[equal]
+        bits = np.zeros(len(rows), dtype=np.int64)
+        for bit, (name, held) in enumerate(zip(self._ids, self._of_ids, strict=True)):
+            bits += (_taken(batch, name, rows) == held[places]).astype(np.int64) << bit
+        self._seen[places, bits] = True
+
+    def found(self, columns: Collection[str]) -> int:
+        wanted = sum(1 << bit for bit, name in enumerate(self._ids) if name in columns)
+        enough = [bits for bits in range(self._seen.shape[1]) if bits & wanted == wanted]
+        equal = np.flatnonzero(self._seen[:, enough].any(axis=1))
+        return int(np.isin(self._of_row, equal).sum())
+
+
+def _distinct(found: Hashes) -> int:
+    """Different values; by sorting, which is several times faster here than the hash table of `numpy.unique`."""
+    return int(np.count_nonzero(np.diff(np.sort(found)))) + 1
+
+
+def _taken(batch: pa.RecordBatch, name: str, rows: Ints) -> Hashes:
+    return _hashed(batch.column(name).take(pa.array(rows)))
+
+
+def _hashed(array: pa.Array) -> Hashes:
+    """A hash of each value by what it means, whatever the width of its type; NULL and NaN are one value."""
+    array = plain(array)
+    if types.is_integer(array.type) or types.is_null(array.type):
+        array = array.cast(pa.float64(), safe=False)
+    known = valid(array)
+    if types.is_floating(array.type):
+        array = array.cast(pa.float64())
+        known = known & ~np.isnan(array.to_numpy(zero_copy_only=False))
+    found = hashes(array)
+    return found if known.all() else np.where(known, found, _MISSING)
+
+
+def _place(found: Hashes) -> Ints:
+    places: Ints = (found & np.uint64(_BITS - 1)).astype(np.int64)
+    return places

@@ -1,0 +1,226 @@
+"""Scores of single columns: how well each of them alone predicts the label.
+
+A column that does so almost perfectly is the label in another form, or was written down after it. Scores are taken
+from a seeded sample of whole rows, so memory and time have a bound that does not grow with the table. Each row is
+predicted from the *other* rows of the sample, so a column of all different values (an id) is no perfect predictor:
+
+* by the rows of the same value: the mean of their labels, or their most frequent class. Exact for categories.
+* of numbers, dates and times, by the neighbours in their order: the mean of the two beside, or, of classes, the number
+  of places where the class changes. That sees any function of the column, straight or not, without choosing bins.
+* of numbers and a numeric label, by the correlation too, which is exact for a line where neighbours lie far apart.
+
+A score is 1 minus the errors over those of the best constant guess: R² of a number; of classes the same for mistakes,
+so that a rare class does not make every column look good. The best of the three counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from edl.errors import SemanticError
+from edl.features.arrays import Floats, Ints, is_text, numbers, plain
+from sqlflow_edl.analysis.accumulators import RowSample
+from sqlflow_edl.analysis.checks.thresholds import (
+    FEWEST_OTHERS,
+    FEWEST_ROWS,
+    LONGEST_TEXT,
+    SAMPLE_ROWS,
+    SAMPLE_VALUES,
+)
+
+Kind = Literal["copy", "names", "predictor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of one column. kind: equal to the label, its classes by other names, or neither. repeats: share of the
+    pairs of rows that have the same value.
+    """
+
+    column: str
+    score: float
+    kind: Kind
+    repeats: float
+
+
+class LabelledRows:
+    """Gathers a seeded sample of rows, a batch at a time. columns: beside the label."""
+
+    def __init__(self, label: str, columns: Sequence[str], seed: int) -> None:
+        self._label = label
+        self._columns = [column for column in columns if column != label]
+        most = max(1000, min(SAMPLE_ROWS, SAMPLE_VALUES // max(len(self._columns), 1)))
+        self._rows = RowSample(most, seed)
+        self._batches: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """batch: has all columns, and may have others."""
+        chosen = self._rows.rows(batch.num_rows)
+        batch = batch.select([self._label, *self._columns])
+        if not isinstance(chosen, slice):
+            batch = batch.take(pa.array(chosen))
+        self._batches.append(
+            pa.RecordBatch.from_arrays([_short(each) for each in batch.columns], batch.schema.names)
+        )
+        if (stays := self._rows.thin()) is not None:
+            self._batches = self._table().filter(pa.array(stays)).combine_chunks().to_batches()
+
+    def scores(self, *, classes: bool) -> list[Score]:
+        """The score of each column that can be compared; none of too few rows. classes: the label has classes."""
+        if not self._batches:
+            return []
+        table = self._table().combine_chunks()
+        table = table.filter(pc.is_valid(table[self._label]))
+        if len(table) < FEWEST_ROWS:
+            return []
+        # In a random order, or ties of a column would lie in that of the table, which is often that of the label.
+        table = table.take(np.random.default_rng(0).permutation(len(table)))
+        label = _chunk(table[self._label])
+        wanted = _codes(label) if classes else numbers(label, self._label)
+        if classes and len(table) - np.bincount(_codes(label)).max() < FEWEST_OTHERS:
+            return []
+        found = (_score(name, _chunk(table[name]), label, wanted, classes=classes) for name in self._columns)
+        return [each for each in found if each is not None]
+
+    def _table(self) -> pa.Table:
+        return pa.Table.from_batches(self._batches)
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _short(array: pa.Array) -> pa.Array:
+    """The array; of text its first characters, in a type whose offsets do not overflow."""
+    array = plain(array)
+    if types.is_string(array.type) or types.is_large_string(array.type):
+        return pc.utf8_slice_codeunits(array.cast(pa.large_string()), 0, LONGEST_TEXT)
+    return array
+
+
+def _score(
+    column: str, array: pa.Array, label: pa.Array, wanted: Floats | Ints, *, classes: bool
+) -> Score | None:
+    if types.is_nested(array.type) or array.null_count == len(array):
+        return None
+    codes, ordered = _codes(array), _numbers(array)
+    often = np.bincount(codes).astype(np.float64)
+    repeats = float((often * (often - 1)).sum()) / (len(codes) * (len(codes) - 1))
+    if _equal(array, label):
+        return Score(column, 1.0, "copy", repeats)
+    if classes:
+        by_value, names = _class_purity(codes, wanted.astype(np.int64))
+        by_order = _class_runs(ordered, wanted.astype(np.int64)) if ordered is not None else 0.0
+        return Score(column, max(by_value, by_order), "names" if names else "predictor", repeats)
+    wanted = wanted.astype(np.float64)
+    if not np.isfinite(wanted).all() or wanted.min() == wanted.max():
+        return None
+    scores = [_r2(wanted, _others_mean(codes, wanted))]
+    if ordered is not None:
+        scores += (_r2(wanted, _neighbours_mean(ordered, wanted)), _correlation(ordered, wanted))
+    return Score(column, max(scores), "predictor", repeats)
+
+
+def _codes(array: pa.Array) -> Ints:
+    """A number for each distinct value, NULL included."""
+    encoded = array.dictionary_encode(null_encoding="encode")
+    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _numbers(array: pa.Array) -> Floats | None:
+    """Numbers, dates and times, and text that is a number, as float64, NaN for NULL; None of other values."""
+    if not is_text(array.type):
+        try:
+            return numbers(array, "")
+        except SemanticError:
+            return None
+    try:
+        return numbers(pc.utf8_trim_whitespace(array).cast(pa.float64()), "")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _equal(array: pa.Array, label: pa.Array) -> bool:
+    """True if the values are those of the label, perhaps in another type."""
+    one, other = _numbers(array), _numbers(label)
+    if one is not None and other is not None:
+        return bool(np.array_equal(one, other))
+    if not is_text(array.type) and not is_text(label.type):
+        return False
+    try:
+        text, wanted = (pc.utf8_lower(each.cast(pa.large_string())) for each in (array, label))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return bool(text.equals(wanted))
+
+
+# Classes ---------------------------------------------------------------------------------------------------
+
+
+def _class_purity(codes: Ints, classes: Ints) -> tuple[float, bool]:
+    """The score by the most frequent class of the other rows with the same value, and whether values name classes."""
+    count = int(classes.max()) + 1
+    cells, sizes = np.unique(codes * count + classes, return_counts=True)
+    values = cells // count
+    order = np.lexsort((-sizes, values))
+    values, sizes = values[order], sizes[order]
+    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    second = np.zeros(len(first), dtype=np.int64)
+    has_second = np.r_[values[1:] == values[:-1], False][first]
+    second[has_second] = sizes[first[has_second] + 1]
+    right = sizes[first][sizes[first] - 1 > second].sum()  # without the row itself its class still leads
+    names = len(cells) == len(first) == count
+    return _over_guessing(len(codes) - int(right), classes), names
+
+
+def _class_runs(ordered: Floats, classes: Ints) -> float:
+    """The score by the neighbours in order: a wrong class among others is two changes, each class has one border."""
+    changes = np.count_nonzero(np.diff(classes[np.argsort(ordered, kind="stable")]))
+    borders = int(np.count_nonzero(np.bincount(classes))) - 1
+    return _over_guessing(max(int(changes) - borders, 0) / 2, classes)
+
+
+def _over_guessing(mistakes: float, classes: Ints) -> float:
+    return 1.0 - mistakes / (len(classes) - int(np.bincount(classes).max()))
+
+
+# Numbers ---------------------------------------------------------------------------------------------------
+
+
+def _others_mean(codes: Ints, wanted: Floats) -> Floats:
+    """The mean label of the other rows with the same value; the overall mean where there is none."""
+    sums, sizes = np.bincount(codes, wanted)[codes], np.bincount(codes)[codes]
+    means: Floats = np.where(sizes > 1, (sums - wanted) / np.maximum(sizes - 1, 1), wanted.mean())
+    return means
+
+
+def _neighbours_mean(ordered: Floats, wanted: Floats) -> Floats:
+    """The mean label of the two rows beside in the column's order; of the one at its ends."""
+    order = np.argsort(ordered, kind="stable")
+    labels = wanted[order]
+    means = np.empty_like(labels)
+    means[1:-1] = (labels[:-2] + labels[2:]) / 2
+    means[0], means[-1] = labels[1], labels[-2]
+    found = np.empty_like(means)
+    found[order] = means
+    return found
+
+
+def _correlation(ordered: Floats, wanted: Floats) -> float:
+    if not np.isfinite(ordered).all() or ordered.min() == ordered.max():
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.nan_to_num(np.corrcoef(ordered, wanted)[0, 1])) ** 2
+
+
+def _r2(wanted: Floats, predicted: Floats) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(1.0 - np.square(wanted - predicted).sum() / np.square(wanted - wanted.mean()).sum())

@@ -1,0 +1,1 @@
+"""The COLUMN language: items, functions, and derived features."""

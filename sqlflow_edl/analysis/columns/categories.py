@@ -1,0 +1,249 @@
+"""The functions of the COLUMN language that give ids: one of each row, or one of each item in a cell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+from edl import spec
+from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.cells import Cells, Items
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Fitted, Statistics, known
+from sqlflow_edl.analysis.schema import ColumnType
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+
+LARGEST_VOCABULARY = 10_000
+
+
+def of_values(
+    cells: Cells,
+    want: Want,
+    fit: Callable[[ColumnStatistics], spec.ItemCategory],
+    span: Span | None = None,
+) -> Draft:
+    """A category of each row's value, or a list of those of its items. fit, want: of the values or items."""
+
+    def fitted(statistics: Statistics) -> Fitted:
+        category = fit(known(statistics, cells, span))
+        return spec.ListOf(category, cells.delimiter, cells.separator) if cells.several else category
+
+    lists = (cells,) if cells.several else ()
+    want = Want.NONE if cells.several else want
+    return Draft((cells.column,), want, fitted, span, is_category=True, lists=lists)
+
+
+def vocabulary(
+    cells: Cells, span: Span | None = None, *, max_size: int | None = None, min_count: int = 1
+) -> Draft:
+    column = cells.column
+
+    def fit(found: ColumnStatistics) -> spec.Vocabulary:
+        if found.counts is None:
+            raise SemanticError(
+                f"{column} has more than {found.distinct:,} different values, too many for a vocabulary",
+                span=span,
+                hint=f"write CATEGORY_HASH({expressions.argument(column)}, 100000), "
+                "or keep the frequent ones with max_size=",
+            )
+        values = found.counts.vocabulary(max_size=max_size, min_count=min_count)
+        if not values:
+            often = "" if min_count == 1 else f" that occurs {min_count:,} times"
+            raise SemanticError(
+                f"{column} has no value{often} in the training rows", span=span, hint="leave it out"
+            )
+        return spec.Vocabulary(column, values)
+
+    return of_values(cells, Want.COUNTS, fit, span)
+
+
+def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
+    """Three buckets per distinct value by default: with one, two values in five would share a bucket."""
+
+    def fit(found: ColumnStatistics) -> spec.HashBucket:
+        return spec.HashBucket(cells.column, size or max(10, 3 * found.distinct))
+
+    return of_values(cells, Want.COUNTS, fit, span)
+
+
+def words(cells: Cells, span: Span | None = None) -> Draft:
+    """A vocabulary while the values, or items, are few; hashed when they are many."""
+    known_words = vocabulary(cells, span)
+
+    def fit(statistics: Statistics) -> Fitted:
+        distinct = known(statistics, cells, span).distinct
+        if distinct <= LARGEST_VOCABULARY:
+            return known_words.fit(statistics)
+        return hashed(cells, min(1_000_000, 3 * distinct), span).fit(statistics)
+
+    return replace(known_words, fit=fit)
+
+
+def category_ids(cells: Cells, size: int, span: Span | None = None, function: str = "SPARSE") -> Draft:
+    """Whole numbers that are ids in [0, size). size: 0 is as many as the data needs."""
+    column = cells.column
+
+    def fit(found: ColumnStatistics) -> spec.CategoryId:
+        fitting = size or max(1, int(found.max) + 1)
+        if not found.integers or found.min < 0 or found.max >= fitting:
+            written = expressions.argument(column)
+            holds = f"{found.min:g} to {found.max:g}" + ("" if found.integers else ", not all whole")
+            raise SemanticError(
+                f"{function}({column}, {fitting}) needs whole numbers from 0 to {fitting - 1}; the data holds {holds}",
+                span=span,
+                hint=f"write {function}({written}, {int(found.max) + 1})"
+                if found.integers and found.min >= 0
+                else f"write VOCABULARIZE({written}) or CATEGORY_HASH({written}, size)",
+            )
+        return spec.CategoryId(column, fitting)
+
+    return of_values(cells, Want.MOMENTS, fit, span)
+
+
+def date_part(column: str, part: spec.Part, span: Span | None = None, why: str = "") -> Draft:
+    def fit(_: Statistics) -> spec.DatePart:
+        return spec.DatePart(column, part)
+
+    return Draft((column,), Want.CALENDAR, fit, span, is_category=True, why=why, part=part)
+
+
+def one_hot(inner: Draft, span: Span | None) -> Draft:
+    def fit(statistics: Statistics) -> spec.OneHot:
+        return spec.OneHot(inner.fit(statistics))  # type: ignore[arg-type]
+
+    return replace(inner, fit=fit, span=span, is_category=False)
+
+
+# The builders, a function of the language each -----------------------------------------------------------
+
+
+def part(part: spec.Part) -> Callable[[Bound], Draft]:
+    return lambda bound: date_part(bound.temporal_column(part), part, bound.span)
+
+
+def bucket(bound: Bound) -> Draft:
+    column = bound.numeric_column()
+    boundaries: tuple[float, ...] = bound["boundaries"]
+    if any(low >= high for low, high in itertools.pairwise(boundaries)):
+        raise bound.fail("boundaries must rise strictly", hint=f"sorted: {sorted(set(boundaries))}")
+    return Draft(
+        (column,), Want.NONE, lambda _: spec.Bucket(column, boundaries), bound.span, is_category=True
+    )
+
+
+def bucketize(bound: Bound) -> Draft:
+    column = bound.column
+    count, boundaries = bound["num_buckets"], bound["boundaries"]
+    if (count is None) == (boundaries is None):
+        raise bound.fail("BUCKETIZE needs either a number of buckets or their boundaries")
+    if boundaries is not None:
+        return bucket(bound)
+    if bound.schema.type(column) is ColumnType.TEXT:
+        return hashed(Cells(column), count, bound.span)
+    column = bound.numeric_column(times=True)
+
+    def fit(statistics: Statistics) -> spec.Bucket:
+        cuts = statistics[column].quantiles([i / count for i in range(1, count)])
+        return spec.Bucket(column, tuple(sorted(set(cuts))))  # equal quantiles: fewer, wider buckets
+
+    return Draft((column,), Want.QUANTILES, fit, bound.span, is_category=True)
+
+
+def category_id(bound: Bound) -> Draft:
+    size: int = bound["size"]
+    cells = _cells(bound, "ids")
+    cells = cells if cells.several else Cells(bound.numeric_column())
+    return category_ids(cells, size, bound.span, bound.function.name)
+
+
+def seq_category_id(bound: Bound) -> Draft:
+    cells = _cells(bound, "ids", delimiter=",")
+    return category_ids(cells, bound["size"], bound.span, bound.function.name)
+
+
+def sparse(bound: Bound) -> Draft:
+    """The ids of a cell, or the ids with their weights."""
+    cells = _cells(bound, "ids", delimiter=",")
+    separator: str = bound["kv_delimiter"] or ""
+    size: int = bound["shape"] or 0
+    if separator and ColumnType.TEXT not in (
+        bound.schema.type(cells.column),
+        bound.schema.items(cells.column),
+    ):
+        raise bound.fail(f"ids with weights stand in texts, and {cells.column} has none")
+    return category_ids(replace(cells, separator=separator, size=size), size, bound.span)
+
+
+def category_hash(bound: Bound) -> Draft:
+    return hashed(_words(bound), bound["size"], bound.span)
+
+
+def vocabularize(bound: Bound) -> Draft:
+    max_size, min_count = bound["max_size"], bound["min_count"] or 1
+    return vocabulary(_words(bound), bound.span, max_size=max_size, min_count=min_count)
+
+
+def _words(bound: Bound) -> Cells:
+    cells = _cells(bound, "words")
+    if not cells.several:
+        bound.schema.require_category(cells.column, bound.span)
+    return cells
+
+
+def _cells(bound: Bound, items: Items, delimiter: str = "") -> Cells:
+    """How the column is read: lists where a delimiter is written, or the column has lists."""
+    given, column = bound.cells, bound.cells.column
+    kind, inner = bound.schema.type(column), bound.schema.items(column)
+    delimiter = bound["delimiter"] or (given.delimiter if given.several or inner else delimiter)
+    if not delimiter:
+        return Cells(column)
+    if ColumnType.TEXT in (kind, inner) or bound.schema.is_integer(column):
+        return Cells(column, items, delimiter, given.separator)
+    wanted = "whole numbers, or texts of them" if items == "ids" else "values, or texts of them"
+    raise bound.fail(f"{bound.function.name} needs lists of {wanted}; {column} is {kind.words}")
+
+
+def cross(bound: Bound) -> Draft:
+    columns: tuple[str, ...] = bound["columns"]
+    if len(columns) < 2:
+        raise bound.fail("CROSS needs two columns or more")
+    for column in columns:
+        _require_crossable(bound, column)
+    size: int = bound["size"]
+    return Draft(columns, Want.NONE, lambda _: spec.Cross(columns, size), bound.span, is_category=True)
+
+
+def _require_crossable(bound: Bound, column: str) -> None:
+    """SemanticError unless a CROSS can take the column: it takes columns as they are selected, and no functions."""
+    if bound.schema.type(column) is ColumnType.NUMBER and not bound.schema.is_integer(column):
+        raise bound.fail(
+            f"CROSS takes whole numbers and texts, {column} holds fractional numbers",
+            hint=f"round it in the SELECT: {expressions.rounded(column, bound.schema.dialect)}",
+        )
+    bound.schema.require_category(column, bound.span)
+
+
+def weighted(bound: Bound) -> Draft:
+    """The category itself, which must have weights: they count wherever there are any."""
+    inner: Draft = bound["category"]
+    if not any(cells.separator for cells in inner.lists):
+        raise bound.fail(
+            "there are no weights in this category", hint='write SPARSE(x, size, ",", kv_delimiter=":")'
+        )
+    return inner
+
+
+def concat(bound: Bound) -> Draft:
+    parts: tuple[Draft, ...] = bound["categories"]
+    if len(parts) < 2:
+        raise bound.fail("CONCAT needs two categories or more")
+    if any(part.parts for part in parts):
+        raise bound.fail("a CONCAT holds no other", hint="write the categories of both in one")
+
+    def fit(statistics: Statistics) -> spec.Concat:
+        return spec.Concat(tuple(part.fit(statistics) for part in parts))  # type: ignore[misc]
+
+    columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
+    lists = tuple(cells for part in parts for cells in part.lists)
+    return Draft(columns, Want.NONE, fit, bound.span, is_category=True, lists=lists, parts=parts)

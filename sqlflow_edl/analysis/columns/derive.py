@@ -1,0 +1,148 @@
+"""What a selected column becomes when COLUMN does not say it: a feature by its type and statistics, and why.
+
+A text is a category. Where all texts of a column are lists with one delimiter, it is the category of each item, with
+its weight where all items have one, or, of as many numbers in each cell, a vector; so is a column of lists. Which
+delimiter that is, the first pass over the rows tells; a second one then looks at the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from edl import spec
+from edl.errors import Span, SQLFlowError
+from sqlflow_edl.analysis.checks.data import is_id
+from sqlflow_edl.analysis.columns.categories import date_part, words
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.drafts import Draft, Fitted, Statistics
+from sqlflow_edl.analysis.columns.numeric import numeric, standardized, vector
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import Want
+
+DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
+
+
+def derive(
+    column: str, schema: Schema, errors: list[SQLFlowError], notes: list[str], select: Span | None
+) -> list[Draft]:
+    """The draft of an unmentioned column; none, with a note, when its type cannot be a feature."""
+    kind = schema.type(column)
+    if kind is ColumnType.NUMBER:
+        return [standardized(column, why="a number, standardised")]
+    if kind is ColumnType.BOOLEAN:
+        return [numeric(column, why="a boolean, as 0 and 1")]
+    if kind is ColumnType.TEXT:
+        return [text(column, select, why="a text, as a category")]
+    if schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
+        return [lists(column, schema, select, why="lists, of their items")]
+    if kind.temporal:
+        return calendar(column, schema, notes)
+    errors.append(schema.unusable(column, select))
+    return []
+
+
+def text(column: str, span: Span | None, *, why: str = "", is_category: bool = False) -> Draft:
+    """A text by what all of them have in common. is_category: it may become no vector."""
+
+    def fit(statistics: Statistics) -> Fitted:
+        delimiter = statistics[column].delimiter
+        cells = Cells(column, "words", delimiter) if delimiter else Cells(column)
+        return _by_items(cells, span, statistics, is_category)
+
+    return Draft((column,), Want.COUNTS | Want.TEXT, fit, span, is_category=is_category, why=why)
+
+
+def lists(
+    column: str, schema: Schema, span: Span | None, *, why: str = "", is_category: bool = False
+) -> Draft:
+    """A column of lists by their items; of fractional numbers a vector."""
+    cells = Cells(column, "words")
+    if schema.items(column) is ColumnType.NUMBER and not schema.is_integer(column):
+        if is_category:
+            raise schema.unusable(column, span)
+        return vector(_numbers(cells), span, scaled=True, why=why)
+
+    def fit(statistics: Statistics) -> Fitted:
+        return _by_items(cells, span, statistics, is_category)
+
+    return Draft((column,), Want.NONE, fit, span, is_category=is_category, why=why, lists=_readings(cells))
+
+
+def _by_items(cells: Cells, span: Span | None, statistics: Statistics, is_category: bool) -> Fitted:
+    if not cells.several:
+        return words(cells, span).fit(statistics)
+    lists = statistics[cells.column].lists
+    numbers, weighted = lists[_numbers(cells)], lists[_weighted(cells)]
+    mean, std = numbers.vector
+    if not is_category and len(mean) > 1 and numbers.error is None:
+        return spec.Vector(cells.column, mean, std, cells.delimiter)
+    has_weights = weighted.distinct > 0 and weighted.error is None
+    return words(_weighted(cells) if has_weights else cells, span).fit(statistics)
+
+
+def _readings(cells: Cells) -> tuple[Cells, ...]:
+    """What the items of cells may turn out to be."""
+    return cells, _numbers(cells), _weighted(cells)
+
+
+def _numbers(cells: Cells) -> Cells:
+    return replace(cells, items="numbers")
+
+
+def _weighted(cells: Cells) -> Cells:
+    return replace(cells, separator=":")
+
+
+def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cells]:
+    """The texts that turned out to be lists, and how their items are to be looked at."""
+    for column, want in wants.items():
+        if Want.TEXT in want and (delimiter := statistics[column].delimiter):
+            yield from _readings(Cells(column, "words", delimiter))
+
+
+def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
+    """A note for each text that became several values, which nobody wrote."""
+    column = fitted.category if isinstance(fitted, spec.OneHot | spec.Embedding) else fitted
+    parts = column.categories if isinstance(column, spec.Concat) else (column,)
+    for part, found in zip(draft.parts or (draft,), parts, strict=True):
+        if Want.TEXT in part.wants and isinstance(found, spec.ListOf | spec.Vector):
+            weights = " with weights" if isinstance(found, spec.ListOf) and found.weights else ""
+            what = "numbers" if isinstance(found, spec.Vector) else f"categories{weights}"
+            yield f"{found.column}, a text, is read as lists of {what} between {found.delimiter!r}"
+
+
+def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = None) -> list[Draft]:
+    """A date or time as its parts: the time itself, for the trend, and what recurs, as categories.
+
+    The year is in the time itself, and minutes hardly ever matter: both are there when they are asked for. span: of
+    the column's name in COLUMN; what is named is kept even if it never differs, but for its parts.
+    """
+    kind = schema.type(column).words
+    recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
+    notes.append(f"{column}, {kind}, becomes {', '.join(['the time itself', *recurring])}")
+    return [
+        standardized(column, span, why="" if span else f"{kind}, standardised"),
+        *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring),
+    ]
+
+
+def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str, str] | None:
+    """What of a derived feature is not worth having, and why; None when it is."""
+    column = draft.columns[0]
+    found = statistics[column]
+    named = draft.span is not None
+    if draft.part and found.parts[draft.part] <= 1 and (named or not found.constant):
+        return f"the {draft.part} of {column}", "it is the same in every training row"
+    if found.nulls == found.rows:
+        return column, "it is NULL in every training row"
+    if found.constant:
+        return column, "it is the same in every training row"
+    if is_id(column, found):
+        what = "text" if schema.type(column) is ColumnType.TEXT else "number"
+        as_ids = "" if what == "text" else ", as an id is"
+        return (
+            column,
+            f"its {what} is different in every row{as_ids}; name it in COLUMN to use it all the same",
+        )
+    return None

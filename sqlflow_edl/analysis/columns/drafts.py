@@ -1,0 +1,162 @@
+"""What passes between the functions of the COLUMN language and those who call them: drafts, and checked calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from edl import spec
+from edl.errors import SemanticError, Span
+from edl.features.calendar import TIME_PARTS
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.syntax import ast
+
+Statistics = Mapping[str, ColumnStatistics]
+Fitted = spec.Feature | spec.Category
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A feature column before its parameters are known.
+
+    columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
+    not suit the function. why: what the plan says of a derived feature, empty for a written one.
+    part: of the date or time, when it is one. input: of the model, where COLUMN … FOR names one. lists: the cells of
+    several values that it reads. parts: of several categories together, whose columns want different statistics.
+    """
+
+    columns: tuple[str, ...]
+    wants: Want
+    fit: Callable[[Statistics], Fitted]
+    span: Span | None = None
+    is_category: bool = False
+    why: str = ""
+    part: str = ""
+    input: str = ""
+    lists: tuple[Cells, ...] = ()
+    parts: tuple[Draft, ...] = ()
+
+    @property
+    def cells(self) -> Cells:
+        """The cells that it reads, of a draft over one column."""
+        return self.lists[0] if self.lists else Cells(self.columns[0])
+
+
+ParameterType = Literal[
+    "column",
+    "columns",
+    "category",
+    "categories",
+    "whole",
+    "numbers",
+    "buckets",
+    "text",
+    "scalar",
+    "shape",
+    "delimiter",
+    "dtype",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: ParameterType
+    aliases: tuple[str, ...] = ()
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A row of the table of COLUMN functions.
+
+    usage: shown when a call does not fit. reads: it says how a column is read, and may stand for one in others.
+    variadic: its arguments are those of its one parameter.
+    """
+
+    name: str
+    usage: str
+    parameters: tuple[Parameter, ...]
+    build: Callable[[Bound], Draft]
+    aliases: tuple[str, ...] = ()
+    reads: bool = False
+    variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A call whose arguments are checked; columns are cells of those of the query, categories are drafts."""
+
+    call: ast.Call
+    function: Function
+    values: Mapping[str, Any]
+    schema: Schema
+
+    @property
+    def span(self) -> Span:
+        return self.call.span
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values.get(name)
+
+    def fail(self, message: str, hint: str | None = None, span: Span | None = None) -> SemanticError:
+        return SemanticError(message, span=span or self.span, hint=hint or f"write {self.function.usage}")
+
+    @property
+    def cells(self) -> Cells:
+        """The column argument."""
+        found: Cells = self["x"]
+        return found
+
+    @property
+    def column(self) -> str:
+        """The column argument, whose cells must hold one value each."""
+        if self.cells.several:
+            raise self.fail(f"{self.function.name} takes one value of each row, and these are lists")
+        return self.cells.column
+
+    def numeric_column(self, *, times: bool = False) -> str:
+        """The column argument, which must hold numbers; with `times`, dates and times count as their seconds."""
+        column = self.column
+        kind = self.schema.type(column)
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.temporal):
+            return column
+        hint, name = None, expressions.argument(column)
+        if kind is ColumnType.TEXT:
+            hint = f"a text becomes a feature by VOCABULARIZE({name}) or CATEGORY_HASH({name}, size)"
+            hint += f", numbers in a text by DENSE({name})"
+        elif kind.temporal:
+            hint = f"a time becomes a feature by STANDARDIZE({name}), BUCKETIZE({name}, 10) or its parts"
+        raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)
+
+    def temporal_column(self, part: str) -> str:
+        """The column argument, which must hold dates or times with that part."""
+        column = self.column
+        if part not in self.schema.parts(column):
+            wanted = "a time" if part in TIME_PARTS else "a date"
+            cast = expressions.timestamp(column, self.schema.dialect)
+            raise self.fail(
+                f"{self.function.name} needs {wanted}, {column} is {self.schema.type(column).words}",
+                hint=f"cast it in the SELECT: {cast}" if cast else "declare it as TIMESTAMP in its table",
+            )
+        return column
+
+
+def known(statistics: Statistics, cells: Cells, span: Span | None) -> ColumnStatistics:
+    """What is known of a column's values, or of the items in its cells. SemanticError: a cell cannot be read."""
+    found = statistics[cells.column]
+    if not cells.several:
+        return found
+    found = found.lists[cells]
+    if found.error:
+        hint = found.error.hint
+        raise SemanticError(
+            found.error.message,
+            span=span,
+            hint=f"{hint}; another is written as delimiter=';'" if hint else None,
+        )
+    return found

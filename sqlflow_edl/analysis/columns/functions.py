@@ -1,0 +1,102 @@
+"""The functions of the COLUMN language, each a row of one table: name, aliases, typed parameters, builder.
+
+A builder makes a `Draft`: it knows which table columns it reads and which statistics of them it wants, and once
+those are there, `fit` makes the typed feature column with its parameters. A new function is a new row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from edl import spec
+from edl.errors import did_you_mean
+from edl.spec.features import COMBINERS, INITIALS
+from sqlflow_edl.analysis.columns import categories, numeric
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
+
+
+def _embedding(bound: Bound) -> Draft:
+    inner: Draft = bound["category"]
+    combiner = _word(bound, "combiner", COMBINERS)
+    initial = _word(bound, "initializer", INITIALS)
+    dim: int | None = bound["dim"]
+
+    def fit(statistics: Statistics) -> spec.Embedding:
+        category = inner.fit(statistics)
+        return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner, initial)  # type: ignore[arg-type]
+
+    return replace(inner, fit=fit, span=bound.span, is_category=False)
+
+
+def _word(bound: Bound, name: str, known: tuple[str, ...]) -> str:
+    """One of these words, however it is written; the first where none is."""
+    word: str = (bound[name] or known[0]).casefold()
+    if word not in known:
+        raise bound.fail(f"unknown {name} {word}", hint=did_you_mean(word, known))
+    return word
+
+
+def _indicator(bound: Bound) -> Draft:
+    return categories.one_hot(bound["category"], bound.span)
+
+
+def embedding_dim(ids: int) -> int:
+    """A power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
+    return min(64, max(4, 1 << math.ceil(0.4 * math.log2(max(2, ids)))))
+
+
+_X = Parameter("x", "column", ("column", "col_name"))
+_CATEGORY = Parameter("category", "category", ("x", "column"))
+_IDS = Parameter("size", "whole", ("bucket_size", "num_buckets"))
+_SHAPE = Parameter("shape", "shape", required=False)
+_DELIMITER = Parameter("delimiter", "delimiter", required=False)
+_DTYPE = Parameter("dtype", "dtype", required=False)
+
+FUNCTIONS = (
+    Function("NUMERIC", "NUMERIC(x), or NUMERIC(x, 4) of cells of 4 numbers", (_X, _SHAPE, _DELIMITER, _DTYPE),
+             numeric.numbers, ("numeric_column",), reads=True),
+    Function("DENSE", 'DENSE(x, 4) or DENSE(x, 4, ";")', (_X, _SHAPE, _DELIMITER, _DTYPE), numeric.dense, reads=True),
+    Function("STANDARDIZE", "STANDARDIZE(x)", (_X,), numeric.standardize),
+    Function("NORMALIZE", "NORMALIZE(x)", (_X,), numeric.normalize),
+    Function("LOG", "LOG(x)", (_X,), numeric.log),
+    Function("YEAR", "YEAR(x)", (_X,), numeric.year),
+    Function("MONTH", "MONTH(x)", (_X,), categories.part("month")),
+    Function("DAY", "DAY(x)", (_X,), categories.part("day"), ("DAYOFMONTH",)),
+    Function("WEEKDAY", "WEEKDAY(x)", (_X,), categories.part("weekday"), ("DAYOFWEEK",)),
+    Function("HOUR", "HOUR(x)", (_X,), categories.part("hour")),
+    Function("MINUTE", "MINUTE(x)", (_X,), categories.part("minute")),
+    Function("BUCKET", "BUCKET(x, [10, 20.5])", (_X, Parameter("boundaries", "numbers")), categories.bucket,
+             ("bucketized_column",)),
+    Function("BUCKETIZE", "BUCKETIZE(x, 5) or BUCKETIZE(x, boundaries=[10, 20.5])",
+             (_X, Parameter("num_buckets", "buckets", required=False),
+              Parameter("boundaries", "numbers", required=False)), categories.bucketize),
+    Function("CATEGORY_ID", "CATEGORY_ID(x, size)", (_X, _IDS, _DELIMITER), categories.category_id,
+             ("categorical_column_with_identity",)),
+    Function("SEQ_CATEGORY_ID", 'SEQ_CATEGORY_ID(x, size) or SEQ_CATEGORY_ID(x, size, delimiter="|")',
+             (_X, _IDS, _DELIMITER), categories.seq_category_id, ("sequence_categorical_column_with_identity",)),
+    Function("SPARSE", 'SPARSE(x, size), or SPARSE(x, size, ",", kv_delimiter=":") of ids with weights',
+             (_X, Parameter("shape", "shape", ("size",), required=False), _DELIMITER, _DTYPE,
+              Parameter("kv_delimiter", "delimiter", required=False), Parameter("key_dtype", "dtype", required=False)),
+             categories.sparse, reads=True),
+    Function("CATEGORY_HASH", "CATEGORY_HASH(x, size)",
+             (_X, Parameter("size", "whole", ("hash_bucket_size", "bucket_size"), required=False), _DELIMITER),
+             categories.category_hash, ("HASH", "HASH_BUCKET", "categorical_column_with_hash_bucket")),
+    Function("VOCABULARIZE", "VOCABULARIZE(x, max_size=1000, min_count=2)",
+             (_X, Parameter("max_size", "whole", required=False), Parameter("min_count", "whole", required=False),
+              _DELIMITER), categories.vocabularize, ("VOCABULARY", "categorical_column_with_vocabulary_list")),
+    Function("CROSS", "CROSS([a, b], size)",
+             (Parameter("columns", "columns", ("keys",)), Parameter("size", "whole", ("hash_bucket_size",))),
+             categories.cross, ("crossed_column",)),
+    Function("WEIGHTED_CATEGORY", 'WEIGHTED_CATEGORY(SPARSE(x, size, ",", kv_delimiter=":"))', (_CATEGORY,),
+             categories.weighted, ("weighted_categorical_column",)),
+    Function("CONCAT", "CONCAT(a, b)", (Parameter("categories", "categories"),), categories.concat, variadic=True),
+    Function("EMBEDDING", "EMBEDDING(x, dim) or EMBEDDING(VOCABULARIZE(x), dim)",
+             (_CATEGORY, Parameter("dim", "whole", ("dimension", "size"), required=False),
+              Parameter("combiner", "text", required=False),
+              Parameter("initializer", "text", ("initial",), required=False)),
+             _embedding, ("embedding_column",)),
+    Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,
+             ("ONE_HOT", "indicator_column")),
+)  # fmt: skip
+BY_NAME = {name.casefold(): f for f in FUNCTIONS for name in (f.name, *f.aliases)}

@@ -1,0 +1,304 @@
+"""From COLUMN items to drafts of feature columns: names, `*`, regular expressions, calls, aliases.
+
+Everything is resolved against the columns of the query; errors are collected, each with its place, so that a
+statement with three mistakes is answered with three messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.derive import calendar, lists, text
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter
+from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
+from sqlflow_edl.analysis.columns.numeric import numeric, standardized
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.syntax import ast
+
+COMBINE = "COMBINE"  # several items in a row, which a model sees beside each other in any case
+
+
+class Resolver:
+    """Resolves COLUMN items against the query's schema; errors are collected, each with its place.
+
+    reserved: columns that a model must not see, and what each is.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        reserved: Mapping[str, str],
+        errors: list[SQLFlowError],
+        notes: list[str],
+    ) -> None:
+        self.schema = schema
+        self.reserved = reserved
+        self.errors = errors
+        self.notes = notes
+        self.aliases: dict[str, Draft] = {}
+
+    def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
+        """The drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
+        drafts: list[tuple[Draft, str | None]] = []
+        used: set[str] = set()
+        self._used = used
+        for item in items:
+            try:
+                found = self._item(item.value)
+            except SQLFlowError as error:
+                self.errors.append(error)
+                continue
+            alias = item.alias.text.casefold() if item.alias else None
+            if alias and len(found) == 1:
+                self.aliases[alias] = found[0]
+            drafts.extend((draft, alias) for draft in found)
+        return [draft for draft, alias in drafts if alias is None or alias not in used]
+
+    def _item(self, value: ast.Value) -> list[Draft]:
+        if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
+            return [draft for item in self._combined(value) for draft in self._item(item)]
+        if isinstance(value, ast.Call):
+            return self._calls(value)
+        if isinstance(value, ast.Name) and self.schema.find(value.text) is None:
+            alias = value.text.casefold()
+            if alias in self.aliases:  # the item of that name, in another input of the model
+                self._used.add(alias)
+                return [self.aliases[alias]]
+        if isinstance(value, ast.Name | ast.Star | ast.Constant):
+            return [draft for column in self._columns(value) for draft in self._plain(column, value.span)]
+        raise SemanticError(
+            "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
+        )
+
+    def _combined(self, call: ast.Call) -> tuple[ast.Value, ...]:
+        if call.kwargs or not call.args:
+            raise SemanticError(
+                "COMBINE takes items, as COLUMN does", span=call.span, hint="write COMBINE(a, b)"
+            )
+        return call.args
+
+    def _plain(self, column: str, span: Span) -> list[Draft]:
+        """A column that stands in COLUMN by itself: the features of its type."""
+        kind = self.schema.type(column)
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+            return [standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
+        if kind.temporal:
+            return calendar(column, self.schema, self.notes, span)
+        return [self._as_category(column, span, is_category=False)]
+
+    def _as_category(self, column: str, span: Span | None, *, is_category: bool = True) -> Draft:
+        if self.schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
+            return lists(column, self.schema, span, is_category=is_category)
+        self.schema.require_category(column, span)
+        return text(column, span, is_category=is_category)
+
+    def _calls(self, call: ast.Call) -> list[Draft]:
+        """The drafts of a call: one, or one per column that a regular expression in it matches."""
+        function = BY_NAME.get(call.function.casefold())
+        if function is None:
+            raise _unknown_function(call)
+        arguments = _arguments(call, function)
+        _check_required(call, function, arguments)
+        expanded: list[dict[str, Any]] = [{}]
+        for parameter in function.parameters:
+            if parameter.name in arguments:
+                choices = self._argument(function, parameter, arguments[parameter.name])
+                expanded = [{**values, parameter.name: choice} for values in expanded for choice in choices]
+        drafts = [function.build(Bound(call, function, values, self.schema)) for values in expanded]
+        if call.alias and len(drafts) == 1:
+            self.aliases[call.alias.text.casefold()] = drafts[0]
+        return drafts
+
+    def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
+        """The values that the argument stands for: several where it is a regular expression."""
+        if parameter.type == "column":
+            return self._cells(value, function)
+        if parameter.type == "category":
+            return self._categories(value, function)
+        if parameter.type == "categories":
+            items = value.items if isinstance(value, ast.ListValue) else (value,)
+            return [tuple(draft for item in items for draft in self._categories(item, function))]
+        if parameter.type == "columns":
+            items = value.items if isinstance(value, ast.ListValue) else (value,)
+            return [tuple(column for item in items for column in self._selected(item, function))]
+        return [_converted(function, parameter, value)]
+
+    def _selected(self, value: ast.Value, function: Function) -> list[str]:
+        """Columns as they are selected, for a function that takes no other inside."""
+        if isinstance(value, ast.Call):
+            raise SemanticError(
+                f"{function.name} takes columns as they are selected, not {value.function}(…)",
+                span=value.span,
+                hint="compute it in the SELECT, such as CASE WHEN x < 5 THEN 0 ELSE 1 END AS x",
+            )
+        return self._columns(value)
+
+    def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
+        """Columns, and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
+        if not isinstance(value, ast.Call):
+            return [Cells(column) for column in self._columns(value)]
+        inner = BY_NAME.get(value.function.casefold())
+        if inner is None:
+            raise _unknown_function(value)
+        if inner.reads:
+            return [draft.cells for draft in self._calls(value)]
+        raise SemanticError(
+            f"{function.name} takes a column, not {inner.name}(…)",
+            span=value.span,
+            hint=f"write {function.usage}",
+        )
+
+    def _categories(self, value: ast.Value, function: Function) -> list[Draft]:
+        if isinstance(value, ast.Call):
+            drafts = self._calls(value)
+            for draft in drafts:
+                if not draft.is_category:
+                    raise _no_category(function, value.function, value.span)
+            return drafts
+        if isinstance(value, ast.Name) and value.text.casefold() in self.aliases:
+            self._used.add(value.text.casefold())
+            return [self._aliased(self.aliases[value.text.casefold()], value, function)]
+        return [self._as_category(column, value.span) for column in self._columns(value)]
+
+    def _aliased(self, draft: Draft, name: ast.Name, function: Function) -> Draft:
+        """A category that was named; a text that was is one where it is needed."""
+        if not draft.is_category and Want.TEXT not in draft.wants:
+            raise _no_category(function, name.text, name.span)
+        return draft if draft.is_category else self._as_category(draft.columns[0], name.span)
+
+    def _columns(self, value: ast.Value) -> list[str]:
+        """The columns of the query that a name, `*` or regular expression stands for, reserved ones left out."""
+        if isinstance(value, ast.Star):
+            return [name for name in self.schema.names if name not in self.reserved]
+        if isinstance(value, ast.Name):
+            return [self._visible(self.schema.resolve(value), value.span)]
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return self._matching(value.value, value.span)
+        raise SemanticError("expected a column", span=value.span, hint=self.schema.known())
+
+    def _matching(self, text: str, span: Span) -> list[str]:
+        if exact := self.schema.find(text):
+            return [self._visible(exact, span)]
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise SemanticError(
+                f"{text!r} is no column and no regular expression: {error}",
+                span=span,
+                hint=self.schema.known(text),
+            ) from None
+        matches = [
+            name for name in self.schema.names if pattern.fullmatch(name) and name not in self.reserved
+        ]
+        if not matches:
+            raise SemanticError(
+                f"no selected column matches {text!r}", span=span, hint=self.schema.known(text)
+            )
+        return matches
+
+    def _visible(self, column: str, span: Span) -> str:
+        if column in self.reserved:
+            raise SemanticError(
+                f"{column} is {self.reserved[column]}; a model must not see it",
+                span=span,
+                hint="take it out of COLUMN",
+            )
+        return column
+
+
+def check_calls(items: Iterable[ast.ColumnItem]) -> list[SQLFlowError]:
+    """Errors of the calls in COLUMN that no schema is needed for: functions, arguments, values of the wrong type."""
+    errors: list[SQLFlowError] = []
+    for call in (call for item in items for call in ast.calls(item.value)):
+        if call.function.upper() == COMBINE and not call.kwargs:
+            continue
+        try:
+            _check_call(call)
+        except SQLFlowError as error:
+            errors.append(error)
+    return errors
+
+
+def _check_call(call: ast.Call) -> None:
+    function = BY_NAME.get(call.function.casefold())
+    if function is None:
+        raise _unknown_function(call)
+    arguments = _arguments(call, function)
+    _check_required(call, function, arguments)
+    for parameter in function.parameters:
+        if parameter.name in arguments and parameter.type in CONVERTERS:
+            _converted(function, parameter, arguments[parameter.name])
+
+
+def _check_required(call: ast.Call, function: Function, arguments: Mapping[str, ast.Value]) -> None:
+    for parameter in function.parameters:
+        if parameter.required and parameter.name not in arguments:
+            raise SemanticError(
+                f"{function.name} lacks its {parameter.name}",
+                span=call.span,
+                hint=f"write {function.usage}",
+            )
+
+
+def _converted(function: Function, parameter: Parameter, value: ast.Value) -> Any:
+    converted = CONVERTERS[parameter.type](value)
+    if converted is None:
+        raise SemanticError(
+            f"{function.name}'s {parameter.name} must be {TYPE_WORDS[parameter.type]}",
+            span=value.span,
+            hint=f"write {function.usage}",
+        )
+    return converted
+
+
+def _no_category(function: Function, given: str, span: Span) -> SemanticError:
+    return SemanticError(
+        f"{function.name} needs a category, and {given} gives numbers",
+        span=span,
+        hint="categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS",
+    )
+
+
+def _unknown_function(call: ast.Call) -> SemanticError:
+    if call.function.upper() == COMBINE:
+        return SemanticError(
+            "COMBINE holds items of COLUMN, and is no argument",
+            span=call.function_span,
+            hint="CONCAT(a, b) makes one category of several",
+        )
+    names = [COMBINE, *(name for function in FUNCTIONS for name in (function.name, *function.aliases))]
+    hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
+    return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
+
+
+def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
+    """Parameter name -> argument, positions and keywords together."""
+    if function.variadic and len(call.args) > 1:
+        call = replace(call, args=(ast.ListValue(call.args, call.span),))
+    if len(call.args) > len(function.parameters):
+        raise SemanticError(
+            f"{function.name} takes at most {len(function.parameters)} arguments, here are {len(call.args)}",
+            span=call.args[len(function.parameters)].span,
+            hint=f"write {function.usage}",
+        )
+    arguments = {
+        parameter.name: value for parameter, value in zip(function.parameters, call.args, strict=False)
+    }
+    by_name = {name.casefold(): p.name for p in function.parameters for name in (p.name, *p.aliases)}
+    for key, value in call.kwargs:
+        name = by_name.get(key.casefold())
+        if name is None:
+            raise SemanticError(
+                f"{function.name} has no argument {key}", span=value.span, hint=did_you_mean(key, by_name)
+            )
+        if name in arguments:
+            raise SemanticError(f"{function.name} gets its {name} twice", span=value.span, hint="keep one")
+        arguments[name] = value
+    return arguments

@@ -1,0 +1,117 @@
+"""The functions of the COLUMN language that give numbers: one of each row, or all those of a cell."""
+
+from __future__ import annotations
+
+from edl import spec
+from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.categories import category_ids, one_hot
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
+from sqlflow_edl.analysis.schema import ColumnType
+from sqlflow_edl.analysis.statistics import Want
+
+
+def numeric(column: str, span: Span | None = None, why: str = "") -> Draft:
+    return Draft((column,), Want.MOMENTS, lambda s: spec.Numeric(column, s[column].mean), span, why=why)
+
+
+def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
+    def fit(statistics: Statistics) -> spec.Standardize:
+        numbers = statistics[column]
+        return spec.Standardize(column, numbers.mean, numbers.std)
+
+    return Draft((column,), Want.MOMENTS, fit, span, why=why)
+
+
+def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why: str = "") -> Draft:
+    """The numbers of a cell, as they are or standardised."""
+
+    def fit(statistics: Statistics) -> spec.Vector:
+        mean, std = known(statistics, cells, span).vector
+        if not mean:
+            raise SemanticError(
+                f"{cells.column} holds no number in the training rows", span=span, hint="leave it out"
+            )
+        return spec.Vector(cells.column, mean, std if scaled else (), cells.delimiter)
+
+    return Draft((cells.column,), Want.NONE, fit, span, why=why, lists=(cells,))
+
+
+def numbers(bound: Bound) -> Draft:
+    """A number, or as many as `shape` says; of ids, 1 at each."""
+    if bound.cells.items == "ids":
+        return one_hot(category_ids(bound.cells, _size(bound), bound.span), bound.span)
+    shape = bound["shape"]
+    several = bound.cells.several or bound["delimiter"] or (shape or 1) > 1
+    return dense(bound) if several else numeric(bound.numeric_column(), bound.span)
+
+
+def dense(bound: Bound) -> Draft:
+    """The numbers of a cell; of a column of numbers, the number."""
+    column = bound.cells.column
+    size = _size(bound)
+    kind = bound.schema.type(column)
+    if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+        if size > 1:
+            raise bound.fail(f"{column} is {kind.words}, not {size:,} numbers in a cell")
+        return numeric(column, bound.span)
+    if ColumnType.TEXT not in (kind, items := bound.schema.items(column)) and items is not ColumnType.NUMBER:
+        raise bound.fail(
+            f"{bound.function.name} needs numbers, lists of them or texts, {column} is {kind.words}"
+        )
+    delimiter = bound["delimiter"] or bound.cells.delimiter
+    return vector(Cells(column, "numbers", delimiter, size=size), bound.span)
+
+
+def _size(bound: Bound) -> int:
+    """Numbers in each cell; 0: as many as the data has."""
+    written: int = bound["shape"] or 0
+    inner = bound.cells.size
+    if written and inner and written != inner:
+        raise bound.fail(
+            f"{bound.cells.column} has {inner:,} numbers in one place and {written:,} in another"
+        )
+    return written or inner
+
+
+def standardize(bound: Bound) -> Draft:
+    if bound.cells.items == "numbers":
+        return vector(bound.cells, bound.span, scaled=True)
+    return standardized(bound.numeric_column(times=True), bound.span)
+
+
+def normalize(bound: Bound) -> Draft:
+    column = bound.numeric_column(times=True)
+
+    def fit(statistics: Statistics) -> spec.Normalize:
+        numbers = statistics[column]
+        return spec.Normalize(column, numbers.min, numbers.max, numbers.mean)
+
+    return Draft((column,), Want.MOMENTS, fit, bound.span)
+
+
+def log(bound: Bound) -> Draft:
+    column = bound.numeric_column()
+
+    def fit(statistics: Statistics) -> spec.Log:
+        if statistics[column].min <= -1:
+            raise SemanticError(
+                f"{column} goes down to {statistics[column].min:g}; log(1 + x) needs x above -1",
+                span=bound.span,
+                hint=f"write STANDARDIZE({expressions.argument(column)}), or shift it in the SELECT",
+            )
+        return spec.Log(column, statistics[column].mean)
+
+    return Draft((column,), Want.MOMENTS, fit, bound.span)
+
+
+def calendar_year(column: str, span: Span | None = None) -> Draft:
+    def fit(statistics: Statistics) -> spec.Year:
+        return spec.Year(column, *statistics[column].years)
+
+    return Draft((column,), Want.CALENDAR, fit, span, part="year")
+
+
+def year(bound: Bound) -> Draft:
+    return calendar_year(bound.temporal_column("year"), bound.span)

@@ -1,0 +1,332 @@
+"""From a PREDICT, EVALUATE or EXPLAIN statement and the JobSpec stored with its model to a JobSpec.
+
+Nothing is derived again: features, label and parameters are those of training. What is checked is that the query
+gives the columns which the model reads; names match without case, columns may be more and in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from edl import spec
+from edl.data.names import fitting
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from sqlflow_edl.analysis.labels import resolve_metrics
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.syntax import ast
+
+# Names that SQLFlow and the shap package have for explainers.
+EXPLAINERS = {
+    name.casefold(): name
+    for name in (
+        "DeepExplainer",
+        "ExactExplainer",
+        "GradientExplainer",
+        "KernelExplainer",
+        "PermutationExplainer",
+        "SamplingExplainer",
+        "TreeExplainer",
+        "XGBoostExplainer",
+    )
+}
+
+
+def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """The model and attributes of PREDICT; raises what can be known before the database is asked."""
+    errors = _missing_select(statement)
+    if statement.columns:
+        errors.append(
+            SemanticError(
+                "PREDICT takes no COLUMN: the model knows its columns",
+                span=statement.columns[0].span,
+                hint="leave it out",
+            )
+        )
+    return _model(statement.using, statement, errors), _attributes(statement, PREDICT, errors)
+
+
+def prediction(
+    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """The JobSpec of a PREDICT statement, but for its rows."""
+    _, attributes = check_prediction(statement)
+    errors: list[SQLFlowError] = []
+    renamed = columns(statement, schema, trained.columns, errors)
+    raise_all(errors)
+    table, column = _target(statement.target, trained.label.column)
+    if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
+        raise SemanticError(
+            f"{column} cannot name a column of {scheme}",
+            span=statement.target.span,
+            hint="name the column that is predicted behind the table: TO PREDICT my_table.my_column",
+        )
+    keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
+    return msgspec.structs.replace(
+        _used(trained, "predict", statement, reference, query, renamed),
+        weights=None,
+        output=spec.Output(table, column, keep),
+        batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
+        cluster=spec.Cluster(workers=_value(attributes, "predict.num_workers", 0)),
+    )
+
+
+def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """The model and attributes of EVALUATE; raises what can be known before the database is asked."""
+    errors = _missing_select(statement)
+    return _model(statement.model, statement, errors), _attributes(statement, EVALUATE, errors)
+
+
+def evaluation(
+    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """The JobSpec of an EVALUATE statement, but for its rows."""
+    _, attributes = check_evaluation(statement)
+    errors: list[SQLFlowError] = []
+    label = statement.labels[0] if statement.labels else None
+    try:
+        column = schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
+    except SQLFlowError as error:
+        errors.append(error)
+        column = ""
+    renamed = columns(statement, schema, trained.columns, errors)
+    names = trained.metrics
+    if "validation.metrics" in attributes:
+        written = attributes["validation.metrics"]
+        names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
+        trained = _measured_by_name(trained)
+    report = _report(attributes.get("evaluate.report"), trained.label, errors)
+    raise_all(errors)
+    return msgspec.structs.replace(
+        _used(trained, "evaluate", statement, reference, query, renamed),
+        report=report,
+        label=msgspec.structs.replace(trained.label, column=column),
+        metrics=names,
+        weights=_weights(trained, schema),
+        output=spec.Output(str(statement.into[0]) if statement.into else ""),
+        batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
+        cluster=spec.Cluster(workers=_value(attributes, "evaluate.num_workers", 0)),
+    )
+
+
+def _report(
+    written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]
+) -> spec.job.EvaluationReport:
+    """What the answer is to be; an error where it is none for such labels."""
+    report: spec.job.EvaluationReport = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+    least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
+    classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
+    if written and (classes < least or (report == "roc_curve" and classes > 2)):
+        of = "two classes" if report == "roc_curve" else "classes"
+        has = f"has {classes}" if classes else "is none"
+        errors.append(
+            SemanticError(
+                f"there is a {report} of {of}, and {label.column} {has}",
+                span=written.written.value.span,
+                hint="confusion_matrix is of any number of classes"
+                if classes > 2
+                else "leave evaluate.report out",
+            )
+        )
+    return report
+
+
+def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """The model and attributes of EXPLAIN; raises what can be known before the database is asked."""
+    errors = _missing_select(statement)
+    if statement.using is not None and str(statement.using).casefold() not in EXPLAINERS:
+        errors.append(
+            SemanticError(
+                f"there is no explainer {statement.using}",
+                span=statement.using.span,
+                hint=did_you_mean(str(statement.using), sorted(EXPLAINERS.values()), list_up_to=0)
+                or "leave USING out: columns are explained by their Shapley values, whatever the model is",
+            )
+        )
+    without = [each for each in statement.attributes if not _is_of_other_explainers(each.key)]
+    resolved = Dictionary((*EXPLAIN, *KUBERNETES)).resolve(without, errors, [])
+    return _model(statement.model, statement, errors), _or_raise(resolved, errors)
+
+
+def explanation(
+    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """The JobSpec of an EXPLAIN statement, but for its rows."""
+    _, attributes = check_explanation(statement)
+    errors: list[SQLFlowError] = []
+    renamed = columns(statement, schema, trained.columns, errors)
+    raise_all(errors)
+    table = str(statement.into[0]) if statement.into else ""
+    of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)
+    label = trained.label.column
+    keep = tuple(name for name in schema.names if name.casefold() != label.casefold()) if of_rows else ()
+    return msgspec.structs.replace(
+        _used(trained, "explain", statement, reference, query, renamed),
+        weights=None,
+        metrics=(),
+        explanation=spec.Explanation(
+            "rows" if of_rows else "model", _value(attributes, "explain.samples", spec.Explanation().samples)
+        ),
+        output=spec.Output(table, label, keep),
+        batch_size=_value(attributes, "explain.batch_size", trained.batch_size),
+        cluster=spec.Cluster(workers=_value(attributes, "explain.num_workers", 0)),
+    )
+
+
+def _is_of_other_explainers(key: str) -> bool:
+    """Whether it says how SQLFlow is to draw a plot, or which column is the label, which the model knows."""
+    name = key.casefold()
+    return name.startswith(("summary.", "shap_summary.")) or name in ("plots", "label_col", "label_column")
+
+
+def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
+    """The spec without the metrics of the model's module."""
+    if trained.own is None:
+        return trained
+    functions = tuple(name for name in trained.own.functions if name != "eval_metrics_fn")
+    return msgspec.structs.replace(trained, own=msgspec.structs.replace(trained.own, functions=functions))
+
+
+def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
+    """The column that weighed the training rows, where the query has it."""
+    written = trained.weights
+    found = schema.find(written.column) if written else None
+    return spec.Weights(found, written.mean) if written and found else None
+
+
+def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+    """What should be known of how a model is used, on rows that are fixed."""
+    if used.kind == "explain":
+        without = [each.key for each in statement.attributes if _is_of_other_explainers(each.key)]
+        if statement.using is not None:
+            without.append(f"USING {statement.using}")
+        found = []
+        if without:
+            has = "has" if len(without) == 1 else "have"
+            why = "columns are explained by their Shapley values, which need neither plot nor label"
+            found.append(f"{', '.join(without)} {has} no effect: {why}")
+        if used.rows.total == 1:
+            found.append("one row alone differs from nothing, all is 0: select rows to compare it with, too")
+        return tuple(found)
+    if used.kind != "evaluate" or used.weights or not trained.weights:
+        return ()
+    column = trained.weights.column
+    return (f"each row counts once: the query has no column {column}, which weighed the rows in training",)
+
+
+def _used(
+    trained: spec.JobSpec,
+    kind: spec.job.Kind,
+    statement: ast.Statement,
+    reference: str,
+    query: spec.Query,
+    renamed: Mapping[str, str],
+) -> spec.JobSpec:
+    return msgspec.structs.replace(
+        trained,
+        kind=kind,
+        statement=statement.text,
+        query=query,
+        validation=None,
+        inputs=renamed_inputs(trained, renamed),
+        trained_model=reference,
+    )
+
+
+def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[str, tuple[spec.Feature, ...]]:
+    """The model's features over the columns of another query."""
+    return {
+        name: tuple(spec.with_columns(feature, renamed) for feature in features)
+        for name, features in trained.inputs.items()
+    }
+
+
+def columns(
+    statement: ast.Statement, schema: Schema, wanted: Sequence[str], errors: list[SQLFlowError]
+) -> dict[str, str]:
+    """The model's column -> the query's; an error for those that the query does not give."""
+    found = {column: schema.find(column) for column in wanted}
+    missing = [column for column, name in found.items() if name is None]
+    if missing:
+        near = did_you_mean(missing[0], schema.names, list_up_to=0) if len(missing) == 1 else None
+        hint = near or f"the model reads {', '.join(wanted[:20])}{', …' if len(wanted) > 20 else ''}"
+        plural = "s" if len(missing) > 1 else ""
+        errors.append(
+            SemanticError(
+                f"the query lacks the column{plural} {', '.join(missing[:20])} that the model reads",
+                span=statement.select_span,
+                hint=hint,
+            )
+        )
+    return {column: name for column, name in found.items() if name is not None}
+
+
+def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str:
+    if found := schema.find(trained):
+        return found
+    raise SemanticError(
+        f"the query lacks the label {trained}",
+        span=statement.select_span,
+        hint="select it, or name the column that holds it: LABEL column",
+    )
+
+
+def _target(target: ast.Name | None, label: str) -> tuple[str, str]:
+    """Table and column: of a dotted target the last part is the column, a single name is a table."""
+    if target is None:
+        return "", label
+    if len(target.parts) == 1:
+        return target.parts[0], label
+    return ".".join(target.parts[:-1]), target.parts[-1]
+
+
+def _missing_select(statement: ast.Statement) -> list[SQLFlowError]:
+    if statement.select:
+        return []
+    verb = statement.kind.upper()
+    return [
+        SemanticError(
+            f"there is no SELECT to {statement.kind}",
+            span=statement.span,
+            hint=f"write SELECT … FROM … before TO {verb}",
+        )
+    ]
+
+
+def _model(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name:
+    if name is not None:
+        return name
+    raise_all(
+        [
+            *errors,
+            SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model"),
+        ]
+    )
+    raise AssertionError  # raise_all has raised
+
+
+def _attributes(
+    statement: ast.Statement, rows: tuple[Attribute, ...], errors: list[SQLFlowError]
+) -> dict[str, Resolved]:
+    return _or_raise(Dictionary((*rows, *KUBERNETES)).resolve(statement.attributes, errors, []), errors)
+
+
+def _or_raise(resolved: dict[str, Resolved], errors: list[SQLFlowError]) -> dict[str, Resolved]:
+    raise_all(errors)
+    return resolved
+
+
+def _value(attributes: Mapping[str, Resolved], name: str, default: int) -> int:
+    return int(attributes[name].value) if name in attributes else default  # type: ignore[arg-type]
+
+
+# Kind of statement -> what checks it before the database is asked, and what makes its JobSpec.
+USES = {
+    "predict": (check_prediction, prediction),
+    "evaluate": (check_evaluation, evaluation),
+    "explain": (check_explanation, explanation),
+}

@@ -1,0 +1,120 @@
+"""How much each row counts: `train.weight_column` and `train.class_weights`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.features.weights import unusable
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings.values import plain
+from sqlflow_edl.analysis.statistics import ColumnStatistics
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import Settings
+
+COLUMN, CLASSES = "train.weight_column", "train.class_weights"
+
+
+def column(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowError]) -> str:
+    """The column that weighs rows, empty without one; an error when it cannot."""
+    written = settings.get(COLUMN)
+    if written is None:
+        return ""
+    name = str(written)
+    found = schema.find(name)
+    wrong, hint = "", None
+    if found is None:
+        wrong, hint = f"unknown column {name}", schema.known(name)
+    elif found == label:
+        wrong, hint = f"{found} is the label; it cannot weigh the rows too", "name another column"
+    elif schema.type(found) not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+        wrong = f"{found} is {schema.type(found).words}, and a weight is a number"
+    if wrong:
+        errors.append(SemanticError(wrong, span=settings.span(COLUMN), hint=hint))
+    return found or ""
+
+
+def of_rows(
+    settings: Settings,
+    column: str,
+    statistics: Mapping[str, ColumnStatistics],
+    errors: list[SQLFlowError],
+) -> spec.Weights | None:
+    """The weights of a JobSpec; None where each row counts once."""
+    if not column:
+        return None
+    found = statistics[column]
+    wrong = None
+    if found.nulls:
+        wrong = unusable(column, "NULL or not finite", found.nulls, found.rows)
+    elif found.min < 0:
+        wrong = SemanticError(
+            f"the weight {column} goes down to {found.min:g}", hint="a weight is a number from 0"
+        )
+    elif found.max <= 0:
+        wrong = SemanticError(f"the weight {column} is 0 in every training row", hint="0 leaves a row out")
+    if wrong:
+        wrong.span = settings.span(COLUMN)
+        errors.append(wrong)
+        return None
+    return spec.Weights(column, found.mean)
+
+
+def of_classes(
+    settings: Settings, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
+) -> tuple[float, ...]:
+    """A weight for each class of the label, in their order; empty where none is written."""
+    written = settings.resolved.get(CLASSES)
+    if written is None:
+        return ()
+    if not isinstance(label, spec.ClassLabel):
+        hint = f"name a column of weights for the rows: {COLUMN}"
+        message = f"{label.column} is a number and has no classes to weigh"
+        errors.append(SemanticError(message, span=written.written.value.span, hint=hint))
+        return ()
+    if isinstance(written.written.value, ast.MapValue):
+        return _written(label, written.written.value, errors)
+    return _balanced(label, found)
+
+
+def refuse_classes(settings: Settings, loss: str) -> SemanticError:
+    """Classes are weighed by the losses that have a name; that of a module is what it is."""
+    return SemanticError(
+        f"classes are weighed by losses of this language, and the loss is {loss}",
+        span=settings.span(CLASSES),
+        hint="weigh them in that function, or name a loss: loss = cross_entropy",
+    )
+
+
+def _written(label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowError]) -> tuple[float, ...]:
+    """The weights by class as they are written, 1 for a class that is not."""
+    weights = dict.fromkeys(map(_text, label.classes), 1.0)
+    for name, value in given.items:
+        weight = plain(value)
+        if name not in weights:
+            hint = did_you_mean(name, weights, list_up_to=20)
+            errors.append(SemanticError(f"{label.column} has no class {name}", span=value.span, hint=hint))
+        elif isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
+            errors.append(SemanticError(f"the weight of {name} must be a number from 0", span=value.span))
+        else:
+            weights[name] = float(weight)
+    if not any(weights.values()):
+        errors.append(SemanticError("no class has a weight above 0", span=given.span))
+    return tuple(weights.values())
+
+
+def _balanced(label: spec.ClassLabel, found: ColumnStatistics) -> tuple[float, ...]:
+    """Inverse to how often a class occurs in the training rows, 1 for a row on average; 1 for one that does not."""
+    counts = dict(zip(found.counts.values, found.counts.counts, strict=True)) if found.counts else {}
+    return tuple(
+        round(found.rows / (len(counts) * counts[value]), 9) if value in counts else 1.0
+        for value in label.classes
+    )
+
+
+def _text(value: str | bool | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

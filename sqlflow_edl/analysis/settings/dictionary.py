@@ -1,0 +1,183 @@
+"""Typed dictionaries of WITH attributes: they drive validation, completion, the reference page and the plan.
+
+`resolve` turns the attributes of a statement into checked values, and collects every error with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
+from sqlflow_edl.analysis.settings import values
+from sqlflow_edl.analysis.settings.values import Scalar, Setting, Type
+from sqlflow_edl.syntax import ast
+
+PLACE = "kubernetes."  # begins the names of settings that say where a job runs
+LARGEST_INTEGER = 2**63 - 1  # that a JobSpec holds
+MOST_LISTED = 20  # names in a hint
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A row of the dictionary. default None: the compiler chooses, `doc` says how."""
+
+    name: str
+    type: Type
+    doc: str
+    default: Setting = None
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The checked value of one written attribute, and where it stands."""
+
+    value: Setting
+    written: ast.Attribute
+
+
+# Written in statements of other systems; accepted, noted, and without effect here.
+WITHOUT_EFFECT = {
+    "dist_strategy": "the strategy is chosen automatically",
+    "gpus": "devices are found automatically",
+    "train.verbose": "progress is always shown",
+}
+
+
+class Dictionary:
+    """The attributes that one statement may have.
+
+    elsewhere: names that mean something with another model, optimizer or loss, and which: a hint for who writes one.
+    """
+
+    def __init__(self, rows: Iterable[Attribute], elsewhere: Mapping[str, str] | None = None) -> None:
+        self._elsewhere = elsewhere or {}
+        self.rows = {row.name: row for row in rows}
+        self._names: dict[str, str] = {}
+        for row in self.rows.values():
+            for name in (row.name, *row.aliases):
+                self._names.setdefault(name.casefold(), row.name)
+
+    def find(self, key: str) -> Attribute | None:
+        """The row that `key` names: its name or an alias, case ignored."""
+        name = self._names.get(key.casefold())
+        return self.rows[name] if name else None
+
+    def resolve(
+        self, written: Iterable[ast.Attribute], errors: list[SQLFlowError], notes: list[str]
+    ) -> dict[str, Resolved]:
+        """name -> checked value, for what is written; errors and notes are appended."""
+        resolved: dict[str, Resolved] = {}
+        for attribute in written:
+            if reason := WITHOUT_EFFECT.get(attribute.key.casefold()):
+                notes.append(f"{attribute.key} has no effect: {reason}")
+                continue
+            row = self.find(attribute.key)
+            if row is None:
+                errors.append(self._unknown(attribute))
+                continue
+            if row.name in resolved:
+                before = resolved[row.name].written.key
+                errors.append(
+                    SemanticError(
+                        f"{row.name} is given twice, as {before} and as {attribute.key}"
+                        if before.casefold() != attribute.key.casefold()
+                        else f"{attribute.key} is given twice",
+                        span=attribute.key_span,
+                        hint="keep one of them",
+                    )
+                )
+                continue
+            try:
+                resolved[row.name] = Resolved(check(row, attribute.value), attribute)
+            except SQLFlowError as error:
+                errors.append(error)
+        return resolved
+
+    def _unknown(self, attribute: ast.Attribute) -> SemanticError:
+        key = attribute.key
+        spellings = {**{name.casefold(): name for name in self._elsewhere}, **self._names}
+        near = spellings.get(key.casefold()) or nearest_dotted(key, spellings)
+        if near and near in self._elsewhere and near not in self.rows:
+            hint = f"{near} belongs to {self._elsewhere[near]}"
+        else:
+            hint = f"did you mean {near}?" if near else self._listed(key)
+        return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
+
+    def _listed(self, key: str) -> str:
+        """The names that `key` may be one of: those with its prefix, or all where they are few."""
+        prefix = key.partition(".")[0].casefold() + "."
+        alike = sorted(name for name in self.rows if name.startswith(prefix))
+        few = sorted({f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows})
+        names = alike or (few if len(few) <= MOST_LISTED else [])
+        listed = f"known: {', '.join(names)}" if names else ""
+        return "; ".join(filter(None, (listed, "docs/attributes.md lists all attributes")))
+
+
+def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:
+    """The name whose spelling is nearest to `key`: by its last segment, then by all of it; None when none is near.
+
+    spellings: spelling in lower case -> name. `train.framework` is near model.framework, whose last segment is the
+    same, and near no other name that begins with train.
+    """
+    last = _last(key.casefold())
+    segment = nearest(last, map(_last, spellings))
+    if segment is None:
+        return None
+    alike = [spelling for spelling in spellings if _last(spelling) == segment]
+    return spellings[nearest(key, alike) or alike[0]]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def check(row: Attribute, value: ast.Value) -> Setting:
+    """The value as the row's type; SemanticError with the place when it is of another type or out of range."""
+    if row.type == "class weights" and isinstance(value, ast.MapValue):
+        return "written"  # by class, each with its place: `analysis.row_weights` reads them
+    if row.type == "pairs" and isinstance(value, ast.MapValue):
+        return check_plain(
+            row, values.pairs({name: values.plain(each) for name, each in value.items}), value.span
+        )
+    return check_plain(row, values.plain(value), value.span)
+
+
+def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Setting:
+    """The same of a value that is read already. span: where it stands."""
+    setting = values.convert(row.type, value)
+    if setting is None:
+        raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc or None)
+    for item in setting if isinstance(setting, tuple) else (setting,):
+        _check_range(row, item, span)
+    if row.choices and isinstance(setting, str):
+        by_folded = {choice.casefold(): choice for choice in row.choices}
+        if setting.casefold() not in by_folded:
+            raise SemanticError(
+                f"{row.name} cannot be {setting!r}", span=span, hint=did_you_mean(setting, row.choices)
+            )
+        setting = by_folded[setting.casefold()]
+    return setting
+
+
+def _check_range(row: Attribute, item: Scalar, span: Span | None) -> None:
+    if isinstance(item, bool) or not isinstance(item, int | float):
+        return
+    if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
+        raise SemanticError(
+            f"{row.name} = {item:.3g} is out of range",
+            span=span,
+            hint=f"expected {LARGEST_INTEGER:,} or less",
+        )
+    if (row.low is not None and item < row.low) or (row.high is not None and item > row.high):
+        raise SemanticError(f"{row.name} = {item} is out of range", span=span, hint=_range_words(row))
+
+
+def _range_words(row: Attribute) -> str:
+    if row.low is not None and row.high is not None:
+        return f"expected a value from {row.low:g} to {row.high:g}"
+    return f"expected {row.low:g} or more" if row.low is not None else f"expected {row.high:g} or less"

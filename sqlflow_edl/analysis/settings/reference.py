@@ -1,0 +1,94 @@
+"""The reference page of models and WITH attributes, made from the same tables that check statements.
+
+`python -m sqlflow_edl.analysis.settings.reference > docs/attributes.md` writes it; a test keeps it true.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.settings.attributes import BY_VERB
+from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.values import Setting
+
+_HEAD = """\
+# Models and attributes
+
+What `WITH name = value, …` may hold. Names are read without case; the names in the last column mean the same. A name or
+value that is wrong is answered with the nearest right one.
+"""
+
+
+def page() -> str:
+    """The whole page, in Markdown."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    for title, rows in BY_VERB.items():
+        yield f"## {title}\n"
+        yield from _table(rows)
+    yield "## Jobs on Kubernetes\n\nOf all of them, where they run there; elsewhere they have no effect.\n"
+    yield from _table(KUBERNETES)
+    ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
+    yield f"Accepted, noted, and without effect: {ignored}.\n"
+    for title, catalog in (
+        ("Models", MODELS),
+        ("Optimizers", OPTIMIZERS),
+        ("Learning-rate schedules", SCHEDULES),
+        ("Losses", LOSSES),
+    ):
+        yield f"## {title}\n"
+        yield from _catalog(catalog)
+
+
+def _catalog(catalog: Catalog) -> Iterator[str]:
+    for entry in catalog.entries.values():
+        also = f" Also: {', '.join(f'`{alias}`' for alias in entry.aliases)}." if entry.aliases else ""
+        only = f" {entry.frameworks[0].capitalize()} only." if len(entry.frameworks) == 1 else ""
+        task = f" For {entry.task}." if entry.task and catalog is LOSSES else ""
+        yield f"### {entry.name}\n\n{entry.doc}{task}{only}{also}\n"
+        if entry.params:
+            yield from _table(entry.params)
+
+
+def _table(rows: Iterable[Attribute]) -> Iterator[str]:
+    yield "| name | type | default | what it does | also |"
+    yield "|---|---|---|---|---|"
+    for row in rows:
+        also = ", ".join(f"`{alias}`" for alias in row.aliases)
+        yield f"| `{row.name}` | {_type(row)} | {_default(row.default)} | {row.doc} | {also} |"
+    yield ""
+
+
+def _type(row: Attribute) -> str:
+    if row.choices:
+        return ", ".join(row.choices)
+    if row.low is None and row.high is None:
+        return row.type
+    low, high = (f"{bound:.12g}" if bound is not None else "" for bound in (row.low, row.high))
+    return (
+        f"{row.type}, {low} to {high}"
+        if low and high
+        else f"{row.type}, from {low}"
+        if low
+        else f"{row.type}, to {high}"
+    )
+
+
+def _default(value: Setting) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

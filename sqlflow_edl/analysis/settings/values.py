@@ -1,0 +1,177 @@
+"""The types of WITH attributes: what a written value is read as."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from edl.cluster.kubernetes import quantities
+from edl.spec.priorities import priority
+from sqlflow_edl.syntax import ast
+
+Type = Literal[
+    "integer",
+    "number",
+    "boolean",
+    "text",
+    "integers",
+    "texts",
+    "pairs",
+    "class weights",
+    "priority",
+    "processors",
+    "processors or none",
+    "memory",
+    "memory or none",
+    "taints",
+    "anything",
+]
+Scalar = int | float | bool | str | None
+Setting = Scalar | tuple[Scalar, ...]
+
+LEAST_MEMORY = 16 << 20  # bytes; less is a number whose unit was forgotten
+_TAINT = re.compile(r"[^=:\s]+(=[^=:\s]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?")
+
+WORDS: Mapping[Type, str] = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "TRUE or FALSE",
+    "text": "a name or a text",
+    "integers": "a list of whole numbers, such as [100, 50]",
+    "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
+    "pairs": "names with values, such as {'disk': 'ssd'} or 'disk=ssd,zone=a'",
+    "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
+    "priority": "low, normal, high, or a whole number from -1000 to 1000",
+    "processors": "a number of processors, such as 2, 0.5 or '500m'",
+    "processors or none": "a number of processors, such as 2, 0.5 or '500m', or none",
+    "memory": "an amount of memory with its unit, such as '4Gi' or '512Mi'",
+    "memory or none": "an amount of memory with its unit, such as '4Gi' or '512Mi', or none",
+    "taints": "taints as kubectl writes them, such as 'gpu=true:NoSchedule' or ['spot', 'team=ads']",
+    "anything": "a number, a text, a name, TRUE, FALSE, or a list of them",
+}
+
+
+def plain(value: ast.Value) -> Setting:
+    """An attribute's value as Python data: a bare name is its text. None when it is no simple value."""
+    if isinstance(value, ast.Constant):
+        return value.value
+    if isinstance(value, ast.Name):
+        return value.text
+    if isinstance(value, ast.ListValue):
+        items = tuple(plain(item) for item in value.items)
+        return None if any(isinstance(item, tuple) for item in items) else items  # type: ignore[return-value]
+    return None
+
+
+def pairs(given: Mapping[str, Setting]) -> Setting:
+    """Names with their values as the type of that name has them: `name=value` each. None: a value is no scalar."""
+    if any(value is None or isinstance(value, tuple) for value in given.values()):
+        return None
+    return tuple(f"{name}={_word(value)}" for name, value in given.items())
+
+
+def convert(wanted: Type, value: Setting) -> Setting:
+    """`value` as the wanted type, None when it is not of that type and not plainly meant so."""
+    if wanted == "integers":
+        items = value if isinstance(value, tuple) else (value,)
+        whole = tuple(_integer(item) for item in items)
+        return None if any(item is None for item in whole) or not whole else whole
+    if wanted in _LISTS:
+        texts = _texts(value)
+        return texts if texts and all(map(_LISTS[wanted].fullmatch, texts)) else None
+    if isinstance(value, tuple):
+        return value if wanted == "anything" else None
+    return _SCALARS[wanted](value)
+
+
+_LISTS = {
+    "texts": re.compile(r".+", re.DOTALL),
+    "pairs": re.compile(r"[^=]+=.*", re.DOTALL),
+    "taints": _TAINT,
+}  # a type of several texts -> what each of them is
+
+
+def _texts(value: Setting) -> tuple[str, ...]:
+    """The texts of a list, or between commas; empty when something else is among them."""
+    items = value if isinstance(value, tuple) else value.split(",") if isinstance(value, str) else ()
+    texts = tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
+    return texts if len(texts) == len(items) else ()
+
+
+def _integer(value: Setting) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def _number(value: Setting) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _boolean(value: Setting) -> bool | None:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.casefold())
+    return bool(value) if isinstance(value, bool) or value in (0, 1) else None
+
+
+def _text(value: Setting) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _priority(value: Setting) -> int | None:
+    whole = value if isinstance(value, str) else _integer(value)
+    return None if whole is None else priority(whole)
+
+
+def _processors(value: Setting) -> str | None:
+    return _quantity(_word(value), 0)
+
+
+def _memory(value: Setting) -> str | None:
+    return _quantity(_word(value), LEAST_MEMORY)
+
+
+def _quantity(written: str, least: int) -> str | None:
+    try:
+        found = quantities.value(written)
+    except ValueError:
+        return None
+    return written if found > 0 and found >= least else None
+
+
+def _processors_or_none(value: Setting) -> str | None:
+    return _none(value) or _processors(value)
+
+
+def _memory_or_none(value: Setting) -> str | None:
+    return _none(value) or _memory(value)
+
+
+def _none(value: Setting) -> str:
+    return "none" if isinstance(value, str) and value.casefold() == "none" else ""
+
+
+def _word(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _anything(value: Setting) -> Setting:
+    return value
+
+
+_SCALARS = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "text": _text,
+    "class weights": _text,
+    "priority": _priority,
+    "processors": _processors,
+    "processors or none": _processors_or_none,
+    "memory": _memory,
+    "memory or none": _memory_or_none,
+    "anything": _anything,
+}

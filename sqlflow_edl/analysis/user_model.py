@@ -1,0 +1,163 @@
+"""A model of the user's own in a TRAIN statement: its parameters are those of its class or function.
+
+`WITH model.units = 3` is its parameter `units`. What the program itself knows it fills in where the signature has a
+parameter of that name: `features` (then the model is given the arrays of the features, else one matrix), `in_features`
+(the width of that matrix), `outputs` or `out_features` (one for a number or two classes, else the number of classes).
+
+`loss`, `optimizer`, `eval_metrics_fn` and `callbacks` that stand in the model's module are the program's too, unless
+the statement names others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError
+from edl.program import contract
+from edl.program.user_model import OwnModel, Signature, check_permitted, find
+from sqlflow_edl.analysis.catalog import Entry
+from sqlflow_edl.analysis.settings.attributes import TRAIN
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.syntax import ast
+
+PASSED = ("features", "in_features", "outputs", "out_features")
+
+# package of estimators that are no networks -> its name in prose
+_LIBRARIES: Mapping[str, str] = {
+    "sklearn": "scikit-learn",
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+    "statsmodels": "statsmodels",
+}
+_LINEAR = (
+    "linear_model",
+    "LogisticRegression",
+    "LinearRegression",
+    "LinearSVC",
+    "LinearSVR",
+    "api.OLS",
+    "api.Logit",
+)
+_HOOKS = "sqlflow_"  # how methods begin that SQLFlow calls in place of its own training and prediction
+
+
+def look_up(name: ast.Name) -> OwnModel:
+    """The model of that dotted name, which SQL may have made here; SemanticError with the place."""
+    try:
+        if str(name).partition(".")[0] in _LIBRARIES:
+            raise _other_library(str(name))
+        found = find(str(name))
+        check_permitted(found)
+        if hooks := sorted(each for each in found.definition.methods if each.startswith(_HOOKS)):
+            raise _hooks(found, hooks)
+        return found
+    except SQLFlowError as error:
+        error.span = name.span
+        raise
+
+
+def _other_library(name: str) -> SemanticError:
+    """The refusal of an estimator that is no network, with the models that do its work."""
+    library = _LIBRARIES[name.partition(".")[0]]
+    family = "Linear" if any(part in name for part in _LINEAR) else "DNN"
+    hint = f"write TO TRAIN {family}Classifier, or {family}Regressor for a label that is a number"
+    return SemanticError(
+        f"{name} is an estimator of {library}; statements train models of Keras and PyTorch", hint=hint
+    )
+
+
+def _hooks(found: OwnModel, hooks: list[str]) -> SemanticError:
+    return SemanticError(
+        f"{found.name} defines {', '.join(hooks)}, which is not called here: a job trains every model by minibatches",
+        hint="remove it, and write what it does as loss, optimizer or callbacks beside the model, or in its call; "
+        "a model that must train itself is trained in Python, see docs/python.md",
+    )
+
+
+def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
+    """The model as the catalog would have it; the label decides its task.
+
+    Where the signature takes anything, what is written with `model.` is a parameter too.
+    """
+    names = list(own.signature.names)
+    if own.signature.anything:
+        prefixed = (each.key for each in written if each.key.casefold().startswith("model."))
+        names += [key[len("model.") :] for key in prefixed]
+    rows = (_attribute(own, each) for each in dict.fromkeys(names) if not _reserved(each))
+    return Entry(name, f"{own.attribute}({own.signature})", tuple(rows), architecture="own")
+
+
+def unseen(statement: ast.Statement) -> Entry:
+    """A stand-in for a model that was not found: it takes every attribute that is no other's, of any type."""
+    known = Dictionary((*TRAIN, *KUBERNETES))
+    keys = dict.fromkeys(each.key for each in statement.attributes if known.find(each.key) is None)
+    rows = (
+        Attribute(key, "anything", "A parameter of the model.")
+        for key in keys
+        if not key.startswith(("optimizer.", "loss.", "schedule."))
+    )
+    return Entry("", "", tuple(rows), architecture="own")
+
+
+def _reserved(parameter: str) -> bool:
+    """Whether `model.parameter` means something for every model, as model.optimizer does."""
+    return not parameter.isidentifier() or Dictionary(TRAIN).find(f"model.{parameter}") is not None
+
+
+def _attribute(own: OwnModel, parameter: str) -> Attribute:
+    return Attribute(
+        f"model.{parameter}", "anything", f"A parameter of {own.attribute}.", aliases=(parameter,)
+    )
+
+
+def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowError]) -> None:
+    """Add an error when a required parameter is neither given nor filled in."""
+    lacking = [name for name in own.signature.required if name not in {*given, *PASSED}]
+    if lacking:
+        plural = "s" if len(lacking) > 1 else ""
+        errors.append(
+            SemanticError(
+                f"{own.attribute} needs its parameter{plural} {', '.join(lacking)}",
+                span=span,
+                hint=f"write WITH model.{lacking[0]} = …; it is {own.attribute}({own.signature})",
+            )
+        )
+
+
+def functions(own: OwnModel, framework: str, written: Iterable[str]) -> tuple[str, ...]:
+    """The functions of the contract that the program takes from the model's module.
+
+    That are those which can be called as the contract calls them, unless the statement says itself what they would:
+    written: its attributes by their canonical names.
+    """
+    names = set(written)
+    return tuple(
+        function.name
+        for function in contract.functions(framework)
+        if function.name in own.functions
+        and _fits(own.functions[function.name], len(function.arguments))
+        and not any(name.startswith(_SAID_BY[function.name]) for name in names)
+    )
+
+
+# function of the contract -> how attributes begin that say it instead
+_SAID_BY: Mapping[str, tuple[str, ...]] = {
+    "loss": ("loss",),
+    "optimizer": ("optimizer",),
+    "eval_metrics_fn": ("validation.metrics",),
+    "callbacks": (),
+}
+
+
+def _fits(signature: Signature, arguments: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    return signature.anything or len(signature.required) <= arguments <= len(signature.names)
+
+
+def stored(own: OwnModel, given: Iterable[str], functions: tuple[str, ...]) -> spec.Own:
+    """The model as the JobSpec keeps it."""
+    passes = tuple(name for name in PASSED if name in own.signature.names and name not in set(given))
+    return spec.Own(own.module, own.attribute, own.digest, passes, functions)

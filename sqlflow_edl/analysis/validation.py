@@ -1,0 +1,124 @@
+"""The validation rows: a share of the query's rows, or those of a query of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
+from sqlflow_edl.errors.spans import instead, placed
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sqlflow_edl.analysis.settings.dictionary import Resolved
+
+FRACTION, SELECT = "validation.fraction", "validation.select"
+FEWEST_ROWS = 100  # fewer have no validation rows by default
+DEFAULT_FRACTION = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """The validation rows of a statement. query: that gives them; without one they are a `fraction` of
+    the training query's, None by default.
+
+    span: of the query or fraction. in_text: whether the query stands there byte for byte, not in a string.
+    """
+
+    query: str = ""
+    fraction: float | None = None
+    span: Span | None = None
+    in_text: bool = False
+
+    def rows(self, total: int) -> int:
+        """Number of validation rows among `total`, without a query; never all."""
+        fraction = self.fraction
+        if fraction is None:
+            fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
+        return 0 if self.query else min(round(total * fraction), max(total - 1, 0))
+
+    def placed(self) -> AbstractContextManager[None]:
+        """Where errors of the database in the query are."""
+        return placed(self.span) if self.in_text else instead(self.span)
+
+
+def chosen(statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> HeldOut:
+    """What is written; an error when it is written twice."""
+    found = []
+    if written := statement.validate:
+        span = written.query_span if written.query is not None else written.span
+        found.append(HeldOut(written.query or "", written.fraction, span, in_text=True))
+    if FRACTION in resolved:
+        given = resolved[FRACTION]
+        found.append(HeldOut(fraction=float(given.value), span=given.written.span))  # type: ignore[arg-type]
+    if SELECT in resolved:
+        given = resolved[SELECT]
+        found.append(HeldOut(str(given.value).strip().rstrip(";"), span=given.written.value.span))
+    if len(found) > 1:
+        errors.append(
+            SemanticError("the validation rows are given twice", span=found[1].span, hint="keep one of them")
+        )
+    return found[0] if found else HeldOut()
+
+
+def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Schema) -> list[SQLFlowError]:
+    """Errors for columns that are read and that the validation query lacks.
+
+    own: columns of the training query; given: of this one.
+    """
+    errors: list[SQLFlowError] = []
+    for column in dict.fromkeys(read):
+        found = given.find(column)
+        if found is None:
+            message, hint = f"the validation rows lack the column {column}", did_you_mean(column, given.names)
+        elif given.type(found) is not own.type(column) and not given.is_null(found):
+            here, there = own.type(column).words, given.type(found).words
+            message, hint = f"{column} is {here} in training and {there} in the validation rows", "cast it"
+        else:
+            continue
+        errors.append(SemanticError(message, span=held_out.span, hint=hint or given.known()))
+    return errors
+
+
+def labels(label: str, batches: Iterable[pa.RecordBatch]) -> ColumnStatistics:
+    """Statistics of the labels of validation rows: their number, NULLs and classes."""
+    counted = (
+        batch.select([found]).rename_columns([label])
+        for batch in batches
+        if (found := Schema(batch.schema).find(label))
+    )
+    return collect(counted, {label: Want.COUNTS}, seed=0)[label]
+
+
+def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, dialect: str) -> None:
+    """SemanticError unless the query, if there is one, has rows and each has a label that the training rows know."""
+    if not held_out.query:
+        return
+    if not found.rows:
+        raise SemanticError("the validation query yields no rows", span=held_out.span)
+    if found.nulls:
+        raise SemanticError(
+            f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} validation rows",
+            span=held_out.span,
+            hint=f"add WHERE {expressions.name(label.column, dialect)} IS NOT NULL to the query",
+        )
+    if not isinstance(label, spec.ClassLabel):
+        return
+    counts = dict(zip(found.counts.values, found.counts.counts, strict=True)) if found.counts else {}
+    unknown = [value for value in counts if value not in label.classes]
+    if unknown or found.counts is None:
+        shown = ", ".join(map(repr, unknown[:3])) + (", …" if len(unknown) > 3 else "")
+        near = did_you_mean(str(unknown[0]), [str(value) for value in label.classes]) if unknown else None
+        raise SemanticError(
+            f"{label.column} has classes in the validation rows that no training row has: {shown or 'too many'}",
+            span=held_out.span,
+            hint=near or "select training rows of every class",
+        )

@@ -1,0 +1,1 @@
+"""Backends that run jobs: a process, several processes, or Kubernetes."""

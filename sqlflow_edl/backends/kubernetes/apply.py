@@ -1,0 +1,215 @@
+"""Gets a job into the cluster: the Job, suspended; all that its pod needs; and then the Job may begin.
+
+Every step may be repeated. Whatever fails on the way takes the Job away again, and with it all that it owns.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.connect import connect, default_namespace
+from edl.cluster.kubernetes.deployment import Deployment, write_deployment
+from edl.data.server_url import parse_server
+from edl.errors import ClusterError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder
+from edl.spec import JobSpec
+from sqlflow_edl.backends.kubernetes import permissions
+from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
+from sqlflow_edl.backends.kubernetes.permissions import RBAC, Right
+from sqlflow_edl.backends.kubernetes.settings import Settings
+
+AT_ONCE = 8  # objects that are created at the same time
+ROLE_SECS, ROLE_POLL = 10.0, 0.1  # until the API server knows a new Role; between two looks
+PARTING = 10.0  # seconds until a server is given up that does not let us clean up
+
+_PLURALS = {
+    "Job": ("batch", "jobs"),
+    "Service": ("", "services"),
+    "ConfigMap": ("", "configmaps"),
+    "Secret": ("", "secrets"),
+    "ServiceAccount": ("", "serviceaccounts"),
+    "Role": (RBAC, "roles"),
+    "RoleBinding": (RBAC, "rolebindings"),
+}  # kind -> group and resource
+
+
+def check(settings: Settings) -> None:
+    """ClusterError: the cluster cannot be reached, has no such namespace, or does not let us run jobs there."""
+    with connect(settings.text("context")) as api:
+        permissions.check(
+            Calls(api), namespace_of(settings), with_account=bool(settings.text("service_account"))
+        )
+
+
+def apply(job: JobFolder, spec: JobSpec, settings: Settings) -> Deployment:
+    """Start the job whose program and record of pinned rows lie in its folder; where it is then is kept there too.
+
+    ClusterError: it does not start, and nothing of it is left in the cluster. SemanticError: a setting is wrong.
+    """
+    objects = Objects(submission(job, spec, settings))
+    with connect(settings.text("context")) as api:
+        return _Application(Calls(api), objects, job).run()
+
+
+def submission(job: JobFolder, spec: JobSpec, settings: Settings) -> Submission:
+    """Of what lies in the job folder, with the secrets of its data sources."""
+    folder = ClusterFolder(job.path)
+    folder.make_token()
+    queries = (spec.query, *([spec.validation] if spec.validation else []))
+    urls = (parse_server(query.source).with_password() for query in queries)
+    return Submission(
+        job=job.id,
+        spec=spec,
+        settings=settings,
+        namespace=namespace_of(settings),
+        files=_files(job),
+        token=folder.token(),
+        secrets={str(url): url.password for url in urls if url.password},
+    )
+
+
+def namespace_of(settings: Settings) -> str:
+    """Of the settings, or of the context."""
+    return settings.text("namespace") or default_namespace(settings.text("context"))
+
+
+def _files(job: JobFolder) -> dict[str, bytes]:
+    """What travels with the job: its program, what is known of its rows, and what is to become of what it makes."""
+    found = [
+        path for folder in (job.program, job.rows) for path in sorted(folder.rglob("*")) if path.is_file()
+    ]
+    found += [path for path in [job.path / "intent.json"] if path.is_file()]
+    return {path.relative_to(job.path).as_posix(): path.read_bytes() for path in found}
+
+
+class _Application:
+    """One job that is brought into the cluster."""
+
+    def __init__(self, calls: Calls, objects: Objects, job: JobFolder) -> None:
+        self._calls = calls
+        self._objects = objects
+        self._job = job
+
+    def run(self) -> Deployment:
+        try:
+            write_deployment(
+                self._job.path, self._objects.deployment("")
+            )  # from now on others can take it away
+            uid = self._create(self._objects.job())
+            deployment = self._objects.deployment(uid)
+            write_deployment(self._job.path, deployment)
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(lambda each: self._create(each, uid), self._objects.owned(uid)))
+            self._resume()
+        except BaseException as error:
+            self._withdraw(error)
+            raise
+        return deployment
+
+    def _create(self, made: Object, owner: str = "") -> str:
+        """The uid of the object, which may be there already."""
+        group, resource = _PLURALS[made["kind"]]
+        try:
+            answer = self._post(made)
+        except RefusedError as refused:
+            if refused.reason != "AlreadyExists":
+                raise self._explained(refused, Right("create", group, resource)) from None
+            return self._existing(made, owner)
+        return msgspec.json.decode(answer, type=_Existing).metadata.uid
+
+    def _post(self, made: Object) -> bytes:
+        """A RoleBinding is not found as long as the API server has not heard of its Role, which is just as new."""
+        end = time.monotonic() + ROLE_SECS
+        while True:
+            try:
+                return self._calls.ask("POST", self._path(made), made, {"fieldValidation": "Strict"})
+            except RefusedError as refused:
+                is_early = made["kind"] == "RoleBinding" and refused.status == 404
+                if not is_early or time.monotonic() > end:
+                    raise
+            time.sleep(ROLE_POLL)
+
+    def _existing(self, made: Object, owner: str) -> str:
+        """The uid of what has the name, if it is the same object of the same job."""
+        found = self._read(made)
+        if found is None and owner:  # it has a name of our Job, and many may make Secrets and not read them
+            return ""
+        if found is None or found.labels.get(names.JOB_ID) != self._job.id or not found.is_owned_by(owner):
+            name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
+            raise ClusterError(
+                f"the namespace {namespace} has a {made['kind']} {name} already, which is not of this job",
+                hint=f"run the statement again, which names its job anew, or remove that {made['kind']}",
+            )
+        return found.uid
+
+    def _read(self, made: Object) -> _Metadata | None:
+        """None: we may not read it."""
+        group, resource = _PLURALS[made["kind"]]
+        try:
+            answer = self._calls.ask("GET", f"{self._path(made)}/{made['metadata']['name']}")
+        except RefusedError as refused:
+            if refused.status == 403:
+                return None
+            raise self._explained(refused, Right("get", group, resource)) from None
+        return msgspec.json.decode(answer, type=_Existing).metadata
+
+    def _resume(self) -> None:
+        try:
+            self._calls.ask("PATCH", self._job_path, {"spec": {"suspend": False}})
+        except RefusedError as refused:
+            raise self._explained(refused, Right("patch", "batch", "jobs")) from None
+
+    def _withdraw(self, error: BaseException) -> None:
+        """Take the Job away if it is ours, and with it what it owns; the error tells it when that fails too."""
+        path = self._job_path
+        try:
+            found = msgspec.json.decode(
+                self._calls.ask("GET", path, patience=PARTING), type=_Existing
+            ).metadata
+            if found.labels.get(names.JOB_ID) == self._job.id:
+                options = {"propagationPolicy": "Background", "preconditions": {"uid": found.uid}}
+                self._calls.ask("DELETE", path, options, patience=PARTING)
+        except ClusterError as failed:
+            gone = isinstance(failed, RefusedError) and failed.status == 404
+            if isinstance(error, ClusterError) and not gone:
+                namespace = self._objects.namespace
+                error.hint = (
+                    f"kubectl delete job {self._objects.name} --namespace {namespace} removes what is left"
+                )
+
+    def _explained(self, refused: RefusedError, right: Right) -> ClusterError:
+        return permissions.explained(refused, right, self._objects.namespace)
+
+    @property
+    def _job_path(self) -> str:
+        return f"/apis/batch/v1/namespaces/{self._objects.namespace}/jobs/{self._objects.name}"
+
+    @staticmethod
+    def _path(made: Object) -> str:
+        group, resource = _PLURALS[made["kind"]]
+        api = f"/apis/{group}/v1" if group else "/api/v1"
+        return f"{api}/namespaces/{made['metadata']['namespace']}/{resource}"
+
+
+class _Owner(msgspec.Struct):
+    uid: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str
+    labels: dict[str, str] = {}
+    owner_references: list[_Owner] = []
+
+    def is_owned_by(self, uid: str) -> bool:
+        return not uid or any(owner.uid == uid for owner in self.owner_references)
+
+
+class _Existing(msgspec.Struct):
+    metadata: _Metadata

@@ -1,0 +1,159 @@
+"""Follows a job on Kubernetes: what its master prints is heard as it comes, and its objects are looked at besides.
+
+The end is what the master says in its log; else what it wrote into the ConfigMap of its status; else what the Job's
+conditions say. Whatever breaks in between is taken up again: the stream of a log, the master's pod, the connection.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.pods import Pod
+from edl.cluster.kubernetes.status_map import read_end
+from edl.errors import ClusterError
+from edl.jobs.event_log import decode_event
+from edl.jobs.failure import Failed, to_error
+from edl.jobs.outcome import JobCancelledError, Outcome
+from sqlflow_edl.backends.base import Follower, UnseenEndError
+from sqlflow_edl.backends.kubernetes import status_text
+from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
+from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
+
+LOOK = 2.0  # seconds between two looks at the objects
+START_LOOK = 0.5  # the same until there is a master
+
+End = Outcome | Failed
+
+
+class Following:
+    """One client that follows one job."""
+
+    def __init__(
+        self,
+        objects: JobObjects,
+        job_id: str,
+        follower: Follower,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._objects = objects
+        self._job_id = job_id
+        self._follower = follower
+        self._clock = clock
+        self._logs = MasterLogs(objects, clock)
+        self._said: set[str] = set()
+        self._over_at: float | None = None  # when we saw that the job was over
+        self._has_looked = self._has_seen_job = False
+        self._has_started = False
+        self._obstructed_since: float | None = None  # that something keeps the master from starting
+
+    def until_end(self) -> Outcome:
+        """What the job came to. An error of the job is raised as it was there. UnreachableError: from the start."""
+        try:
+            end = self._look()
+            while end is None:
+                end = self._hear() or self._look()
+        finally:
+            self._logs.close()
+        if isinstance(end, Failed):
+            raise to_error(end)
+        return end
+
+    def until_start(self) -> None:
+        """Until a pod of the master runs, or has run."""
+        try:
+            end = self._look()
+            while end is None and not self._has_started:
+                time.sleep(START_LOOK)
+                end = self._look()
+        finally:
+            self._logs.close()
+        if isinstance(end, Failed):
+            raise to_error(end)
+
+    def _hear(self) -> End | None:
+        """What the master prints until it is time to look; the end of the job, when it is among it."""
+        until = self._clock() + (LOOK if self._has_started else START_LOOK)
+        while (wait := until - self._clock()) > 0:
+            try:
+                line = self._logs.next(wait)
+            except RefusedError as error:
+                self._say(f"the master's log cannot be read: {error.message}")
+                continue
+            if line is None:
+                return None
+            event = decode_event(line)
+            if isinstance(event, Outcome | Failed):
+                return event
+            if event is not None:
+                self._follower.progress(event)
+            elif line.strip():
+                self._follower.note(f"master: {line.rstrip()}")
+        return None
+
+    def _look(self) -> End | None:
+        """The end of the job, when its objects say so."""
+        try:
+            job = self._objects.job()
+            pods = self._objects.pods() if job is not None else []
+            self._has_looked, self._has_seen_job = True, self._has_seen_job or job is not None
+            for pod in pods:
+                if pod.instance is not None:  # a master made it
+                    self._has_started = True
+                elif pod.has_ended or pod.status.phase == "Running":
+                    self._has_started = True
+                    self._logs.read(pod)
+            if job is None or job.is_over:
+                return self._end(job, pods)
+            for name, why in status_text.waiting(self._objects, job, pods):
+                self._say(f"{name} waits: {why}")
+            for text in status_text.starved(pods):
+                self._say(text)
+            why = "" if self._has_started else self._obstacle(pods)  # of what has begun, nothing may be lost
+            if why:
+                self._objects.delete()  # nobody else gives such a job up
+                raise ClusterError(f"the master of the job cannot start: {why}")
+        except UnreachableError as error:
+            if not self._has_looked:
+                raise
+            self._say(f"{error.message}; it is asked again, and the job goes on")
+        return None
+
+    def _obstacle(self, pods: list[Pod]) -> str:
+        """Why the first master cannot start; empty: it can, or may be able to after a while."""
+        masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
+        found = next(filter(None, map(exit_reason.obstacle, masters)), None)
+        if found is None:
+            self._obstructed_since = None
+            return ""
+        now = self._clock()
+        self._obstructed_since = now if self._obstructed_since is None else self._obstructed_since
+        patience = self._objects.deployment.policy.image_secs
+        return found.words if found.final or now - self._obstructed_since > patience else ""
+
+    def _end(self, job: Job | None, pods: list[Pod]) -> End | None:
+        """What the objects of a job that is over say, when its log has told nothing more."""
+        now = self._clock()
+        self._over_at = now if self._over_at is None else self._over_at
+        if not self._logs.last and now < self._over_at + DRAIN:
+            return None
+        if job is None and self._has_seen_job:
+            raise JobCancelledError("the job was deleted from the cluster")
+        if job is None:
+            raise UnseenEndError("died", status_text.GONE)
+        end = read_end(self._objects.status())
+        if end is None and job.condition("Complete") is not None:
+            raise UnseenEndError(
+                "done", status_text.SILENT, "SHOW MODELS, or its table, tells what it stored"
+            )
+        if end is None:
+            raise status_text.failure(job, pods, self._job_id)
+        return end
+
+    def _say(self, text: str) -> None:
+        """Each thing once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._follower.note(text)

@@ -1,0 +1,191 @@
+"""A job on Kubernetes, as commands ask for it. How it is deployed, its folder says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+
+from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError, UnreachableError
+from edl.cluster.kubernetes.connect import connect
+from edl.cluster.kubernetes.deployment import Deployment, read_deployment
+from edl.cluster.kubernetes.pods import Pod
+from edl.cluster.kubernetes.status_map import read_end, read_snapshot
+from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.failure import Failed
+from edl.jobs.job_folder import STARTING, JobFolder, State, Status
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.snapshot import Row, Snapshot
+from sqlflow_edl.backends.base import Follower, Look, UnseenEndError
+from sqlflow_edl.backends.kubernetes import status_text
+from sqlflow_edl.backends.kubernetes.following import Following
+from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects, instance_name
+from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
+
+T = TypeVar("T")
+PATIENCE = 10.0  # seconds for an API server that does not answer
+END_SECONDS = 90.0  # that the pods of a job have to end
+CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is wanted no more
+POLL = 0.2  # seconds between two looks at them
+NOT_STARTED = "its client was gone before it could start the job"
+
+
+class OnKubernetes:
+    """One job there. ClusterError: the cluster cannot be reached, or refuses."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self.folder = folder
+
+    def look(self) -> Look:
+        status = self.folder.status()
+        if self._deployment is None:  # it was cancelled, or is not there yet
+            return Look(status if status.attended else self._ended("died", NOT_STARTED))
+        try:
+            return self._look(status)
+        except UnreachableError as error:
+            return Look(status, notes=(error.message,))
+
+    def follow(self, follower: Follower) -> Outcome:
+        status = self.folder.status()
+        if status.state == "cancelled":
+            raise JobCancelledError
+        return self._ending(Following(self._objects, self.folder.id, follower).until_end, "done")
+
+    def wait_for_start(self, follower: Follower) -> None:
+        """Until its master runs. An error of the job is raised when it ends before."""
+        self._ending(Following(self._objects, self.folder.id, follower).until_start)
+
+    def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
+        """Follow, and note how the job has ended. end: without an error."""
+        try:
+            found = follow()
+        except (RefusedError, UnreachableError):  # of us, and not of the job
+            raise
+        except JobCancelledError:
+            self._ended("cancelled")
+            raise
+        except UnseenEndError as error:
+            self._ended(error.state, "" if error.state == "done" else error.message)
+            raise
+        except SQLFlowError as error:
+            self._ended("failed", error.message)
+            raise
+        if end is not None:
+            self._ended(end)
+        return found
+
+    def cancel(self) -> None:
+        objects = self._objects
+        for pod in objects.pods():  # before the Job: once their time to leave runs, nodes do not shorten it
+            objects.end(pod, CANCEL_GRACE)
+        objects.delete()
+        self._ended("cancelled")
+        deadline = time.monotonic() + END_SECONDS
+        while left := [pod.metadata.name for pod in objects.pods()]:
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"job {self.folder.id} is cancelled, and pods of it are still there: {', '.join(left)}",
+                    hint="their node may be out of reach; kubectl describe pod tells more",
+                )
+            time.sleep(POLL)
+
+    def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
+        return PodLogs(self._objects, instance, follow=follow)
+
+    def settle(self, job: Job | None) -> Status:
+        """Note how the job has ended, if it has; its status. job: None: it is not in the cluster any more."""
+        status = self.folder.status()
+        if status.place == STARTING and (job is None or job.spec.suspend):
+            if status.attended:
+                return status
+            if job is not None:
+                self._objects.delete()
+            return self._ended("died", NOT_STARTED)
+        if job is None:
+            return self._ended("died", status_text.GONE)
+        if not job.is_over:
+            return status
+        end = read_end(self._objects.status())
+        if isinstance(end, Failed):
+            if end.code == JobCancelledError.code:
+                return self._ended("cancelled")
+            return self._ended("failed", end.message)
+        if job.condition("Failed") is not None:
+            return self._ended(
+                "failed", status_text.failure(job, self._objects.pods(), self.folder.id).message
+            )
+        return self._ended("done")
+
+    def _look(self, status: Status) -> Look:
+        job = self._objects.job()
+        if status.alive:
+            status = self.settle(job)
+        if job is None:
+            return Look(status)
+        pods = self._objects.pods()
+        snapshot = read_snapshot(self._objects.status())
+        logs = tuple(dict.fromkeys(map(instance_name, pods)))
+        waiting = status_text.waiting(self._objects, job, pods) if status.alive else ()
+        notes = [
+            *(f"{name} waits: {why}" for name, why in waiting),
+            *dict.fromkeys(status_text.starved(pods)),
+        ]
+        return Look(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
+
+    def _ended(self, state: State, error: str = "") -> Status:
+        """Note it, unless it is known how the job has ended."""
+        status = self.folder.status()
+        return self.folder.end(state, error) if status.alive else status
+
+    @property
+    def _deployment(self) -> Deployment | None:
+        """None: nothing of it can be in the cluster, or its client is just about to put it there."""
+        found = read_deployment(self.folder.path)
+        return found if found is not None and (found.uid or not self.folder.status().attended) else None
+
+    @cached_property
+    def _objects(self) -> JobObjects:
+        deployment = self._deployment
+        if deployment is None:
+            status = self.folder.status()
+            if status.alive:
+                raise ClusterError(f"job {self.folder.id} is not in the cluster yet")
+            raise ClusterError(
+                f"job {self.folder.id} is {status.state}: its pods are gone, and their logs with them"
+            )
+        return JobObjects(Calls(connect(deployment.context), PATIENCE), deployment)
+
+
+def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
+    """What the master says of them, and where their newest pods are, which is known though it is away."""
+    told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
+    newest = {instance_name(pod): pod for pod in pods}
+    seen = sum(pod.instance is None for pod in pods) - 1
+    known = snapshot.master_relaunches if snapshot is not None else 0  # pods that are deleted are not seen
+    rows = [_row(pod, told.get(name), max(seen, known)) for name, pod in newest.items()]
+    return (*rows, *(row for name, row in told.items() if name not in newest))
+
+
+def _row(pod: Pod, told: Row | None, relaunches: int) -> Row:
+    """relaunches: of the master."""
+    instance = pod.instance
+    if instance is not None:
+        relaunches = instance.incarnation
+    if told is not None and told.incarnation > relaunches:  # its next pod is not there yet
+        return told
+    role = instance.role if instance is not None else "master"
+    row = told or Row(instance_name(pod), role, relaunches, "")
+    state = "ended" if pod.has_ended else "running" if pod.status.phase == "Running" else "pending"
+    return msgspec.structs.replace(
+        row,
+        incarnation=relaunches,
+        relaunches=relaunches,
+        state=state,
+        place=pod.place or f"pod {pod.metadata.name}",
+        note="; ".join(filter(None, (exit_reason.pending(pod) if state == "pending" else "", row.note))),
+    )

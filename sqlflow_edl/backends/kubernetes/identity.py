@@ -1,0 +1,41 @@
+"""What all objects of a job have in common: where they are, whose they are, and what tells that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edl.cluster.kubernetes import names, pod_manifests
+from edl.cluster.kubernetes.names import PodRole
+from edl.spec import JobSpec
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
+from sqlflow_edl.backends.kubernetes.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """name: of the Job. job: its id. labels, annotations: the user's, beside which ours stand."""
+
+    name: str
+    namespace: str
+    job: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+    @classmethod
+    def of(cls, job: str, spec: JobSpec, settings: Settings, namespace: str) -> Identity:
+        called = spec.output.name if spec.kind == "train" else spec.kind
+        name = names.job_name(called, job)
+        return cls(name, namespace, job, settings.pairs("labels"), settings.pairs("annotations"))
+
+    def metadata(self, name: str, *, owner: str = "") -> Object:
+        """Of an object of that name. owner: the uid of the Job, which takes the object along when it goes."""
+        found: Object = {"name": name, "namespace": self.namespace, **self.described()}
+        if owner:
+            found["ownerReferences"] = [pod_manifests.owner(self.name, owner)]
+        return found
+
+    def described(self, role: PodRole | None = None) -> Object:
+        """Labels and annotations. role: of a pod."""
+        labels = {**self.labels, **names.labels(self.name, self.job, role)}
+        return {"labels": labels, **({"annotations": dict(self.annotations)} if self.annotations else {})}

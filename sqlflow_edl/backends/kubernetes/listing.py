@@ -1,0 +1,67 @@
+"""Brings what is known of many jobs up to date: one question to each cluster and namespace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import Calls
+from edl.cluster.kubernetes.connect import connect
+from edl.cluster.kubernetes.deployment import Deployment, read_deployment
+from edl.errors import ClusterError, SpecError
+from edl.jobs.job_folder import JobFolder
+from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
+from sqlflow_edl.backends.kubernetes.job_status import Job, JobList
+
+PATIENCE = 3.0  # seconds for each cluster
+
+Deployed = tuple[JobFolder, Deployment]
+
+
+def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
+    """Note which of these jobs have ended, that ran when we last looked; why that cannot be known, by job id."""
+    groups: dict[tuple[str, str], list[Deployed]] = {}
+    for job in jobs:
+        try:
+            found = read_deployment(job.path)
+        except SpecError:
+            continue
+        if found is None:
+            OnKubernetes(job).look()
+        else:
+            groups.setdefault((found.context, found.namespace), []).append((job, found))
+    if not groups:
+        return {}
+    with ThreadPoolExecutor(len(groups)) as pool:
+        remarks = pool.map(_refresh, groups.values())
+    return {
+        job.id: remark
+        for group, remark in zip(groups.values(), remarks, strict=True)
+        if remark
+        for job, _ in group
+    }
+
+
+def _refresh(group: list[Deployed]) -> str:
+    """Of one namespace; why not."""
+    _, first = group[0]
+    try:
+        known = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}
+        for folder, deployment in group:
+            found = known.get(deployment.job)
+            with contextlib.suppress(SpecError):  # a damaged status is told of where jobs are listed
+                OnKubernetes(folder).settle(found if found and found.is_of(deployment) else None)
+    except ClusterError as error:
+        return error.message
+    return ""
+
+
+def _jobs(deployment: Deployment) -> list[Job]:
+    query: dict[str, str | int] = {"labelSelector": f"app.kubernetes.io/name={names.APP}"}
+    path = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs"
+    answer = Calls(connect(deployment.context), PATIENCE).ask("GET", path, query=query)
+    return msgspec.json.decode(answer, type=JobList).items

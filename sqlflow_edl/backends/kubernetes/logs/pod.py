@@ -1,0 +1,134 @@
+"""The log of one pod as it is written: each line once, however often the stream of it breaks."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.pods import Pod
+from sqlflow_edl.backends.kubernetes.job_status import JobObjects
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
+
+PAUSE = 0.5  # seconds until we ask again
+MARGIN = 30  # seconds that we ask for once more, whatever the clocks say
+
+_STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\S+Z) ?(.*)", re.DOTALL)
+
+
+class PodLog:
+    """Reads it from one thread; `close` from any.
+
+    follow: go on until the pod has ended. clock: seconds that go on while this machine sleeps.
+    """
+
+    def __init__(
+        self, objects: JobObjects, pod: Pod, *, follow: bool, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._objects = objects
+        self._pod = pod
+        self._follow = follow
+        self._clock = clock
+        self._closed = threading.Event()
+        self._seen = Seen()
+        self._heard_at = 0.0
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def __iter__(self) -> Iterator[str]:
+        """Whole lines without their ends. RefusedError: we may not read it."""
+        over = not self._follow
+        while not self._closed.is_set():
+            over = over or self._is_over()  # before we read, or we miss what comes between
+            yield from self._read(last=over)
+            if over:
+                return
+            self._closed.wait(PAUSE)
+
+    def _is_over(self) -> bool:
+        try:
+            pod = self._objects.pod(self._pod.metadata.name)
+        except UnreachableError:
+            return False
+        return pod is None or pod.metadata.uid != self._pod.metadata.uid or pod.has_ended
+
+    def _read(self, *, last: bool) -> Iterator[str]:
+        """What is new, from one stream; half a line only when no more will come."""
+        response = self._opened()
+        if response is None:
+            return
+        self._seen.again()
+        for line in _lines(response, last=last):
+            match = _STAMPED.match(line)
+            stamp, text = (match[1], match[2]) if match else (b"", line)
+            self._heard_at = self._clock()
+            if not stamp or self._seen.is_new(stamp):
+                yield text.decode("utf-8", "replace")
+            if self._closed.is_set():
+                response.close()
+                return
+
+    def _opened(self) -> BaseHTTPResponse | None:
+        """None: there is nothing to read now."""
+        since = math.ceil(self._clock() - self._heard_at) + MARGIN if self._heard_at else None
+        try:
+            return self._objects.log(self._pod, follow=self._follow, since_secs=since)
+        except UnreachableError:
+            return None
+        except RefusedError as error:
+            if error.status in (400, 404):  # its container has not begun, or it is gone
+                return None
+            raise
+
+
+class Seen:
+    """Which lines were there already, when a log is read again from somewhere before its end.
+
+    A line is told by its time, and lines of the same time by their number.
+    """
+
+    def __init__(self) -> None:
+        self._last = b""
+        self._of_last = 0  # lines of that time
+        self._repeated = 0  # of them, that come again
+
+    def again(self) -> None:
+        """It is read again."""
+        self._repeated = self._of_last
+
+    def is_new(self, stamp: bytes) -> bool:
+        """stamp: the time of the next line, as the kubelet writes it: of fixed width."""
+        if stamp < self._last:
+            return False
+        if stamp > self._last:
+            self._last, self._of_last, self._repeated = stamp, 1, 0
+            return True
+        if self._repeated:
+            self._repeated -= 1
+            return False
+        self._of_last += 1
+        return True
+
+
+def _lines(response: BaseHTTPResponse, *, last: bool) -> Iterator[bytes]:
+    """Until the stream ends or breaks."""
+    from urllib3.exceptions import HTTPError
+
+    rest = b""
+    try:
+        for piece in response.stream(1 << 16):
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+    except (HTTPError, OSError):
+        return
+    finally:
+        response.close()
+    if rest and last:
+        yield rest

@@ -1,0 +1,113 @@
+"""The logs of all pods of a job, or of those of one instance: what they have printed, and print."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+
+from edl.cluster.kubernetes.api_calls import UnreachableError
+from edl.cluster.kubernetes.pods import Pod
+from edl.errors import ClusterError
+from edl.jobs.event_log import decode_event
+from sqlflow_edl.backends.kubernetes.job_status import JobObjects, instance_name
+from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
+
+LOOK = 2.0  # seconds between two looks at which pods there are
+
+Line = tuple[str, str]
+
+
+class PodLogs:
+    """Lines with the names of their instances; without the events that the master prints for who follows the job.
+
+    instance: None: of all. follow: go on until the job has ended.
+    """
+
+    def __init__(self, objects: JobObjects, instance: str | None, *, follow: bool) -> None:
+        self._objects = objects
+        self._instance = instance
+        self._follow = follow
+        self._logs: dict[str, tuple[str, PodLog]] = {}  # by uid: whose, and where
+        self._lines: queue.Queue[Line | ClusterError | None] = queue.Queue()
+        self._reading = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for name, _ in self._logs.values()))
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        if not self._follow:
+            for found in filter(None, map(self._new_log, self._objects.pods())):
+                yield from _lines(*found)
+            return
+        going = True
+        while going or self._reading:
+            going = going and self._look()
+            yield from self._come()
+
+    def _look(self) -> bool:
+        """Read the logs that there are by now; whether the job goes on."""
+        try:
+            job = self._objects.job()  # before the pods, or the last of them are missed
+            pods = self._objects.pods()
+        except UnreachableError:
+            return True
+        for pod in pods:
+            found = self._new_log(pod)
+            if found is None:
+                continue
+            name, log = found
+            self._reading += 1
+            reader = threading.Thread(
+                target=_pass_on, args=(name, log, self._lines), name="sqlflow-log", daemon=True
+            )
+            reader.start()
+            if pod.has_ended:  # what comes after it in time comes after it
+                reader.join()
+        return job is not None and not job.is_over
+
+    def _new_log(self, pod: Pod) -> tuple[str, PodLog] | None:
+        """Its log, with the name of its instance; None: it is known, or not asked for."""
+        name, uid = instance_name(pod), pod.metadata.uid
+        if uid in self._logs or self._instance not in (None, name):
+            return None
+        follow = self._follow and not pod.has_ended
+        self._logs[uid] = name, PodLog(self._objects, pod, follow=follow)
+        return self._logs[uid]
+
+    def _come(self) -> Iterator[Line]:
+        """Lines, until none has come for a while or a log has ended."""
+        while True:
+            try:
+                line = self._lines.get(timeout=LOOK)
+            except queue.Empty:
+                return
+            if line is None:
+                self._reading -= 1
+                return
+            if isinstance(line, ClusterError):
+                raise line
+            yield line
+
+    def __enter__(self) -> PodLogs:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for _, log in self._logs.values():
+            log.close()
+
+
+def _lines(name: str, log: PodLog) -> Iterator[Line]:
+    return ((name, f"{text}\n") for text in log if decode_event(text) is None)
+
+
+def _pass_on(name: str, log: PodLog, lines: queue.Queue[Line | ClusterError | None]) -> None:
+    """In a thread of its own."""
+    try:
+        for line in _lines(name, log):
+            lines.put(line)
+    except ClusterError as error:
+        lines.put(error)
+    finally:
+        lines.put(None)

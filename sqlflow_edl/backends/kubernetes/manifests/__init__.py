@@ -1,0 +1,1 @@
+"""Kubernetes objects of a job."""

@@ -1,0 +1,114 @@
+"""A user's pod template under our pods: what we say stays, everything else is the template's.
+
+Lists whose items have a name are merged by it, as Kubernetes does it; tolerations are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from edl.cluster.kubernetes.names import ROLE, PodRole
+from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, yaml_of
+
+OURS = "instance"  # the container of a template that stands for ours
+
+# Where a list is -> what tells its items apart.
+_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "ports": "containerPort",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+}
+_DEEP = (
+    "containers",
+    "initContainers",
+)  # whose items are merged themselves; of others one stands in place of one
+_APPENDED = ("tolerations",)
+
+
+def templates(path: Path) -> dict[PodRole, list[Object]]:
+    """The Pods of a file, by the role whose pods they are for. SemanticError: it holds something else."""
+    try:
+        documents = yaml_of(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SemanticError(f"cannot read the pod template {path}: {error}") from None
+    except SQLFlowError as error:
+        raise SemanticError(f"the pod template {path}: {error.message}") from None
+    found: dict[PodRole, list[Object]] = {"master": [], "worker": [], "ps": []}
+    for document in documents:
+        role = _checked(document, path)
+        for each in found:
+            if role in ("", each):
+                found[each].append(document)
+    return found
+
+
+def _checked(document: Any, path: Path) -> str:
+    """The role that a document is for; empty: every one."""
+    if not isinstance(document, dict) or document.get("kind") != "Pod" or document.get("apiVersion") != "v1":
+        raise SemanticError(
+            f"the pod template {path} holds something that is no Pod",
+            hint="each of its documents has apiVersion: v1 and kind: Pod",
+        )
+    metadata = document.get("metadata") or {}
+    role = str((metadata.get("labels") or {}).get(ROLE, "")) if isinstance(metadata, dict) else ""
+    if role not in ("", "master", "worker", "ps"):
+        raise SemanticError(
+            f"the pod template {path} is for the role {role!r}",
+            hint=f"the label {ROLE} is master, worker or ps",
+        )
+    containers = (document.get("spec") or {}).get("containers") or []
+    if not all(isinstance(each, dict) and each.get("name") for each in containers):
+        raise SemanticError(f"the pod template {path} has a container without a name", hint=f"ours is {OURS}")
+    return role
+
+
+def under(template: Mapping[str, Any], pod: Object, container: str) -> Object:
+    """The pod with what only the template says. container: the name of ours, which the template calls `instance`."""
+    spec = dict(template.get("spec") or {})
+    spec["containers"] = [
+        {**each, "name": container} if each.get("name") == OURS else each
+        for each in spec.get("containers") or []
+    ]
+    kept = {name: value for name, value in (template.get("metadata") or {}).items() if name in _METADATA}
+    merged = _merged({"metadata": kept, "spec": spec}, pod)
+    ours = [each for each in merged["spec"]["containers"] if each["name"] == container]
+    others = [each for each in merged["spec"]["containers"] if each["name"] != container]
+    return {**merged, "spec": {**merged["spec"], "containers": ours + others}}
+
+
+_METADATA = ("labels", "annotations")
+
+
+def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    found = {**lower, **upper}
+    for name in lower.keys() & upper.keys():
+        one, other = lower[name], upper[name]
+        if isinstance(one, dict) and isinstance(other, dict):
+            found[name] = _merged(one, other)
+        elif isinstance(one, list) and isinstance(other, list):
+            found[name] = _lists(name, one, other)
+    return {name: found[name] for name in [*upper, *(name for name in lower if name not in upper)]}
+
+
+def _lists(name: str, lower: list[Any], upper: list[Any]) -> list[Any]:
+    if name in _APPENDED:
+        return upper + [each for each in lower if each not in upper]
+    key = _KEYS.get(name)
+    if key is None or not all(isinstance(each, dict) and key in each for each in lower):
+        return upper
+    theirs = {each[key]: each for each in lower}
+    both = []
+    for each in upper:
+        other = theirs.pop(each[key], {})
+        both.append(_merged(other, each) if name in _DEEP else each)
+    return both + list(theirs.values())

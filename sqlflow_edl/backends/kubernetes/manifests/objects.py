@@ -1,0 +1,146 @@
+"""The objects of a job: a Job whose pod is the master, and what that needs, all of it owned by the Job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
+from edl.jobs.run_folder import Spec
+from edl.spec import JobSpec
+from sqlflow_edl.backends.kubernetes.identity import Identity
+from sqlflow_edl.backends.kubernetes.manifests import pods
+from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
+from sqlflow_edl.backends.kubernetes.manifests.resources import threads
+from sqlflow_edl.backends.kubernetes.settings import Settings
+
+DEPLOYMENT = "cluster/kubernetes.json"
+LONGEST_STATEMENT = 2000  # characters in an annotation
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job before it is in the cluster.
+
+    job: its id. files: of its folder, by path. token: of its calls. secrets: of its data sources, by the URL as it is
+    shown.
+    """
+
+    job: str
+    spec: JobSpec
+    settings: Settings
+    namespace: str
+    files: Mapping[str, bytes]
+    token: str
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Objects:
+    """Renders the objects of a submission. SemanticError, ClusterError: a setting is wrong, the files are too large."""
+
+    def __init__(self, submission: Submission) -> None:
+        self._of = submission
+        self._settings = settings = submission.settings
+        self._identity = Identity.of(submission.job, submission.spec, settings, submission.namespace)
+        self.name = self._identity.name
+        self.namespace = submission.namespace
+        how = Spec(submission.spec.framework, threads=threads(settings), detached=True)
+        packed = pack({**submission.files, "cluster/spec.json": msgspec.json.encode(how)})
+        # The first one is for the deployment, which names all others.
+        self._files = {names.files(self.name, number): each for number, each in enumerate(packed, 1)}
+        [deployment] = pack({DEPLOYMENT: b""})
+        mounted = {names.files(self.name, 0): deployment, **self._files}
+        self._pods: dict[names.PodRole, Object] = {
+            role: pods.manifest(role, self._identity, submission.spec, settings, mounted)
+            for role in ("master", "worker", "ps")
+        }
+
+    def job(self) -> Object:
+        """The Job, suspended."""
+        master, spec = self._pods["master"], self._of.spec
+        metadata = self._identity.metadata(self.name)
+        metadata["annotations"] = {
+            **metadata.get("annotations", {}),
+            names.JOB_ID: self._of.job,
+            f"{names.APP}/statement": spec.statement[:LONGEST_STATEMENT],
+            f"{names.APP}/source": spec.query.source,
+        }
+        return render(
+            "job",
+            metadata=metadata,
+            retries=self._settings.whole("master_retries"),
+            ttl_secs=self._settings.whole("ttl_secs"),
+            final=[exit_codes.USAGE, exit_codes.JOB_FAILED],
+            left=[exit_codes.PREEMPTED],
+            pod={"metadata": master["metadata"], "spec": master["spec"]},
+        )
+
+    def deployment(self, uid: str) -> Deployment:
+        """What the master and other clients read. uid: of the Job."""
+        settings = self._settings
+        return Deployment(
+            name=self.name,
+            namespace=self._of.namespace,
+            job=self._of.job,
+            worker=self._pods["worker"],
+            ps=self._pods["ps"],
+            uid=uid,
+            context=settings.text("context"),
+            policy=Policy(
+                settings.number("pending_secs"),
+                settings.number("image_secs"),
+                settings.number("memory_factor"),
+                settings.text("most_memory"),
+            ),
+            priorities=Priorities(
+                settings.text("priority_class"),
+                settings.text("low_priority_class"),
+                settings.number("high_priority_fraction"),
+            ),
+        )
+
+    def owned(self, uid: str) -> list[Object]:
+        """All others. uid: of the Job, their owner."""
+        deployment = msgspec.json.format(msgspec.json.encode(self.deployment(uid)), indent=2) + b"\n"
+        [described] = pack({DEPLOYMENT: deployment})
+        files = {names.files(self.name, 0): described, **self._files}
+        return [
+            self._service(uid),
+            *(self._config_map(name, uid, each) for name, each in files.items()),
+            self._config_map(names.ledger(self.name), uid),
+            self._config_map(names.status(self.name), uid),
+            self._secret(uid),
+            *([] if self._settings.text("service_account") else self._rights(uid)),
+        ]
+
+    def _service(self, uid: str) -> Object:
+        selector = {names.NAME: self.name, names.ROLE: "master"}
+        return render("service", metadata=self._metadata(self.name, uid), selector=selector, port=names.PORT)
+
+    def _config_map(self, name: str, uid: str, content: Map | None = None) -> Object:
+        content = content or Map()
+        metadata = self._metadata(name, uid)
+        return render("config_map", metadata=metadata, data=content.data, binary_data=content.binary_data)
+
+    def _secret(self, uid: str) -> Object:
+        secrets = msgspec.json.encode(self._of.secrets).decode()
+        data = {"token": self._of.token, "secrets.json": secrets}
+        return render("secret", metadata=self._metadata(names.secrets(self.name), uid), data=data)
+
+    def _rights(self, uid: str) -> list[Object]:
+        """Of the master, and of nobody else."""
+        metadata = self._metadata(self.name, uid)
+        maps = [names.ledger(self.name), names.status(self.name)]
+        return [
+            render("service_account", metadata=metadata),
+            render("role", metadata=metadata, config_maps=maps),
+            render("role_binding", metadata=metadata, name=self.name, namespace=self._of.namespace),
+        ]
+
+    def _metadata(self, name: str, uid: str) -> Object:
+        return self._identity.metadata(name, owner=uid)

@@ -1,0 +1,140 @@
+"""The pods of a job: what is the same in all of them, and what a role has of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+
+from edl.checkpoints.factory import MOST, VARIABLE
+from edl.cluster.kubernetes import names, quantities
+from edl.cluster.kubernetes.names import PodRole
+from edl.data.url import redacted
+from edl.errors import SemanticError
+from edl.program.model_packages import OPTION, configured
+from edl.program.model_packages import VARIABLE as PACKAGES_VARIABLE
+from edl.program.user_model import PATH_VARIABLE
+from edl.spec import JobSpec
+from edl.version import VERSION
+from sqlflow_edl.backends.kubernetes.identity import Identity
+from sqlflow_edl.backends.kubernetes.manifests import merging
+from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
+from sqlflow_edl.backends.kubernetes.manifests.resources import resources
+from sqlflow_edl.backends.kubernetes.settings import Settings
+
+VOLUME = "/edl/volume"  # where pods mount the claim
+OF_DISK = Decimal("0.8")  # of the master, for checkpoints: logs are on it too
+MODULES = "/opt/models"  # of the image: modules of the user's own
+
+# The root file system is read-only, so what is written goes to a folder of the pod's own.
+_WRITABLE = {
+    "HOME": "/tmp",  # noqa: S108 - of the container
+    "TMPDIR": "/tmp",  # noqa: S108
+    "XDG_CACHE_HOME": "/tmp/cache",  # noqa: S108
+    "XDG_CONFIG_HOME": "/tmp/config",  # noqa: S108
+    "XDG_STATE_HOME": "/tmp/state",  # noqa: S108
+    "NUMBA_CACHE_DIR": "/tmp/numba",  # noqa: S108
+}
+
+
+def manifest(
+    role: PodRole,
+    identity: Identity,
+    spec: JobSpec,
+    settings: Settings,
+    files: Mapping[str, Map],
+) -> Object:
+    """The pod of a role. files: the ConfigMaps with the job's files, by name. SemanticError: a setting is wrong."""
+    pod = render(
+        "pod",
+        role=role,
+        metadata=identity.described(role),
+        image=settings.text("image") or f"{names.APP}:{VERSION}",
+        pull_policy=settings.text("image_pull_policy"),
+        pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],
+        service_account=settings.text("service_account") or identity.name,
+        priority_class=settings.text("priority_class") if role != "worker" else "",  # its master knows
+        node_selector=_of(role, settings.pairs("node_selector"), settings.pairs("worker_node_selector")),
+        tolerations=_tolerations(role, settings),
+        user=settings.whole("run_as_user"),
+        grace_secs=settings.whole("grace_secs"),
+        env=_environment(role, identity, settings),
+        resources=resources(settings, spec, role),
+        port=names.PORT,
+        volume=settings.text("volume"),
+        files=[(name, each.items) for name, each in files.items()],
+        secret=names.secrets(identity.name),
+    )
+    if path := settings.text("pod_template"):
+        for template in merging.templates(Path(path))[role]:
+            pod = merging.under(template, pod, role)
+    return pod
+
+
+def check(settings: Settings) -> None:
+    """SemanticError: something is wrong in them, whatever the job is."""
+    for name in settings.pairs("env"):
+        if name.startswith("EDL_"):
+            raise SemanticError(
+                f"kubernetes.env sets {name}, which is the job's own", hint="leave it out, or rename it"
+            )
+        if name == PACKAGES_VARIABLE:
+            raise SemanticError(
+                f"kubernetes.env sets {name}, which a statement may not",
+                hint=f"set {name} where sqlflow runs, or give {OPTION}: pods get the same",
+            )
+    if settings.text("volume_code") and not settings.text("volume"):
+        raise SemanticError(
+            "kubernetes.volume_code names a folder of no volume", hint="set kubernetes.volume too"
+        )
+    if redacted(url := settings.text("checkpoints")) != url:
+        raise SemanticError(
+            f"kubernetes.checkpoints holds a password or a key: {redacted(url)}",
+            hint="leave it out, and give pods the store's credentials from a Secret, by a pod template",
+        )
+    if path := settings.text("pod_template"):
+        merging.templates(Path(path))
+
+
+def _checkpoints(settings: Settings) -> str:
+    """A folder that all pods see, or a URL; empty: there is none."""
+    on_volume = f"{VOLUME}/checkpoints" if settings.text("volume") else ""
+    return settings.text("checkpoints") or on_volume
+
+
+def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[str, str]:
+    code = settings.text("volume_code").strip("/")
+    disk = settings.text("master_disk")
+    ours = {
+        "EDL_FILES": "/edl/files",
+        "EDL_SECRETS": "/edl/secrets",
+        "EDL_JOB": f"/edl/job/{identity.job}",
+        "EDL_MASTER": names.address(identity.name, identity.namespace),
+        VARIABLE: _checkpoints(settings),
+        MOST: str(int(OF_DISK * quantities.value(disk))) if disk and role == "master" else "",
+        PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
+        PACKAGES_VARIABLE: ",".join(configured()),
+    }
+    return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}
+
+
+def _of(role: PodRole, every: dict[str, str], worker: dict[str, str]) -> dict[str, str]:
+    return {**every, **worker} if role == "worker" else every
+
+
+def _tolerations(role: PodRole, settings: Settings) -> list[dict[str, str]]:
+    written = settings.texts("tolerations")
+    if role == "worker":
+        written += settings.texts("worker_tolerations")
+    return [_toleration(each) for each in dict.fromkeys(written)]
+
+
+def _toleration(taint: str) -> dict[str, str]:
+    """Of a taint `key=value:effect`, the last two of which may be left out."""
+    name, _, effect = taint.partition(":")
+    key, equals, value = name.partition("=")
+    found = (
+        {"key": key, "operator": "Equal", "value": value} if equals else {"key": key, "operator": "Exists"}
+    )
+    return {**found, "effect": effect} if effect else found

@@ -1,0 +1,51 @@
+"""How much memory pods ask for where nobody says it: what a job's model takes, and how often it is held."""
+
+from __future__ import annotations
+
+from edl.cluster.kubernetes import quantities
+from edl.embeddings.sizes import FLOAT_BYTES, table_memory
+from edl.spec import JobSpec
+from edl.worker.input.cache import ROOM
+from sqlflow_edl.analysis import model_size
+
+WORKER = 1536 << 20  # bytes of a framework that is imported, and of rows that are read ahead
+SERVER = 512 << 20
+STEP = 256 << 20  # what is asked for is a multiple of this
+COPIES = 3  # of what is trained: itself, one that a checkpoint is written from, and the best epoch's
+ACTIVATIONS = 8  # times the inputs of a minibatch
+
+
+def worker(spec: JobSpec) -> str:
+    """Memory of a worker, as a quantity."""
+    held = _held(spec)
+    if spec.kind != "train":
+        return _rounded(WORKER + held + _minibatch(spec, spec.batch_size))
+    if spec.cluster.parameter_servers:
+        held = max(0, held - table_memory(spec))
+    return _rounded(WORKER + COPIES * held + _minibatch(spec, spec.training.batch_size) + _kept(spec))
+
+
+def server(spec: JobSpec) -> str:
+    """Memory of a parameter server, as a quantity."""
+    held = _held(spec) // max(1, spec.cluster.parameter_servers)
+    copies = COPIES * (2 if spec.checkpoints.copies == "neighbours" else 1)
+    return _rounded(SERVER + copies * held)
+
+
+def _held(spec: JobSpec) -> int:
+    """Bytes of parameters, gradients and slots; of a model of one's own as far as they are known."""
+    return max(model_size.memory(spec) or 0, table_memory(spec))
+
+
+def _minibatch(spec: JobSpec, rows: int) -> int:
+    return rows * model_size.input_width(spec) * FLOAT_BYTES * ACTIVATIONS
+
+
+def _kept(spec: JobSpec) -> int:
+    """Bytes of rows that stay for the next epochs."""
+    again = spec.training.epochs > 1
+    return min(ROOM, spec.rows.training * model_size.input_width(spec) * FLOAT_BYTES) if again else 0
+
+
+def _rounded(size: int) -> str:
+    return quantities.memory(-(-size // STEP) * STEP)

@@ -1,0 +1,135 @@
+"""What a client may ask of the API server, and what is said when it may not."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import msgspec
+
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.errors import ClusterError
+
+PATIENCE = 10.0  # seconds until a server that never answered is given up
+GUIDE = "docs/kubernetes.md lists the rights that are needed"
+
+
+class Right(NamedTuple):
+    """A verb on a resource of the job's namespace."""
+
+    verb: str
+    group: str
+    resource: str
+
+    @property
+    def named(self) -> str:
+        """The resource as errors of the API server call it: `jobs.batch`."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.named}"
+
+
+RBAC = "rbac.authorization.k8s.io"
+
+NEEDED = (
+    *(Right(verb, "batch", "jobs") for verb in ("create", "delete", "get", "list", "patch")),
+    Right("create", "", "services"),
+    *(Right(verb, "", "configmaps") for verb in ("create", "get")),
+    Right("create", "", "secrets"),
+    *(Right(verb, "", "pods") for verb in ("get", "list")),
+    Right("get", "", "pods/log"),
+)
+WITHOUT_ACCOUNT = (
+    Right("create", "", "serviceaccounts"),
+    Right("create", RBAC, "roles"),
+    Right("create", RBAC, "rolebindings"),
+)  # more of them, where no service account is given: one is made for the job
+
+OF_MASTER = (
+    *(Right(verb, "", "pods") for verb in ("create", "delete", "get", "list", "watch")),
+    *(Right(verb, "", "configmaps") for verb in ("get", "update")),
+)  # who gives them must have them, or may give what they do not have
+ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))
+
+
+class _Decision(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Decision = _Decision()
+
+
+def check(calls: Calls, namespace: str, *, with_account: bool) -> None:
+    """ClusterError: there is no such namespace, or we may not do there what a job needs; all that lacks is named."""
+    try:
+        calls.ask("GET", f"/api/v1/namespaces/{namespace}", patience=PATIENCE)
+    except RefusedError as refused:
+        if refused.status != 403:  # many may use a namespace and not look at it
+            raise explained(refused, Right("get", "", "namespaces"), namespace) from None
+    if lacking := _lacking(calls, NEEDED if with_account else NEEDED + WITHOUT_ACCOUNT, namespace):
+        raise _not_allowed(lacking, namespace)
+    if not with_account and _lacking(calls, OF_MASTER, namespace) and _lacking(calls, ESCALATING, namespace):
+        raise _cannot_give()
+
+
+def _lacking(calls: Calls, needed: tuple[Right, ...], namespace: str) -> list[Right]:
+    with ThreadPoolExecutor(len(needed)) as pool:
+        allowed = pool.map(lambda right: _is_allowed(calls, right, namespace), needed)
+        return [right for right, may in zip(needed, allowed, strict=True) if not may]
+
+
+def _is_allowed(calls: Calls, right: Right, namespace: str) -> bool:
+    resource, _, part = right.resource.partition("/")
+    asked = {"namespace": namespace, "verb": right.verb, "group": right.group, "resource": resource}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {**asked, **({"subresource": part} if part else {})}},
+    }
+    answer = calls.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+    return msgspec.json.decode(answer, type=_Review).status.allowed
+
+
+def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterError:
+    """A refusal for the user. right: that it was about."""
+    message = refused.message.rstrip(".")
+    if refused.status == 401:
+        return ClusterError(
+            "the API server does not know who you are",
+            hint="log in again; kubectl auth whoami tells who you are",
+        )
+    if refused.status == 403 and "exceeded quota" in message:
+        return ClusterError(
+            f"the quota of the namespace {namespace} has no room: {message}",
+            hint=f"kubectl describe quota --namespace {namespace} tells what is used",
+        )
+    if refused.status == 403 and "not currently held" in message:
+        return _cannot_give()
+    if refused.status == 403 and re.search(r"\bcannot \w+ resource\b", message):
+        return _not_allowed([right], namespace)
+    if refused.status == 404 and re.search(r"\bnamespaces? .*not found", message):
+        return ClusterError(
+            f"the cluster has no namespace {namespace}", hint="name another with --namespace, or have it made"
+        )
+    return ClusterError(f"the API server refuses to {right}: {message}")
+
+
+def _cannot_give() -> ClusterError:
+    return ClusterError(
+        "you may not give the job's master rights that you do not have",
+        hint=f"set kubernetes.service_account to one that an administrator made; {GUIDE}",
+    )
+
+
+def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
+    verbs: dict[str, list[str]] = {}
+    for right in lacking:
+        verbs.setdefault(right.named, []).append(right.verb)
+    told = "; ".join(f"{', '.join(each)} {name}" for name, each in verbs.items())
+    return ClusterError(
+        f"you may not {told} in the namespace {namespace}",
+        hint=f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}",
+    )

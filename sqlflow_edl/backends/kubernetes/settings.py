@@ -1,0 +1,193 @@
+"""Where and how jobs run on Kubernetes: the settings, and who says them.
+
+Later ones win: defaults, the configuration file and its profile, WITH of the statement, the command line. Names with
+values, such as labels, are brought together name by name. The table of all settings is `analysis.settings.kubernetes`.
+
+    namespace = "team-a"            # of every job
+
+    [gpu]                           # a profile: --on kubernetes:gpu
+    worker_gpu = 1
+    worker_node_selector = { pool = "gpu" }
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edl.data.server_url import config_folder
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from sqlflow_edl.analysis.settings import values
+from sqlflow_edl.analysis.settings.dictionary import PLACE, Attribute, Dictionary, check_plain
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.syntax import ast
+
+Values = Mapping[str, Setting]  # by name, without the prefix that it has in WITH
+
+ROWS = {row.name.removeprefix(PLACE): row for row in KUBERNETES}
+FILE = "kubernetes.toml"
+NAME = "kubernetes"  # of the place
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one job. What is not said is empty."""
+
+    values: Values
+
+    def text(self, name: str) -> str:
+        found = self.values[name]
+        return "" if found is None else str(found)
+
+    def number(self, name: str) -> float:
+        return float(self.values[name] or 0)  # type: ignore[arg-type]
+
+    def whole(self, name: str) -> int:
+        return int(self.number(name))
+
+    def texts(self, name: str) -> list[str]:
+        found = self.values[name]
+        return [str(item) for item in found] if isinstance(found, tuple) else []
+
+    def pairs(self, name: str) -> dict[str, str]:
+        return _split(self.values[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What holds for all statements: of the file, and of the command line."""
+
+    file: Values = field(default_factory=dict)
+    command: Values = field(default_factory=dict)
+
+    def settings(self, attributes: Iterable[ast.Attribute] = ()) -> Settings:
+        """Those of a job. attributes: of its statement. SQLFlowError: a setting is wrong, with its place."""
+        errors: list[SQLFlowError] = []
+        written = [each for each in attributes if each.key.casefold().startswith(PLACE)]
+        resolved = Dictionary(KUBERNETES).resolve(written, errors, [])
+        raise_all(errors)
+        in_with = {name.removeprefix(PLACE): each.value for name, each in resolved.items()}
+        found: dict[str, Setting] = {name: row.default for name, row in ROWS.items()}
+        for layer in (self.file, in_with, self.command):
+            found |= {name: _over(name, found[name], value) for name, value in layer.items()}
+        return Settings(found)
+
+
+def configured(
+    profile: str = "", file: Path | None = None, written: Iterable[tuple[str, str]] = ()
+) -> Configuration:
+    """The configuration of a file, by default the user's, and of name=value of the command line.
+
+    SemanticError: the file cannot be read, or has no such profile; a setting is unknown or wrong.
+    """
+    return Configuration(_of_file(profile, file), dict(_of_command(*each) for each in written))
+
+
+def place(on: str, settings: Mapping[str, str]) -> Configuration | None:
+    """Where jobs run by the name of that, `kubernetes` or `kubernetes:PROFILE`; None for an empty one: here."""
+    if not on and not settings:
+        return None
+    name, colon, profile = on.partition(":")
+    if name != NAME or (colon and not profile):
+        raise SemanticError(f"jobs cannot run on {on!r}", hint=f"{NAME}, or {NAME}:PROFILE")
+    return configured(profile, written=settings.items())
+
+
+def _over(name: str, before: Setting, value: Setting) -> Setting:
+    if ROWS[name].type != "pairs":
+        return value
+    return values.pairs({**_split(before), **_split(value)})
+
+
+def _split(found: Setting) -> dict[str, str]:
+    parts = (str(item).partition("=") for item in (found if isinstance(found, tuple) else ()))
+    return {name: value for name, _, value in parts}
+
+
+# The command line ------------------------------------------------------------------------------------------
+
+
+def _of_command(name: str, text: str) -> tuple[str, Setting]:
+    try:
+        row = _row(name, ROWS)
+        return name, check_plain(row, _read(row, text))
+    except SemanticError as error:
+        raise SemanticError(f"{name}={text}: {error.message}", hint=error.hint) from None
+
+
+def _read(row: Attribute, text: str) -> Setting:
+    """A number where the setting is one."""
+    if row.type in ("integer", "number"):
+        for number in (int, float):
+            try:
+                return number(text)
+            except ValueError:
+                continue
+    return text
+
+
+# The file --------------------------------------------------------------------------------------------------
+
+
+def _of_file(profile: str, file: Path | None) -> dict[str, Setting]:
+    path = file or config_folder() / FILE
+    tables = _tables(path, needed=bool(file or profile))
+    profiles = {name: table for name, table in tables.items() if name not in ROWS and isinstance(table, dict)}
+    if profile and profile not in profiles:
+        raise SemanticError(
+            f"{path} has no profile {profile}",
+            hint=did_you_mean(profile, profiles) or f"a profile begins with [{profile}]",
+        )
+    shared = {name: value for name, value in tables.items() if name not in profiles}
+    found = _checked(shared, str(path), path.parent)
+    for name, value in _checked(profiles.get(profile, {}), f"{path}, [{profile}]", path.parent).items():
+        found[name] = _over(name, found.get(name), value)
+    return found
+
+
+def _tables(path: Path, *, needed: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if needed:
+            raise SemanticError(f"there is no file {path}", hint="it holds settings and profiles") from None
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SemanticError(f"cannot read {path}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SemanticError(f"{path} is no TOML: {error}", hint='a setting looks like image = "…"') from None
+
+
+def _checked(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    for name, value in table.items():
+        try:
+            row = _row(name, ROWS)
+            found[name] = check_plain(row, _plain(row, value))
+        except SemanticError as error:
+            raise SemanticError(f"{place}: {error.message}", hint=error.hint) from None
+    if "pod_template" in found:
+        found["pod_template"] = str(folder / str(found["pod_template"]))
+    return found
+
+
+def _plain(row: Attribute, value: Any) -> Setting:
+    """A value of TOML as one of ours; None when it is none."""
+    if isinstance(value, dict):
+        return values.pairs({name: _plain(row, each) for name, each in value.items()})
+    if isinstance(value, list):
+        return tuple(value) if all(isinstance(each, str | int | float) for each in value) else None
+    return value if isinstance(value, str | int | float) else None
+
+
+def _row(name: str, rows: Mapping[str, Attribute]) -> Attribute:
+    if name not in rows:
+        raise SemanticError(
+            f"unknown setting {name}",
+            hint=did_you_mean(name, rows) or "docs/attributes.md lists all settings",
+        )
+    return rows[name]

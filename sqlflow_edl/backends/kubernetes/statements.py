@@ -1,0 +1,88 @@
+"""Which statements can run on Kubernetes: those whose rows, results and models are where pods reach them."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from edl.data.server_url import parse_server
+from edl.data.url import ROWS
+from edl.errors import SemanticError
+from sqlflow_edl.analysis.settings import values
+from sqlflow_edl.backends.kubernetes.manifests import pods
+from sqlflow_edl.backends.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.syntax.ast import Statement
+
+_ELSEWHERE = "or run it here, without --on"
+
+
+def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
+    """How the job of a statement is to run. source, models: URLs of its rows, and of where models are kept.
+
+    SemanticError: it cannot run there, or a setting is wrong.
+    """
+    scheme = source.partition(":")[0]
+    if scheme not in ROWS:
+        raise SemanticError(
+            f"a job on Kubernetes cannot read {scheme}, whose rows are on this machine alone",
+            span=statement.span,
+            hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), {_ELSEWHERE}",
+        )
+    if _gives_rows(statement) and not (statement.target or statement.into):
+        wanted = "TO PREDICT my_table.my_column" if statement.kind == "predict" else "INTO my_table"
+        raise SemanticError(
+            f"a job on Kubernetes {statement.kind}s into a table of the data source, and the statement names none",
+            span=statement.span,
+            hint=f"write {wanted}, {_ELSEWHERE}",
+        )
+    settings = place.settings(statement.attributes)
+    pods.check(settings)
+    _check_host(parse_server(source).host, settings, statement)
+    _check_models(models, settings, statement)
+    return settings
+
+
+def _gives_rows(statement: Statement) -> bool:
+    """Whether it is answered with a table that its pods make, and not with figures alone."""
+    written = {each.key.casefold(): str(values.plain(each.value)).casefold() for each in statement.attributes}
+    match statement.kind:
+        case "explain":
+            return written.get("explain.level") == "rows"
+        case "evaluate":
+            return written.get("evaluate.report", "figures") != "figures"
+        case kind:
+            return kind == "predict"
+
+
+def _check_host(host: str, settings: Settings, statement: Statement) -> None:
+    if _is_own(host) and not settings.text("pod_template"):  # which may put a proxy there
+        raise SemanticError(
+            f"a job on Kubernetes does not find the data source at {host}, which is the pod itself there",
+            span=statement.span,
+            hint=f"name it by an address that pods reach, such as that of this machine, {_ELSEWHERE}; where pods "
+            "have a proxy there, kubernetes.pod_template names what starts it",
+        )
+
+
+def _is_own(host: str) -> bool:
+    """Whether everybody means themselves by it."""
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
+def _check_models(models: str, settings: Settings, statement: Statement) -> None:
+    scheme, _, folder = models.partition("://")
+    if scheme == "memory":
+        raise SemanticError(
+            "a job on Kubernetes cannot keep its model in the memory of this process",
+            span=statement.span,
+            hint=f"name an object store with --model-store, {_ELSEWHERE}",
+        )
+    if scheme == "file" and not settings.text("pod_template"):
+        raise SemanticError(
+            f"a job on Kubernetes does not reach the models in {folder}, a folder of this machine",
+            span=statement.span,
+            hint="name an object store with --model-store, or mount the folder with kubernetes.pod_template",
+        )

@@ -1,0 +1,84 @@
+"""Why pods of a job wait, and how a job ended, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from edl.cluster import Instance
+from edl.cluster.kubernetes import exit_reason
+from edl.cluster.kubernetes.pods import Pod
+from edl.errors import ClusterError
+from sqlflow_edl.backends.kubernetes.job_status import Event, Job, JobObjects, instance_name
+
+GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
+SILENT = "the job is done, and what its master said of it cannot be read any more"
+MOST_ASKED = 5  # pods whose events are asked for at once
+
+# What goes wrong before a container begins, and does not stand in the pod itself.
+_TELLING = frozenset(
+    {
+        "FailedCreate",
+        "FailedMount",
+        "FailedAttachVolume",
+        "FailedCreatePodSandBox",
+        "FailedCreatePodContainer",
+    }
+)
+
+
+def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[str, str]]:
+    """The instances that wait, and why; the API server is asked where the pods themselves do not say it."""
+    if not any(pod.instance is None and not pod.has_ended for pod in pods):
+        yield from (("the master", text) for text in _told(objects.warnings("Job", job.metadata.name)))
+    asked = 0
+    for pod in pods:
+        if pod.status.phase != "Pending" or pod.has_ended:
+            continue
+        name = instance_name(pod)
+        if text := exit_reason.pending(pod):
+            yield name, text.partition(" preemption: ")[0]  # what follows says the same of preemption
+        elif asked < MOST_ASKED:
+            asked += 1
+            yield from ((name, text) for text in _told(objects.warnings("Pod", pod.metadata.name)))
+
+
+def _told(events: list[Event]) -> list[str]:
+    return [event.message for event in events if event.reason in _TELLING and event.message]
+
+
+def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
+    """Why a job has failed whose master does not say it."""
+    condition = job.condition("Failed")
+    reason = (condition.reason or "") if condition is not None else ""
+    masters = [pod for pod in pods if pod.instance is None and pod.has_ended]
+    hint = f"sqlflow logs {job_id} master tells more"
+    match reason:
+        case "BackoffLimitExceeded":
+            times = f"{job.status.failed} times" if job.status.failed > 1 else "once"
+            message = f"the master ended {times}, and the job was given up"
+        case "DeadlineExceeded":
+            message = "the job took longer than it may"
+        case "PodFailurePolicy":
+            message = "the master ended for good, and does not say why"
+        case _:
+            told = (condition.message or reason) if condition is not None else ""
+            message = f"the job failed: {told}" if told else "nothing says how the job ended"
+    if masters:
+        message += f"; the last time: {_end_of(masters[-1])}"
+        if exit_reason.ran_out_of_memory(masters[-1]):
+            hint = f"WITH kubernetes.master_memory it has more; {hint}"
+    return ClusterError(message, hint=hint)
+
+
+def starved(pods: list[Pod]) -> Iterator[str]:
+    """Of the masters that ran out of memory, each of which is followed by another one, as far as the Job allows."""
+    for pod in pods:
+        if pod.instance is None and exit_reason.ran_out_of_memory(pod):
+            yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory it has more"
+
+
+def _end_of(master: Pod) -> str:
+    change = exit_reason.to_change(
+        master, Instance("master", "worker")
+    )  # the words are the same for all roles
+    return change.detail or str(change.reason)

@@ -1,0 +1,79 @@
+"""Runs programs on Kubernetes: the job is put into the cluster, followed from here, and needs nobody here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
+from edl.cluster.kubernetes.connect import current_context
+from edl.data.source import Pinned
+from edl.errors import SemanticError
+from edl.jobs.job_folder import STARTING, JobFolder
+from edl.jobs.outcome import Outcome
+from edl.models.pending import forget_intent
+from edl.spec import JobSpec
+from sqlflow_edl.backends.base import Follower, LostSightError
+from sqlflow_edl.backends.kubernetes import statements
+from sqlflow_edl.backends.kubernetes.apply import apply, check
+from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
+from sqlflow_edl.backends.kubernetes.settings import Configuration, Settings
+from sqlflow_edl.syntax.ast import Statement
+
+
+def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
+    """How the job of a statement is to run. source, models: URLs of its rows, and of where models are kept.
+
+    SemanticError: it cannot run there, or a setting is wrong. ClusterError: the cluster does not let us run jobs.
+    """
+    settings = statements.settings_of(statement, place, source, models)
+    context = settings.text("context") or current_context()  # it may be another when the job is asked for
+    settings = replace(settings, values={**settings.values, "context": context})
+    check(settings)
+    return settings
+
+
+def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> Outcome:
+    """Run the job in the folder and wait for it; an error of it is raised as it was there.
+
+    An interrupt cancels it. LostSightError: it cannot be followed any more, and goes on.
+    """
+    try:
+        handle = _started(job, spec, pinned, settings)
+    except BaseException:
+        forget_intent(job.path)  # the caller hears of it, and no later session needs to
+        raise
+    try:
+        return handle.follow(follower)
+    except KeyboardInterrupt:
+        handle.cancel()
+        raise
+    except (RefusedError, UnreachableError) as error:
+        raise LostSightError(job.id, error.message) from None
+
+
+def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> None:
+    """Start the job; returns when its master runs."""
+    handle = _started(job, spec, pinned, settings)
+    try:
+        handle.wait_for_start(follower)
+    except KeyboardInterrupt:
+        handle.cancel()
+        raise
+    except (RefusedError, UnreachableError) as error:
+        raise LostSightError(job.id, error.message) from None
+
+
+def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) -> OnKubernetes:
+    if pinned.table is None:
+        raise SemanticError(
+            "the rows could not be fixed in the data source, where pods would read them",
+            hint="its user may make no tables there; whoever may can grant that",
+        )
+    job.update(place=STARTING)  # from now on, it may be there
+    try:
+        deployment = apply(job, spec, settings)
+    except BaseException:
+        job.update(place="")
+        raise
+    job.update(place=f"kubernetes {deployment.namespace}/{deployment.name}")
+    return OnKubernetes(job)

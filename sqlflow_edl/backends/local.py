@@ -1,0 +1,64 @@
+"""Jobs on this machine: inside the process of their client, or with a supervisor."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from edl.cluster.local import client
+from edl.errors import ClusterError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import ClusterFolder, Process
+from edl.jobs.snapshot import Row, Snapshot, read_snapshot
+from sqlflow_edl.backends.base import Follower, Listed, Look
+from sqlflow_edl.backends.log_files import LogFiles, log_names
+
+
+class Here:
+    """A job on this machine."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self.folder = folder
+        self._cluster = ClusterFolder(folder.path)
+
+    def look(self) -> Look:
+        status = self.folder.status()
+        snapshot = read_snapshot(self._cluster.snapshot)
+        instances = self._instances(status.pid, snapshot)
+        address = self._cluster.metrics()
+        metrics = f"http://{address}/metrics" if address and status.alive else ""
+        return Look(status, snapshot, instances, log_names(self.folder), metrics=metrics)
+
+    def listed(self) -> Listed:
+        """SpecError: its status is damaged."""
+        status = self.folder.status()
+        return Listed(self.folder.id, status, read_snapshot(self._cluster.snapshot) if status.alive else None)
+
+    def follow(self, follower: Follower) -> Outcome:
+        return client.attach(self.folder, follower.progress)
+
+    def cancel(self) -> None:
+        if client.is_supervised(self.folder):
+            client.cancel(self.folder)
+            return
+        inside = f"job {self.folder.id} runs inside process {self.folder.status().pid}, with other work of it"
+        raise ClusterError(inside, hint="it ends with Ctrl-C there, or with that process")
+
+    def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogFiles]:
+        return LogFiles(self.folder, instance, follow=follow)
+
+    def _instances(self, client_pid: int, snapshot: Snapshot | None) -> tuple[Row, ...]:
+        supervisor = self._cluster.process("supervisor")
+        if supervisor is None:
+            return (Row("client", "client", 0, "running", f"pid {client_pid}"),)
+        relaunches = snapshot.master_relaunches if snapshot is not None else 0
+        return (
+            Row("supervisor", "supervisor", 0, "running", f"pid {supervisor.pid}"),
+            _master(self._cluster.process("master"), self._cluster.address(), relaunches),
+            *(snapshot.instances if snapshot is not None else ()),
+        )
+
+
+def _master(found: Process | None, address: str, relaunches: int) -> Row:
+    state, place = ("running", f"pid {found.pid}") if found and found.runs else ("pending", "")
+    return Row("master", "master", relaunches, state, place, address, relaunches)

@@ -1,0 +1,72 @@
+"""Logs that are files of the job folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import IO
+
+from edl.jobs.job_folder import JobFolder
+
+POLL = 0.1  # seconds between two looks at the logs
+
+
+class LogFiles:
+    """Reads a job's logs: whole lines; half a line only when no more will come.
+
+    instance: None: of all. follow: go on until the job has ended.
+    """
+
+    def __init__(self, job: JobFolder, instance: str | None, *, follow: bool) -> None:
+        self._job = job
+        self._instance = instance
+        self._follow = follow
+        self._files: dict[str, IO[bytes]] = {}
+        self._open = contextlib.ExitStack()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._files)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        going = True
+        while going:
+            going = (
+                self._follow and self._job.status().alive
+            )  # before the last look: else we miss what comes between
+            self._look()
+            for name, file in self._files.items():
+                for line in _lines(file, last=not going):
+                    yield name, line
+            if going:
+                time.sleep(POLL)
+
+    def _look(self) -> None:
+        """Open the logs that there are by now."""
+        for name in log_names(self._job):
+            if name not in self._files and self._instance in (None, name):
+                self._files[name] = self._open.enter_context((self._job.logs / f"{name}.log").open("rb"))
+
+    def __enter__(self) -> LogFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+
+def log_names(job: JobFolder) -> tuple[str, ...]:
+    """The names of the job's logs: those of its instances."""
+    return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
+
+
+def _lines(file: IO[bytes], *, last: bool) -> Iterator[str]:
+    """The whole lines from here on; the last one also when nobody has ended it, if it is the last."""
+    while line := file.readline():
+        if not line.endswith(b"\n"):
+            if not last:
+                file.seek(-len(line), os.SEEK_CUR)
+                return
+            line += b"\n"
+        yield line.decode("utf-8", "replace")

@@ -1,0 +1,49 @@
+"""Runs programs with a master and workers, as processes of this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from edl.cluster.local.client import SupervisedJob
+from edl.cluster.quota.quota import use_of
+from edl.errors import ClusterError
+from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import Spec
+from edl.run.training_client import available_cores
+from edl.spec import JobSpec
+
+START_SECS = 20.0  # that a supervisor has to take over its job
+
+
+def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
+    """How its processes run: each worker with its share of the cores. ClusterError: the quota has no room for them."""
+    threads = max(1, available_cores() // spec.cluster.workers)
+    return Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota), detached=detached)
+
+
+def run(job: JobFolder, how: Spec, on_event: Callable[[Progress | EpochEnd | Tally], None]) -> Outcome:
+    """Run the job in the folder, whose rows are pinned, and wait for it; an error of it is raised as it was there."""
+    with SupervisedJob.start(job, how) as running:
+        return running.follow(on_event)
+
+
+def leave(job: JobFolder, how: Spec) -> None:
+    """Start the job, which goes on when this process ends. ClusterError: it does not start."""
+    with SupervisedJob.start(job, how) as running:
+        try:
+            _wait_for_start(job, running)
+        except BaseException:  # it is not to start later on, unseen
+            running.cancel()
+            raise
+
+
+def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
+    deadline = time.monotonic() + START_SECS
+    while job.status().pid != running.pid:  # until then it would count as ours, and as dead when we are
+        if not running.runs or time.monotonic() > deadline:
+            raise ClusterError(f"the supervisor of job {job.id} does not start", hint="its log tells why")
+        time.sleep(0.01)

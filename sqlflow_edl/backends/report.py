@@ -1,0 +1,212 @@
+"""Jobs as people and programs read them: which there are, and one of them with its tasks and instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from edl.jobs.job_folder import JobFolder, Status
+from edl.jobs.snapshot import WAITING, Counts, Row, Snapshot
+from sqlflow_edl.backends.base import Listed, Look
+from sqlflow_edl.reports.text import duration, number, percent
+from sqlflow_edl.syntax.dialects import DIALECTS
+from sqlflow_edl.syntax.lexer import sql_tokens
+
+STATEMENT = 60  # characters of a statement in the list of jobs
+_ANY = replace(DIALECTS["duckdb"], hash_comments=True)  # with the comments of all dialects
+
+
+class JobReport(msgspec.Struct, frozen=True):
+    """What is known of a job. Times are UTC in ISO 8601; seconds: from its start to its end, or to now.
+
+    tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second: of
+    late. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch over the
+    others first. logs: their names. notes: why some do not get on. metrics: where Prometheus finds the figures, while
+    the job runs. tensorboard: the folder of its curves; both empty where there is none. ring, members: as in
+    `Snapshot`. place: as in `Status`.
+    """
+
+    id: str
+    kind: str
+    state: str
+    place: str
+    started: str
+    ended: str
+    seconds: float
+    statement: str
+    error: str
+    tasks: dict[str, Counts]
+    epoch: int
+    epochs: int
+    rows: int
+    generation: int
+    cut: str
+    instances: tuple[Row, ...]
+    logs: tuple[str, ...]
+    notes: tuple[str, ...]
+    step: int
+    loss: float | None
+    rows_per_second: float
+    metrics: str
+    tensorboard: str
+    ring: int
+    members: tuple[str, ...]
+
+
+def report(job: JobFolder, look: Look) -> JobReport:
+    status = look.status
+    snapshot = look.snapshot or Snapshot(status.started, "")
+    instances = look.instances
+    if not status.alive:
+        instances = tuple(msgspec.structs.replace(row, state="ended", task="") for row in instances)
+    return JobReport(
+        id=job.id,
+        kind=status.kind,
+        state=_state(status, snapshot),
+        place=status.place,
+        started=status.started,
+        ended=status.ended,
+        seconds=_seconds(status),
+        statement=status.statement,
+        error=status.error,
+        tasks=snapshot.tasks,
+        epoch=snapshot.epoch,
+        epochs=snapshot.epochs,
+        rows=snapshot.rows,
+        generation=snapshot.generation,
+        cut=snapshot.cut,
+        instances=instances,
+        logs=look.logs,
+        notes=look.notes,
+        step=snapshot.step,
+        loss=snapshot.loss,
+        rows_per_second=snapshot.rate,
+        metrics=look.metrics,
+        ring=snapshot.ring,
+        members=snapshot.members,
+        tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
+    )
+
+
+def state_of(status: Status) -> str:
+    """The state; of a job whose process is gone without a word, `died`."""
+    return "died" if status.state == "running" and not status.alive else status.state
+
+
+def _state(status: Status, snapshot: Snapshot | None) -> str:
+    """The state; of a job whose instances there is no room for, that."""
+    return WAITING if status.alive and snapshot is not None and snapshot.waits else state_of(status)
+
+
+JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
+
+
+def list_rows(found: Iterable[Listed]) -> Iterator[tuple[str | None, ...]]:
+    """A row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
+    return map(_line, found)
+
+
+def _line(job: Listed) -> tuple[str | None, ...]:
+    status = job.status
+    if status is None:
+        return job.id, None, "damaged", None, None, None, None
+    statement = " ".join(_without_comments(status.statement).split())
+    if len(statement) > STATEMENT:
+        statement = statement[: STATEMENT - 1] + "…"
+    state = _state(status, job.snapshot)
+    return (
+        job.id,
+        status.kind,
+        f"{state}: {job.remark}" if job.remark else state,
+        status.place,
+        _minute(status.started),
+        duration(_seconds(status)),
+        statement,
+    )
+
+
+def _without_comments(statement: str) -> str:
+    """The statement without the comments before its first word."""
+    tokens = sql_tokens(statement, 0, _ANY)
+    return next((statement[token.start :] for token in tokens if token.kind != "comment"), statement)
+
+
+def facts(found: JobReport) -> list[tuple[str, str]]:
+    """What is known of a job, but its instances."""
+    rows = [("job", found.id), ("kind", found.kind), ("state", found.state)]
+    if found.place:
+        rows.append(("place", found.place))
+    rows += [("started", _minute(found.started)), ("took", duration(found.seconds))]
+    if found.epoch:
+        rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
+    if found.rows:
+        rows.append(("rows", f"{found.rows:,}"))
+    if found.loss is not None:
+        rows.append(("loss", number(found.loss)))
+    if found.generation > 1:
+        rows.append(("generation", f"{found.generation}"))
+    if found.ring:
+        rows.append(("ring", f"{found.ring}: {', '.join(found.members)}"))
+    if found.cut:
+        rows.append(("checkpoint", found.cut))
+    rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
+    rest = ("metrics", "tensorboard", "error", "statement")
+    rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]
+    rows += [("note", note) for note in found.notes]
+    return rows
+
+
+INSTANCES = {
+    "name": str,
+    "role": str,
+    "state": str,
+    "place": str,
+    "address": str,
+    "incarnation": int,
+    "relaunches": int,
+    "task": str,
+    "note": str,
+}
+
+
+def instance_rows(found: JobReport) -> list[tuple[Any, ...]]:
+    """A row of `INSTANCES` for each."""
+    return [tuple(getattr(row, name) for name in INSTANCES) for row in found.instances]
+
+
+SERVERS = ("parameter server", "rows", "MB", "pulled rows/s", "pushed rows/s", "busy")
+
+
+def server_rows(found: JobReport) -> list[tuple[str, ...]]:
+    """A row of `SERVERS` for each parameter server that has told what it does."""
+    return [
+        (
+            row.name,
+            f"{row.load.rows:,}",
+            f"{row.load.bytes / 1e6:,.1f}",
+            f"{row.load.pulled:,.0f}",
+            f"{row.load.pushed:,.0f}",
+            percent(row.load.busy),
+        )
+        for row in found.instances
+        if row.load is not None
+    ]
+
+
+def tasks(counts: Counts) -> str:
+    """`3 to do, 2 in work, 1 done`."""
+    return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
+
+
+def _seconds(status: Status) -> float:
+    end = datetime.fromisoformat(status.ended) if status.ended else datetime.now(UTC)
+    return (end - datetime.fromisoformat(status.started)).total_seconds()
+
+
+def _minute(time: str) -> str:
+    """To the second, in UTC."""
+    return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M:%S}Z"

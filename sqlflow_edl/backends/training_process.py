@@ -1,0 +1,54 @@
+"""Runs programs in a training process on this machine: one at a time, started early, kept between statements.
+
+A statement of the other framework ends the process and starts one of that: two frameworks in one process would each
+take all cores, and their memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.run.training_client import TrainingProcess
+
+
+class LocalSubmitter:
+    """Submits jobs to the training process; close it to end the process."""
+
+    def __init__(self) -> None:
+        self._process: TrainingProcess | None = None
+
+    def warm(self, framework: str) -> None:
+        """Start the process of the framework if it does not run; returns at once."""
+        if self._process is not None and not (self._process.framework == framework and self._process.alive):
+            self.close()
+        if self._process is None:
+            self._process = TrainingProcess.start(framework)
+
+    def loading(self, framework: str) -> bool:
+        """True if a job of the framework has to wait until that is imported, as far as is known here."""
+        process = self._process
+        return process is None or process.framework != framework or not (process.ready and process.alive)
+
+    def run(
+        self,
+        job: JobFolder,
+        framework: str,
+        on_event: Callable[[Progress | EpochEnd], None],
+        *,
+        weights: Path | None = None,
+    ) -> Outcome:
+        """Run the program in the job folder on its pinned rows, and wait for it; JobError says how it failed."""
+        self.warm(framework)
+        process = self._process
+        if process is None:
+            raise RuntimeError("warm() starts a process")
+        return process.run(job.program, job.path, on_event, weights=weights)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None

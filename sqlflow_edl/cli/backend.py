@@ -1,0 +1,73 @@
+"""`--on kubernetes[:PROFILE]`: where jobs run, and what the command line says of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlflow_edl.cli.variables import assignment
+
+if TYPE_CHECKING:
+    from sqlflow_edl.backends.kubernetes.settings import Configuration
+
+KUBERNETES = "kubernetes"
+
+_NEEDS_PLACE = ("namespace", "image", "set", "kubernetes_config")  # options that say nothing of this machine
+_OF_THIS_MACHINE = ("quota",)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    options = command.add_argument_group("jobs on Kubernetes")
+    options.add_argument(
+        "--on",
+        metavar="kubernetes[:PROFILE]",
+        type=_place,
+        help="run the jobs there, with the settings of a profile; see docs/kubernetes.md",
+    )
+    options.add_argument("--namespace", metavar="NAME", help="by default the context's")
+    options.add_argument("--image", metavar="IMAGE", help="of every container, see sqlflow image")
+    options.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="a setting, such as worker_memory=4Gi; as kubernetes.worker_memory in WITH",
+    )
+    options.add_argument(
+        "--kubernetes-config",
+        metavar="FILE",
+        type=Path,
+        help="TOML with settings and profiles; by default sqlflow-edl/kubernetes.toml of your configuration",
+    )
+
+
+def complaint(options: argparse.Namespace) -> str:
+    """What of the options does not go together; empty when all of it does."""
+    needs = _NEEDS_PLACE if options.on is None else ()
+    for name in needs:
+        if getattr(options, name):
+            return f"--{name.replace('_', '-')} is of jobs on Kubernetes; give --on {KUBERNETES} too"
+    for name in () if options.on is None else _OF_THIS_MACHINE:
+        if getattr(options, name):
+            return f"--{name} is of jobs on this machine, and these run on Kubernetes"
+    return ""
+
+
+def configuration(options: argparse.Namespace) -> Configuration | None:
+    """Of jobs on Kubernetes; None: they run on this machine. SemanticError: a setting is wrong."""
+    if options.on is None:
+        return None
+    from sqlflow_edl.backends.kubernetes.settings import configured
+
+    named = [(name, getattr(options, name)) for name in ("namespace", "image") if getattr(options, name)]
+    return configured(options.on, options.kubernetes_config, [*named, *options.set])
+
+
+def _place(text: str) -> str:
+    """The profile; empty: none."""
+    name, colon, profile = text.partition(":")
+    if name != KUBERNETES or (colon and not profile):
+        raise argparse.ArgumentTypeError(f"expected {KUBERNETES} or {KUBERNETES}:PROFILE, not {text!r}")
+    return profile

@@ -1,0 +1,250 @@
+"""What can be offered where a word is typed: an ordered table of rules, of which the first that applies decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from edl.data.names import shown
+from sqlflow_edl.analysis.catalog import FAMILIES, LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.context import QUERIES, Context, words
+from sqlflow_edl.syntax.dialects import dialect_named
+
+# Words of SQL that are offered; a database may know more.
+_SQL = words("""
+    SELECT DISTINCT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET JOIN LEFT RIGHT INNER FULL OUTER CROSS ON USING AS
+    AND OR NOT IN IS NULL LIKE BETWEEN CASE WHEN THEN ELSE END UNION ALL EXCEPT INTERSECT WITH EXISTS ASC DESC CAST
+    COUNT SUM AVG MIN MAX COALESCE TRUE FALSE INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE VIEW REPLACE TEMP DROP
+    ALTER TRUNCATE
+""")
+_BEGINNINGS = (
+    *(
+        "SELECT",
+        "FROM",
+        "WITH",
+        "SHOW MODELS",
+        "SHOW TRAIN",
+        "SHOW CURVE",
+        "DESCRIBE MODEL",
+        "DROP MODEL",
+        "EXPLAIN SELECT",
+    ),
+    *(
+        "CREATE TABLE",
+        "CREATE VIEW",
+        "INSERT INTO",
+        "UPDATE",
+        "DELETE FROM",
+        "DROP TABLE",
+        "DROP VIEW",
+        "DESCRIBE",
+    ),
+)
+_SECOND = {
+    "SHOW": ("MODELS", "TRAIN", "CURVE"),
+    "DESCRIBE": ("MODEL",),
+    "DESC": ("MODEL",),
+    "DROP": ("MODEL", "TABLE", "VIEW"),
+    "CREATE": ("TABLE", "VIEW"),
+    "INSERT": ("INTO",),
+    "DELETE": ("FROM",),
+}
+_TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN")
+_CLAUSES = {
+    "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
+    "PREDICT": ("WITH", "USING"),
+    "EVALUATE": ("WITH", "LABEL", "INTO"),
+    "EXPLAIN": ("WITH", "USING", "INTO"),
+    "LABEL": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
+    "TARGET": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
+}
+_BEFORE_A_MODEL = (
+    ("DESCRIBE", "MODEL"),
+    ("DESC", "MODEL"),
+    ("DROP", "MODEL"),
+    ("SHOW", "TRAIN"),
+    ("SHOW", "CURVE"),
+)
+_BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
+_VALUES: dict[str, Catalog] = {"optimizer": OPTIMIZERS, "optimizer.schedule": SCHEDULES, "loss": LOSSES}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """kind: keyword, table, column, model, estimator, attribute, value or function. doc: a line about it."""
+
+    text: str
+    kind: str
+    doc: str = ""
+
+
+Offers = Iterator[Offer]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    name: str
+    applies: Callable[[Context], bool]
+    offers: Callable[[Context, Connection], Offers]
+
+
+def offers(where: Context, connection: Connection) -> Offers:
+    """All that may stand there, whatever of the word is typed."""
+    for rule in RULES:
+        if rule.applies(where):
+            yield from rule.offers(where, connection)
+            return
+
+
+# Which rule ------------------------------------------------------------------------------------------------
+
+
+def _is_qualified(where: Context) -> bool:
+    head = where.word.rpartition(".")[0]
+    return bool(head) and head in where.tables and where.clause != "WITH"
+
+
+def _names_an_explainer(where: Context) -> bool:
+    return (where.verb, where.clause) == ("EXPLAIN", "USING") and not where.inside
+
+
+def _names_a_model(where: Context) -> bool:
+    two = tuple(where.before[-2:])
+    if not where.verb:
+        return two in _BEFORE_A_MODEL or (two == ("IF", "EXISTS") and "MODEL" in where.before)
+    trains = where.verb in ("TRAIN", "LABEL", "TARGET")
+    return not where.inside and (
+        where.clause == "USING"
+        or (where.clause == "INTO" and trains)
+        or (where.verb in ("EVALUATE", "EXPLAIN") and not where.clause)
+    )
+
+
+def _names_a_table(where: Context) -> bool:
+    if where.verb:
+        result = (where.verb, where.clause) in (("PREDICT", ""), ("EVALUATE", "INTO"), ("EXPLAIN", "INTO"))
+        return result and not where.inside
+    return where.last in _BEFORE_A_TABLE
+
+
+def _names_a_column(where: Context) -> bool:
+    return where.clause == "COLUMN" and (not where.inside or where.last in (",", "(", "["))
+
+
+# What it offers --------------------------------------------------------------------------------------------
+
+
+def _keywords(words: tuple[str, ...]) -> Offers:
+    return (Offer(word, "keyword") for word in words)
+
+
+def _columns(where: Context, connection: Connection) -> Offers:
+    """Those of the query's tables, as the dialect writes their names."""
+    quote = dialect_named(connection.dialect).name_quotes[0]
+    known = {table.casefold(): table for table in connection.known().tables}
+    for table in dict.fromkeys(where.tables.values()):
+        if named := known.get(table.casefold()):
+            for column in connection.columns(named):
+                yield Offer(shown((column,), quote=quote), "column", table)
+
+
+def _qualified(where: Context, connection: Connection) -> Offers:
+    head = where.word.rpartition(".")[0]
+    only = Context(where.word, where.before, tables={head: where.tables[head]})
+    return (Offer(f"{head}.{each.text}", "column", each.doc) for each in _columns(only, connection))
+
+
+def _estimators(where: Context, connection: Connection) -> Offers:
+    yield from (Offer(entry.name, "estimator", entry.doc) for entry in MODELS.entries.values())
+    yield from (Offer(name, "estimator", "Classifier or Regressor, by the label.") for name in FAMILIES)
+
+
+def _models(where: Context, connection: Connection) -> Offers:
+    return (Offer(name, "model") for name in connection.known().models)
+
+
+def _explainers(where: Context, connection: Connection) -> Offers:
+    from sqlflow_edl.analysis.inference import EXPLAINERS
+
+    return (Offer(name, "value", "Accepted, and without effect.") for name in EXPLAINERS.values())
+
+
+def _tables(where: Context, connection: Connection) -> Offers:
+    return (Offer(name, "table") for name in connection.known().tables)
+
+
+def _second(where: Context, connection: Connection) -> Offers:
+    yield from _keywords(_SECOND[where.last])
+    if where.last.startswith("DESC"):
+        yield from _tables(where, connection)
+
+
+def _attributes(where: Context, connection: Connection) -> Offers:
+    from sqlflow_edl.console.attributes import attributes
+
+    return (Offer(row.name, "attribute", row.doc) for row in attributes(where))
+
+
+def _values(where: Context, connection: Connection) -> Offers:
+    from sqlflow_edl.console.attributes import attribute
+
+    row = attribute(where)
+    if row is None:
+        return
+    if row.name in _VALUES:
+        yield from (Offer(each.name, "value", each.doc) for each in _VALUES[row.name].entries.values())
+    elif row.name == "train.weight_column":
+        yield from _columns(where, connection)
+    else:
+        words = ("TRUE", "FALSE") if row.type == "boolean" else row.choices
+        yield from (Offer(word, "value", row.doc) for word in words)
+
+
+def _items(where: Context, connection: Connection) -> Offers:
+    from sqlflow_edl.analysis.columns.functions import FUNCTIONS
+
+    yield from _columns(where, connection)
+    yield from (Offer(each.name, "function", each.usage) for each in FUNCTIONS)
+
+
+def _expression(where: Context, connection: Connection) -> Offers:
+    yield from _columns(where, connection)
+    yield from (Offer(name, "table") for name in where.tables)
+    if where.before[0] in QUERIES and "FROM" in where.before:
+        yield from _keywords(tuple(f"TO {verb}" for verb in _TO))
+    yield from _keywords(_SQL)
+
+
+RULES = (
+    Rule("qualified", _is_qualified, _qualified),
+    Rule("beginning", lambda where: not where.before, lambda where, _: _keywords(_BEGINNINGS)),
+    Rule("second word", lambda where: len(where.before) == 1 and where.last in _SECOND, _second),
+    Rule(
+        "verb",
+        lambda where: where.last == "TO" and not where.verb and where.before[0] in QUERIES,
+        lambda where, _: _keywords(_TO),
+    ),
+    Rule(
+        "estimator",
+        lambda where: where.verb == "TRAIN" and not where.clause and not where.inside,
+        _estimators,
+    ),
+    Rule("explainer", _names_an_explainer, _explainers),
+    Rule("model", _names_a_model, _models),
+    Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
+    Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),
+    Rule(
+        "label",
+        lambda where: where.clause in ("LABEL", "TARGET") and where.begins_item,
+        _columns,
+    ),
+    Rule("column", _names_a_column, _items),
+    Rule("table", _names_a_table, _tables),
+    Rule(
+        "clause",
+        lambda where: bool(where.verb) and not where.depth,
+        lambda where, _: _keywords(_CLAUSES.get(where.verb, ())),
+    ),
+    Rule("expression", lambda where: not where.verb, _expression),
+)

@@ -1,0 +1,1 @@
+"""Errors with their place in the user's text, and their rendering."""

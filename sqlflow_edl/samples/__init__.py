@@ -1,0 +1,1 @@
+"""Sample tables to learn on."""

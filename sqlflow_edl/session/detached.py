@@ -1,0 +1,94 @@
+"""Jobs that went on when their client had left, as sessions see them.
+
+A process of the job commits what it made (`edl.master.commit`). Where that could not open the data source, as an
+embedded database is open in one process at a time, a session with the source does it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from edl.data import Source, connect
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SourceError, SpecError
+from edl.jobs import job_folder
+from edl.master.commit import commit
+from edl.models.pending import handled, read_intent, registry_of
+
+PATIENCE = 15.0  # seconds that a source is waited for which a commit of a job has open
+PAUSE = 0.1
+
+
+def opened(
+    url: str,
+    *,
+    create: bool,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], object] = time.sleep,
+) -> Source:
+    """An open data source, waited for while a finished job is being committed. SourceError: it cannot be opened."""
+    deadline = clock() + PATIENCE
+    while True:
+        try:
+            return connect(url, create=create)
+        except SourceError:
+            if clock() >= deadline or not any(job.claimed() for job in job_folder.unclaimed()):
+                raise
+        pause(PAUSE)
+
+
+def waits(url: str) -> bool:
+    """True if a finished job of this source is not committed."""
+    return any(_source_of(job) == url for job in job_folder.unclaimed())
+
+
+def _source_of(job: job_folder.JobFolder) -> str:
+    try:
+        intent = read_intent(job.path)
+    except SpecError:  # reported when a session opens
+        return ""
+    return intent.source if intent is not None else ""
+
+
+def take_home(source: Source) -> Iterator[str]:
+    """Commit finished jobs of this source, and list those that failed; a sentence for each."""
+    yield from _list_failures(source)
+    for job in job_folder.unclaimed():
+        try:
+            intent = read_intent(job.path)
+        except SpecError as error:  # one job must not stop all sessions
+            yield error.message
+            continue
+        if intent is not None and intent.source != source.url:
+            continue
+        with job.claim() as ours:
+            if not ours:
+                continue
+            if intent is None:
+                job.end("died", "its client was gone before it could store what the job made")
+                continue
+            try:
+                yield commit(job, intent, source)
+            except (ConflictError, UnreachableError) as error:  # the next statement or session tries again
+                yield f"what job {job.id} made is not stored yet: {error.message}"
+
+
+def _list_failures(source: Source) -> Iterator[str]:
+    """Record the reasons of detached trainings that failed in the registry, each once."""
+    for job in job_folder.jobs():
+        try:
+            status, intent = job.status(), read_intent(job.path)
+        except SpecError:  # reported where jobs are listed
+            continue
+        if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
+            continue
+        if status.place:  # its master has kept the reason
+            continue
+        try:
+            handled(job.path)
+        except FileNotFoundError:  # another session was quicker
+            continue
+        if intent.record is not None:
+            registry_of(intent, source).record_failure(intent.name, intent.record, status.error)
+        yield f"job {job.id} {'had failed' if status.state == 'failed' else 'had died'}: {status.error}"

@@ -1,0 +1,98 @@
+"""EXPLAIN and --dry-run: what a statement would do, found without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from edl.errors import SemanticError
+from edl.models.registry.records import split_reference
+from edl.spec import JobSpec
+from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.reports import plan, table
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.job_statements import used
+from sqlflow_edl.syntax import Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.queries import objection
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session.session import Session
+
+
+def explain(session: Session, statement: Statement) -> Result:
+    """The plan as a result set: section, name, value, why. SQLFlowError: what `execute` would find before it runs."""
+    planner = _PLANNERS.get(statement.kind)
+    if planner is None:
+        raise not_there_yet(statement)
+    return Result(statement, reader=table.texts(plan.COLUMNS, planner(session, statement)), view="sections")
+
+
+def not_there_yet(statement: Statement) -> SemanticError:
+    """The answer to a statement that is part of the language and cannot run yet."""
+    what = f"TO {statement.direction or statement.kind}".upper()
+    return SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
+
+
+def _train(session: Session, statement: Statement) -> list[plan.Row]:
+    return plan.training(session.planned(statement)) + _kept(session)
+
+
+def planned_use(session: Session, statement: Statement) -> JobSpec:
+    """A PREDICT, EVALUATE or EXPLAIN statement as far as it goes without fixing its rows."""
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+        return used(session, statement, Path(folder) / "model.zip").planned
+
+
+def _use(session: Session, statement: Statement) -> list[plan.Row]:
+    return plan.use(planned_use(session, statement), session.source.url) + _kept(session)
+
+
+def _kept(session: Session) -> list[plan.Row]:
+    """What fixing the rows costs, where the source has something to say."""
+    cost = session.source.how_rows_are_kept()
+    return [("rows", "fixed", cost, "")] if cost else []
+
+
+def _drop(session: Session, statement: Statement) -> list[plan.Row]:
+    reference = str(statement.model)
+    name, version = split_reference(reference)
+    found = [
+        each for each in session.registry.list() if each.name == name and version in (None, each.version)
+    ]
+    if not found and not statement.if_exists:
+        session.registry.look_up(reference)  # says what there is instead
+    gone = ", ".join(each.reference for each in found) or "nothing"
+    return [("statement", title(statement, session.dialect), f"{gone} would be dropped", "")]
+
+
+def _sql(session: Session, statement: Statement) -> list[plan.Row]:
+    """A query is looked at, because most mistakes are in queries; other SQL cannot be tried without doing it."""
+    rows = [("statement", title(statement, session.dialect), "goes to the database as it is", "")]
+    if objection(statement.text, dialect_named(session.dialect)) is None:
+        with placed(statement.span):
+            schema = session.source.schema(statement.text)
+        rows += (("column", field.name, str(field.type), "") for field in schema)
+    return rows
+
+
+def _other(session: Session, statement: Statement) -> list[plan.Row]:
+    return [("statement", title(statement, session.dialect), "reads the models of the source", "")]
+
+
+_PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
+    "train": _train,
+    "auto": _train,
+    "predict": _use,
+    "evaluate": _use,
+    "explain": _use,
+    "drop_model": _drop,
+    "show_models": _other,
+    "show_train": _other,
+    "show_curve": _other,
+    "describe_model": _other,
+    "sql": _sql,
+}

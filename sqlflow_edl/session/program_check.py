@@ -1,0 +1,216 @@
+"""Check of a whole program before its first statement runs.
+
+Every statement is checked for all that needs no rows: syntax, models, attributes, clauses, columns. Nothing is
+trained, written or fixed. What an earlier statement may change is left to run time, so that no program is refused that
+would run:
+
+* a query is looked at only where no earlier statement changes the tables that it reads, nor, where it reads a view, any
+  table; not at all behind SQL whose effects are unknown (`USE`, `ATTACH`, SQL that sqlglot cannot read);
+* a model that an earlier statement trains is known by its name alone;
+* ordinary SQL is the database's own, and is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
+from edl.models.registry.records import ModelVersion, check_name, split_reference
+from sqlflow_edl.analysis import inference, train
+from sqlflow_edl.analysis.columns.items import check_calls
+from sqlflow_edl.analysis.ddl import changes, tables_read
+from sqlflow_edl.analysis.outline import Thing, effects
+from sqlflow_edl.errors.spans import at
+from sqlflow_edl.session.plan import not_there_yet, planned_use
+from sqlflow_edl.syntax.ast import Name, Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.session.session import Session
+
+LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
+_VIEWS = {  # scheme of a source -> names of the views in it; where there is none, anything may be a view
+    "duckdb": "SELECT view_name FROM duckdb_views() WHERE NOT internal",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
+    "mysql": "SELECT table_name FROM information_schema.views",
+}
+
+
+@dataclass(slots=True)
+class _Before:
+    """Effects of the statements that come before, none of which has run."""
+
+    tables: list[Thing] = field(default_factory=list)  # created, changed or dropped
+    trained: set[str] = field(default_factory=set)  # models, by name
+    dropped: set[str] = field(default_factory=set)  # models, by name
+    unknown: bool = False  # anything may be different
+
+    def add(self, statement: Statement, dialect: str) -> None:
+        """Go on behind the statement."""
+        found = changes(statement, dialect)
+        self.tables += found.tables
+        self.unknown = self.unknown or found.unknown
+        if statement.kind == "drop_model" and split_reference(str(statement.model))[1] is None:
+            self.dropped.add(str(statement.model))
+            self.trained.discard(str(statement.model))
+        made = {thing.parts[0] for thing in effects(statement, dialect).makes if thing.kind == "model"}
+        self.trained |= made
+        self.dropped -= made
+
+
+class ProgramCheck:
+    """The check of one program, in the session that will run it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._before = _Before()
+
+    def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
+        """Errors of each statement, None where there are none; a statement that cannot be read is its error."""
+        return [self._problem(each) for each in program]
+
+    def _problem(self, statement: Statement | SQLFlowError) -> SQLFlowError | None:
+        if isinstance(statement, SQLFlowError):
+            self._before.unknown = True
+            return statement
+        errors: list[SQLFlowError] = []
+        with _collected(errors):
+            self._check(statement)
+        self._before.add(statement, self._session.dialect)
+        return errors[0] if errors else None
+
+    def _check(self, statement: Statement) -> None:
+        """Raise all that is wrong with the statement."""
+        match statement.kind:
+            case "train" | "auto":
+                self._check_training(statement)
+            case "predict" | "evaluate" | "explain":
+                self._check_use(statement)
+            case "show_train" | "show_curve" | "describe_model":
+                self._stored(statement.model, ready=False)
+            case "drop_model" if not statement.if_exists:
+                self._stored(statement.model, ready=False)
+            case "optimize" | "run":
+                raise not_there_yet(statement)
+
+    # TRAIN ---------------------------------------------------------------------------------------------------
+
+    def _check_training(self, statement: Statement) -> None:
+        session = self._session
+        errors: list[SQLFlowError] = []
+        with _collected(errors):
+            session.check_place(statement)
+        for name in statement.into:
+            with _collected(errors), at(name.span):
+                check_name(str(name))
+        with _collected(errors):
+            parent = self._stored(statement.using)
+            if statement.using is not None and not _is_small(parent):
+                errors += (error for clause in statement.columns for error in check_calls(clause.items))
+            elif self._sees(statement.select) and self._sees(_held_out(statement)):
+                session.training_plan(statement)
+            else:
+                train.check_without_columns(statement, session.parent(statement), session.workers)
+        raise_all(errors)
+
+    # PREDICT, EVALUATE, EXPLAIN ------------------------------------------------------------------------------
+
+    def _check_use(self, statement: Statement) -> None:
+        errors: list[SQLFlowError] = []
+        check, _ = inference.USES[statement.kind]
+        with _collected(errors):
+            check(statement)
+            self._session.check_place(statement)
+        model = statement.using if statement.kind == "predict" else statement.model
+        with _collected(errors):
+            found = self._stored(model)
+            is_seen = self._sees(statement.select) and not self._makes_again(statement)
+            if not errors and _is_small(found) and is_seen:
+                planned_use(self._session, statement)
+            elif statement.select and is_seen:
+                self._session.look(statement)
+        raise_all(errors)
+
+    def _makes_again(self, statement: Statement) -> bool:
+        """True if the statement's table is one that an earlier statement changes."""
+        made = changes(statement, self._session.dialect).tables
+        return any(each.is_same(other) for each in made for other in self._before.tables)
+
+    # What there is -------------------------------------------------------------------------------------------
+
+    def _stored(self, name: Name | None, *, ready: bool = True) -> ModelVersion | None:
+        """The stored model of that name; None where it is not known yet.
+
+        ready: one whose training failed will not do. SemanticError: there will be no such model.
+        """
+        before, reference = self._before, str(name)
+        if name is None or before.unknown:
+            return None
+        bare, version = split_reference(reference)
+        if bare in before.trained:
+            return None
+        with at(name.span):
+            if bare in before.dropped:
+                raise SemanticError(
+                    f"the model {bare} is dropped by an earlier statement", hint="use it before DROP MODEL"
+                )
+            try:
+                registry = self._session.registry
+                return registry.find(reference) if ready else registry.look_up(reference)
+            except SemanticError as error:
+                if version is None and (near := nearest(bare, before.trained)):
+                    error.hint = f"did you mean {near}, which an earlier statement trains?"
+                elif version is None:
+                    error.hint = error.hint or did_you_mean(bare, before.trained)
+                raise
+
+    def _sees(self, query: str) -> bool:
+        """True if the query's columns are those that it will have when the statement runs."""
+        before = self._before
+        if before.unknown:
+            return False
+        if not before.tables or not query:
+            return True
+        read = tables_read(query, self._session.dialect)
+        return read is not None and not any(
+            self._is_view(each) or any(map(each.is_same, before.tables)) for each in read
+        )
+
+    def _is_view(self, table: Thing) -> bool:
+        return self._views is None or table.parts[-1].casefold() in self._views
+
+    @cached_property
+    def _views(self) -> frozenset[str] | None:
+        """Folded names of the views in the source; None where they are not known."""
+        source = self._session.source
+        query = _VIEWS.get(source.url.partition(":")[0])
+        reader = source.execute(query) if query else None
+        if reader is None:
+            return None
+        return frozenset(str(name).casefold() for name in reader.read_all().column(0).to_pylist())
+
+
+def _held_out(statement: Statement) -> str:
+    """The query of the held-out rows; empty where they have none."""
+    written = statement.attribute("validation.select")
+    own = getattr(written.value, "value", "") if written else ""
+    return (statement.validate and statement.validate.query) or str(own)
+
+
+def _is_small(model: ModelVersion | None) -> bool:
+    return model is not None and model.archive_bytes <= LARGEST_ARCHIVE
+
+
+@contextmanager
+def _collected(errors: list[SQLFlowError]) -> Iterator[None]:
+    """Errors are added to the list; that the source cannot be asked just now is left to run time."""
+    try:
+        yield
+    except (ConflictError, UnreachableError):
+        pass
+    except SQLFlowError as error:
+        errors.append(error)

@@ -1,0 +1,82 @@
+"""The arguments of the `edl` command: every one is known, or named with what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl import exit_codes
+from edl.cli.main import main
+
+MODULE = ["--model_def", "a.b.custom_model", "--training_data", "x.csv"]
+
+
+def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int = exit_codes.USAGE) -> str:
+    assert main(arguments) == code
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--minibatchsize", "did you mean --minibatch_size?"),
+        ("--trainingdata=x", "did you mean --training_data?"),
+        ("--num_epoch", "did you mean --num_epochs?"),  # no abbreviation
+        ("--xyz", "see --help"),
+    ],
+)
+def test_a20_an_unknown_flag_is_an_error_with_the_nearest_right_one(
+    flag: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = complaint(["train", *MODULE, flag, "3"], capsys)
+    assert f"there is no argument {flag.partition('=')[0]}" in err
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("flag", "instead"),
+    [
+        ("--docker_base_url=x", "--model_zoo"),
+        ("--need_task_manager", "leave it out"),
+        ("--use_go_ps", "leave it out"),
+        ("--dataset_fn", "define feed(batch, mode)"),
+        ("--records_per_task", "--num_minibatches_per_task"),
+        ("--lr_staleness_modulation", "--distribution_strategy sync"),
+        ("--checkpoint_dir", "lie in its own folder"),
+        ("--worker_resource_request", "Kubernetes"),
+        ("--job_command", "loss and optimizer"),
+        ("--prediction_outputs_processor", "--output"),
+    ],
+)
+def test_a_flag_of_elasticdl_that_means_nothing_says_what_to_do_instead(
+    flag: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = complaint(["train", *MODULE, flag], capsys)
+    assert f"{flag.partition('=')[0]} of ElasticDL" in err
+    assert instead in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train"], "either --program or --model_def"),
+        (["train", "--program", "p", *MODULE], "either --program or --model_def"),
+        (["train", "--program", "p", "--max_step", "3"], "--max_step is of hand-written modules"),
+        (["train", "--model_def", "a.b"], "--training_data is needed"),
+        (["evaluate", "--model_def", "a.b", "--weights", "w"], "--validation_data is needed"),
+        (["predict", "--model_def", "a.b", "--weights", "w"], "--prediction_data is needed"),
+        (["train", *MODULE, "--evaluation_steps", "9"], "--evaluation_steps needs --validation_data"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_named(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert words in complaint(arguments, capsys)
+
+
+def test_a20_a_value_that_looks_like_a_flag_of_another_command_is_no_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    err = complaint(["train", "--model_zoo", str(tmp_path), *MODULE], capsys, exit_codes.FAILED)
+    assert "has no module a" in err

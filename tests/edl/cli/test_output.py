@@ -1,0 +1,59 @@
+"""Results as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from edl.cli.output import check_suffix, write_rows
+from edl.errors import JobError
+
+TABLE = pa.table({"id": [1, 2, 3], "class": ["a", 'b",\n', None]})
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.PARQUET", "r.arrow"])
+def test_a_result_becomes_a_file_of_the_suffix(tmp_path: Path, name: str) -> None:
+    write_rows(TABLE.to_reader(), tmp_path / name)
+    read = {
+        "r.csv": lambda path: csv.read_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)),
+        "r.PARQUET": parquet.read_table,
+        "r.arrow": lambda path: pa.ipc.open_file(path).read_all(),
+    }
+    assert read[name](tmp_path / name)["id"].to_pylist() == [1, 2, 3]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
+
+
+def test_an_unknown_suffix_is_named() -> None:
+    check_suffix(None)
+    with pytest.raises(JobError, match=r"cannot write r\.xlsx") as caught:
+        check_suffix(Path("r.xlsx"))
+    assert caught.value.hint == "known suffixes: .csv, .parquet, .arrow"
+
+
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text("old")
+
+    def broken() -> pa.RecordBatchReader:
+        def batches():  # type: ignore[no-untyped-def]
+            yield TABLE.to_batches()[0]
+            raise OSError(5, "Input/output error")
+
+        return pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+
+    with pytest.raises(JobError, match="cannot write"):
+        write_rows(broken(), file)
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["r.csv"]
+
+
+def test_lists_of_one_length_become_columns_of_csv(tmp_path: Path) -> None:
+    lists = pa.array([[1.0, 2.0], [3.0, None]], pa.list_(pa.float64(), 2))
+    rows = pa.table({"id": [1, 2], "p": lists})
+    write_rows(rows.to_reader(), tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == '"id","p_0","p_1"\n1,1,2\n2,3,\n'
+    write_rows(rows.slice(0, 0).to_reader(), tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text() == '"id","p_0","p_1"\n'

@@ -1,0 +1,29 @@
+"""What is told on a terminal while a job runs."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from edl.cli.progress import Narrator
+from edl.jobs.events import EpochEnd, Progress
+
+
+def progress(step: int, loss: float | None = 0.5) -> Progress:
+    return Progress("training", step, 100, 10.0, epoch=1, epochs=2, step=step, loss=loss)
+
+
+@pytest.mark.parametrize(("every", "steps"), [(0, []), (10, [12, 25, 30]), (20, [25])])
+def test_the_loss_is_told_every_so_many_steps(every: int, steps: list[int]) -> None:
+    file = io.StringIO()
+    narrator = Narrator(file, every)
+    for step in (3, 12, 19, 25, 30, 31):
+        narrator(progress(step))
+    assert file.getvalue().splitlines() == [f"epoch 1  step {step}  loss 0.5" for step in steps]
+
+
+def test_an_epoch_is_a_line_with_the_figures_of_the_held_out_rows() -> None:
+    file = io.StringIO()
+    Narrator(file)(EpochEnd(2, 1000, 0.25, {"loss": 0.5, "auc": None}, 3.0))
+    assert file.getvalue() == "epoch 2  step 1,000  loss 0.25  validation loss 0.5  validation auc none\n"

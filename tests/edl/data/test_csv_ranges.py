@@ -1,0 +1,159 @@
+"""CSV by row range: the same rows and types as through SQL, in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from edl.data import connect, open_reader
+from edl.data.file_ranges import RangeReader, pin_files
+from edl.errors import SourceError
+
+PARTS = ["a", "é", '"', ",", "\n", "\r\n", " ", "x"]
+COLUMNS: dict[str, Callable[[random.Random], str]] = {
+    "whole": lambda r: str(r.randrange(-5, 99999)),
+    "number": lambda r: r.choice(["+1.5", "nan", "3", "1e5", " 2.5 ", ".5", "-Infinity"]),
+    "flag": lambda r: r.choice(["True", "false", "TRUE"]),
+    "day": lambda r: f"2026-01-{r.randrange(1, 28):02}",
+    "time": lambda r: f"2026-01-{r.randrange(1, 28):02} 10:11",
+    "instant": lambda r: f"2026-01-{r.randrange(1, 28):02}T10:11:12.5{r.choice(['Z', '+01:30', '-02'])}",
+    "code": lambda r: r.choice(["007", "1", "99999999999999999999"]),
+    "text": lambda r: "".join(r.choice(PARTS) for _ in range(r.randrange(8))),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few rows are many pieces, and a row lies in several blocks."""
+    monkeypatch.setattr("edl.data.csv_ranges.PIECE_ROWS", 7)
+    monkeypatch.setattr("edl.data.csv_ranges.BLOCK_BYTES", 11)
+
+
+def reader_of(written: str, folder: Path) -> RangeReader:
+    reader = open_reader(pin_files(written, folder / "job"), folder / "job")
+    assert isinstance(reader, RangeReader)
+    return reader
+
+
+def rows_of(written: str, folder: Path) -> pa.Table:
+    reader = reader_of(written, folder)
+    return pa.Table.from_batches(reader.read(0, reader.rows), reader.schema)
+
+
+def through_sql(written: str) -> pa.Table:
+    with connect(written) as source:
+        return source.stream("SELECT * FROM rows").read_all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_and_types_are_those_of_the_source_of_sql(seed: int, tmp_path: Path) -> None:
+    source = random.Random(seed)  # noqa: S311
+    path = tmp_path / "t.csv"
+    with path.open("w", newline="", encoding="utf-8-sig" if seed % 2 else "utf-8") as file:
+        writer = csv.writer(file, lineterminator=source.choice(["\n", "\r\n"]))
+        writer.writerow(COLUMNS)
+        for _ in range(source.randrange(200)):
+            writer.writerow([make(source) if source.random() < 0.9 else "" for make in COLUMNS.values()])
+    ours, theirs = rows_of(str(path), tmp_path), through_sql(str(path))
+    assert ours.schema == theirs.schema
+    assert repr(ours.to_pylist()) == repr(theirs.to_pylist())  # a NaN is not equal to itself
+
+
+def test_a19_header_quotes_and_embedded_newlines_give_exact_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(
+        b'"id","say ""what"""\r\n1,"two\r\nlines, and a comma"\r\n\r\n2,""\r\n3,\r\n4,"""quoted"""'
+    )
+    assert rows_of(f"{tmp_path}/t.csv", tmp_path).to_pylist() == [
+        {"id": 1, 'say "what"': "two\r\nlines, and a comma"},
+        {"id": 2, 'say "what"': ""},
+        {"id": 3, 'say "what"': None},
+        {"id": 4, 'say "what"': '"quoted"'},
+    ]
+
+
+def test_an_empty_line_of_a_single_column_is_a_null_at_the_end_too(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n\n3\n\n")
+    found = rows_of(f"{tmp_path}/t.csv", tmp_path).to_pylist()
+    assert found == [{"a": 1}, {"a": None}, {"a": 3}, {"a": None}]
+
+
+def test_types_are_those_of_all_files_together(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "2.csv").write_text("b,a\n3.5,x\n")
+    found = rows_of(f"{tmp_path}/*.csv", tmp_path)
+    assert found.to_pylist() == [{"a": "1", "b": 2.0}, {"a": "x", "b": 3.5}]
+
+
+def test_options_of_the_url_hold(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("1;'na''me';é\n2;-;x\n".encode("latin-1"))
+    found = rows_of(
+        f"csv:{tmp_path}/t.csv?delim=%3B&quote='&header=false&nullstr=-&encoding=latin-1", tmp_path
+    )
+    assert found.to_pylist() == [
+        {"column0": 1, "column1": "na'me", "column2": "é"},
+        {"column0": 2, "column1": None, "column2": "x"},
+    ]
+
+
+def test_columns_that_are_not_asked_for_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,c\n1,x,2\n")
+    [batch] = reader_of(f"{tmp_path}/t.csv", tmp_path).read(0, 1, ["c", "a"])
+    assert batch.to_pylist() == [{"c": 2, "a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("content", "option", "words"),
+    [
+        ('a,b\n1,x "q"\n', "", "record 2 of .*: a quote stands inside"),
+        ("a,b\n1,2,3\n", "", "2 fields are expected, and it has 3"),
+        ("a,b\n1,2\n", "?encoding=utf-16", "in the encoding utf-16"),
+        ("a,b\n1,2\n", "?escape=%5C", "escape character"),
+        ("a,b\n1,2\n", "?delim=%C3%A9", "ASCII character"),
+    ],
+)
+def test_what_would_make_rows_uncertain_is_named(
+    content: str, option: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(SourceError, match=words):
+        pin_files(f"csv:{tmp_path}/t.csv{option}", tmp_path / "job")
+
+
+MEASURED = """
+import resource
+from pathlib import Path
+import edl.data.csv_ranges
+from edl.data import open_reader, ranges
+
+def peak():  # MiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+ranges.KEPT_BYTES = 16 << 20
+before = peak()
+folder = Path({folder!r})
+reader = open_reader(ranges.pin_files({path!r}, folder), folder)
+rows = sum(batch.num_rows for batch in reader.read(0, reader.rows))
+last = list(reader.read(reader.rows - 1, reader.rows))[-1].to_pylist()[0]
+print(rows, last["id"], len(last["text"]), peak() - before)
+"""
+
+
+def test_a19_a_file_larger_than_the_memory_in_use_is_read_exactly(
+    tmp_path: Path, in_another_process: Callable[[str], str]
+) -> None:
+    text = 'a "" quote,\nand a line end ' * 300
+    path, rows = tmp_path / "large.csv", 20_000
+    with path.open("w") as file:
+        file.write("id,text\n")
+        for number in range(rows):
+            file.write(f'{number},"{text}"\n')
+    program = MEASURED.format(path=str(path), folder=str(tmp_path / "job"))
+    found, last, length, grown = map(int, in_another_process(program).split())
+    assert (found, last, length) == (rows, rows - 1, len(text) - 300)
+    assert path.stat().st_size >> 20 > 150
+    assert grown < 125

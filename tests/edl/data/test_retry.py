@@ -1,0 +1,48 @@
+"""Work that is done again, as long as that may help."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.data.retry import AWAY, PAUSES, insisting
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SourceError
+
+
+def attempts(*errors: SourceError) -> tuple[list[int], list[float]]:
+    """The numbers of the attempts at work that meets these errors, and the pauses between them."""
+    made: list[int] = []
+    paused: list[float] = []
+
+    def work(attempt: int) -> None:
+        made.append(attempt)
+        if attempt < len(errors):
+            raise errors[attempt]
+
+    insisting(work, pause=paused.append)
+    return made, paused
+
+
+def test_work_is_done_again_after_a_lost_connection_and_waits_for_a_source_that_is_away() -> None:
+    lost, away = ConflictError("lost"), UnreachableError("away")
+    assert attempts(lost, away, lost, away) == ([0, 1, 2, 3, 4], [PAUSES[0], AWAY[0], PAUSES[1], AWAY[1]])
+
+
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        (ConflictError("lost"), len(PAUSES) + 1),
+        (UnreachableError("away"), len(AWAY) + 1),
+        (SourceError("it does not fit"), 1),
+    ],
+)
+def test_it_is_given_up_when_that_does_not_help(error: SourceError, times: int) -> None:
+    made: list[int] = []
+
+    def work(attempt: int) -> None:
+        made.append(attempt)
+        raise error
+
+    with pytest.raises(type(error)):
+        insisting(work, pause=lambda seconds: None)
+    assert len(made) == times

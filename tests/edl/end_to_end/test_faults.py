@@ -1,0 +1,210 @@
+"""The fault matrix on real processes, with short leases: what the tests of training and inference do not show."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from edl import exit_codes
+from edl.data.results import ResultFolder
+from edl.errors import ClusterError, JobError, SpecError
+from edl.jobs.event_log import read_end
+from edl.jobs.events import Tally
+from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.snapshot import read_snapshot
+from edl.master import main as master
+from edl.master.state_store import MAGIC, FileLedger
+from edl.rpc import control_pb2 as pb
+from edl.rpc.channel import MasterChannel
+from edl.spec import Output
+from edl.tasks.ranges import STREAMED_ROWS
+from tests.edl.end_to_end.distributed import Event, Job, kill, table
+from tests.edl.end_to_end.slow import BLOCKS, SlowJob
+
+ROWS = 4 * STREAMED_ROWS
+PREDICT = {"output": Output(column="y", keep=("x",))}
+LEASE = 2.0  # seconds: a process that gets no turn for as long is rare
+SHORT = ("--lease-secs", str(LEASE))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        job = Job(table(2000), epochs=2, batch_size=256)
+        job.run_here()
+        yield job.archive
+
+
+def predicted(job: Job, tasks: int) -> pa.Table:
+    return ResultFolder(job.folder.results).read(tasks).read_all()
+
+
+def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
+    data = table(ROWS, seed=1)
+    orders = [f"worker-0/{incarnation} in a task 2" for incarnation in range(5)]
+    job = Job(data, kind="predict", weights=model, how=kill(*orders), spec=PREDICT)
+    outcome = job.run()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    assert max(event.relaunches for event in job.events if isinstance(event, Tally)) == 5
+
+
+def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for() -> None:
+    job = SlowJob(table(ROWS), epochs=2, batch_size=256, how=kill(master_arguments=SHORT))
+    with job.running():
+        job.until(job.trains(1))
+        master = job.cluster.process("master")
+        assert master is not None
+        signal_for(master.pid, signal.SIGSTOP, seconds=6 * LEASE)
+        outcome = job.result()  # which needs more tasks than the worker has in hands
+    assert outcome.rows == 2 * ROWS
+    tally = [event for event in job.events if isinstance(event, Tally)][-1]
+    assert tally.relaunches == 0, job.logs()
+
+
+def test_a17_a_reader_that_fails_in_the_middle_of_a_range_loses_nothing(model: Path, tmp_path: Path) -> None:
+    """The first read of rows from the middle raises; what was staged of that task does not count."""
+    text = f"""
+
+from pathlib import Path
+
+from edl import data
+
+
+def custom_data_reader(pinned, folder):
+    return Failing(data.open_reader(pinned, folder))
+
+
+class Failing:
+    def __init__(self, reader):
+        self.reader, self.rows, self.schema = reader, reader.rows, reader.schema
+
+    def read(self, start, end, columns=None):
+        mark = Path({str(tmp_path / "failed")!r})
+        if start > 100_000 and not mark.exists():
+            mark.write_text("once")
+            raise OSError("the cable is out")
+        return self.reader.read(start, end, columns)
+"""
+    data = table(ROWS, seed=1)
+    job = Job(data, kind="predict", weights=model, spec=PREDICT, append=text)
+    outcome = job.run()
+    assert (tmp_path / "failed").exists()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    assert "the cable is out" in (job.folder.logs / "master.log").read_text()
+
+
+def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
+    data = table(ROWS, seed=1)
+    job = SlowJob(data, of=BLOCKS, seconds=1, kind="predict", workers=2, weights=model, spec=PREDICT)
+    with job.running():
+        job.until(job.trains(2))
+        job.scale(0)
+        job.until(lambda now: all(row.state == "ended" for row in now.instances))
+        job.scale(3)
+        outcome = job.result()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+
+
+def test_a26_a_second_master_leaves(tmp_path: Path) -> None:
+    first = FileLedger(tmp_path / "ledger")
+    with pytest.raises(ClusterError, match="this job has a master already"):
+        FileLedger(tmp_path / "ledger")
+    first.close()
+    FileLedger(tmp_path / "ledger").close()
+
+
+def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path)
+    first = FileLedger(folder.path / "ledger")
+    assert master.main([str(tmp_path), "--port", "1", "--cluster-fd", "0"]) == exit_codes.FAILED
+    assert not folder.events.exists()
+    first.close()
+
+
+def test_a26_a_ledger_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
+    job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
+    job.cluster.path.mkdir()
+    (job.cluster.path / "ledger").write_bytes(MAGIC.replace(b"1", b"9"))
+    with pytest.raises(SpecError, match="the ledger of this job is of another version: edl-ledger 9"):
+        job.run()
+
+
+def test_a26_a_damaged_ledger_is_named(tmp_path: Path) -> None:
+    ledger = FileLedger(tmp_path / "ledger")
+    ledger.write(b"what is done")
+    assert ledger.read() == b"what is done"
+    path = tmp_path / "ledger"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    with pytest.raises(SpecError, match="is damaged"):
+        ledger.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
+    ledger = FileLedger(tmp_path / "ledger")
+    (tmp_path / "ledger.partial").symlink_to("/dev/full")
+    with pytest.raises(JobError, match="cannot be written; the disk is full"):
+        ledger.write(b"what is done")
+
+
+def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
+    job = SlowJob(table(20_000), epochs=2, batch_size=64)
+    with job.running():
+        job.until(job.trains(1))
+        os.kill(worker_of(job), signal.SIGTERM)
+        job.until(lambda now: now.relaunches)
+        outcome = job.result()
+    assert outcome.rows == 2 * 20_000
+    assert "training goes on from step" in (job.folder.logs / "master.log").read_text()
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    assert [row.note for row in snapshot.instances] == ["preempted (exit code 4)"]
+
+
+def test_a_call_without_the_token_is_refused(model: Path) -> None:
+    job = Job(table(ROWS), kind="predict", weights=model, spec=PREDICT)
+    refused: list[str] = []
+
+    def call(event: Event) -> None:
+        if not refused:
+            with (
+                MasterChannel(job.cluster.address(), "guess") as channel,
+                pytest.raises(ClusterError) as caught,
+            ):
+                channel.call(channel.stub.Cancel, pb.CancelRequest(), 10.0)
+            refused.append(caught.value.message)
+
+    job.run(call)
+    assert "does not carry the token" in refused[0]
+
+
+def test_the_figures_of_a_job_are_written_while_it_runs_and_at_its_end(model: Path) -> None:
+    job = Job(table(ROWS), kind="predict", workers=2, weights=model, spec=PREDICT)
+    job.run()
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    assert (snapshot.tasks["predict"].done, snapshot.tasks["predict"].todo) == (4, 0)
+    assert {row.name for row in snapshot.instances} <= {"worker-0", "worker-1"}
+    assert read_end(job.cluster.events) is not None
+
+
+def worker_of(job: Job) -> int:
+    """The process of its only worker."""
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    [row] = snapshot.instances
+    return int(row.place.removeprefix("pid "))
+
+
+def signal_for(pid: int, number: signal.Signals, *, seconds: float = 0.0) -> None:
+    """Send the signal; after `seconds`, SIGCONT."""
+    os.kill(pid, number)
+    if seconds:
+        threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()

@@ -1,0 +1,167 @@
+"""Jobs with parameter servers that are gone on with, by as many servers or others, and whose answers are lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.errors import ClusterError
+from edl.jobs.run_folder import Spec
+from edl.models.archive import read_archive
+from edl.program import read_spec
+from edl.spec import CategoryId, Checkpoints, Cluster, Embedding, Numeric, to_json
+from edl.testing import OUTAGE, SEVER
+from tests.edl.end_to_end.distributed import Job, kill, table
+
+DEADLINE = 30.0
+ROWS, EPOCHS, BATCH = 8192, 2, 64
+OFTEN = Checkpoints(steps=10, secs=0)
+IDS = 200_000  # so that their vectors are rows on the servers, and not in the graph
+FEATURES = (Numeric("x"), Embedding(CategoryId("id", IDS), 2))
+AS_TEXT = {"fc.numeric('x')": f"fc.numeric('x'), fc.embedding(fc.category_id('id', {IDS}), dim=2)"}
+
+
+def with_environment(how: Spec, name: str, value: str) -> Spec:
+    return msgspec.structs.replace(how, environment={**how.environment, name: value})
+
+
+def weights(job: Job) -> dict[str, np.ndarray]:
+    return dict(read_archive(job.archive).weights())
+
+
+# A14, A16 ------------------------------------------------------------------------------------------------------
+
+OPTIMIZERS = {
+    "adam": "Adam(parameters, lr)",
+    "momentum": "SGD(parameters, lr, momentum=0.9)",
+    "adagrad": "Adagrad(parameters, lr, initial_accumulator_value=0.5)",
+}
+
+
+def with_ids(rows: int) -> pa.Table:
+    """An id of four rows each, so that every minibatch sees new ones, and earlier ones in the next epoch."""
+    return table(rows).append_column("id", pa.array(np.arange(rows) // 4 * 37 % IDS))
+
+
+def trains_ids(optimizer: str, servers: int, how: Spec | None = None) -> Job:
+    cluster = Cluster(1, servers, "sync", grads_to_wait=1)
+    return Job(
+        with_ids(ROWS),
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        replace={
+            **AS_TEXT,
+            "Adam(parameters, lr, fused=True)": OPTIMIZERS[optimizer],
+        },
+        how=how,
+        spec={"cluster": cluster, "checkpoints": OFTEN, "inputs": {"features": FEATURES}},
+    )
+
+
+def prepare(job: Job, servers: int) -> None:
+    """Let the job go on with so many servers, of which none dies, when what ran of it has ended."""
+    master = job.cluster.process("master")
+    assert master is not None
+    with contextlib.suppress(ProcessLookupError):
+        process = os.pidfd_open(master.pid)
+        assert select.select([process], [], [], DEADLINE)[0]
+        os.close(process)
+    job.spec = kill()
+    spec = read_spec(job.folder.program)
+    cluster = msgspec.structs.replace(spec.cluster, parameter_servers=servers)
+    (job.folder.program / "job.json").write_bytes(to_json(msgspec.structs.replace(spec, cluster=cluster)))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "before", "after"),
+    [
+        ("adam", 2, 3),
+        pytest.param("momentum", 3, 1, marks=pytest.mark.soak),
+        pytest.param("adagrad", 1, 2, marks=pytest.mark.soak),
+    ],
+)
+def test_a14_a16_other_servers_go_on_as_if_nothing_had_been_rows_not_yet_seen_included(
+    optimizer: str, before: int, after: int
+) -> None:
+    here = trains_ids(optimizer, before)
+    here.run_here()
+    how = with_environment(kill("ps-0/0 while writing a shard 2"), OUTAGE, "ps-0/1 after a push 60")
+    job = trains_ids(optimizer, before, how)
+    with pytest.raises(ClusterError, match="supervisor died"):
+        job.run()
+    prepare(job, after)
+    outcome = job.run()
+    notes = (job.folder.logs / "master.log").read_text()
+    assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, EPOCHS * ROWS // BATCH), job.logs()
+    assert "ps-0 killed" in notes
+    resized = notes.partition(f"the job goes on with {after} parameter servers\n")[2]
+    assert "training goes on from step" in resized.splitlines()[0]
+    expected, found = weights(here), weights(job)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():  # Adam makes steps of 0.01 of gradients that are next to nothing
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+# A23 -----------------------------------------------------------------------------------------------------------
+
+RATE = 2.0**-10
+COUNTING = f"""
+
+from edl.torch import Embedding
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Parameter(torch.zeros(600))
+        self.other = nn.Parameter(torch.zeros(500))
+        self.rows = Embedding("rows", 2, initial="zeros")
+
+    def forward(self, features):
+        total = self.one.sum() + self.other.sum() + 0 * features["dense"]
+        return total + self.rows(features["f1"]).sum(dim=1, keepdim=True)
+
+
+def custom_model():
+    return Counting()
+
+
+def loss(labels, predictions):
+    return predictions
+
+
+def optimizer(parameters):
+    return torch.optim.SGD(parameters, {RATE})
+"""
+
+
+@pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pytest.mark.soak)])
+def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
+    """Every parameter falls by the rate with each step, whatever the others are: so it counts steps."""
+    cluster = Cluster(1, 2, mode, grads_to_wait=int(mode == "sync"))  # type: ignore[arg-type]
+    lost = "ps-0/0 after a push 20;ps-1/0 after a push 50;ps-1/0 in a push 80;ps-0/0 after a push 120"
+    job = Job(
+        with_ids(ROWS),
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        replace=AS_TEXT,
+        append=COUNTING,
+        how=with_environment(kill(), SEVER, lost),
+        spec={"cluster": cluster, "checkpoints": OFTEN, "inputs": {"features": FEATURES}},
+    )
+    outcome = job.run()
+    steps = EPOCHS * ROWS // BATCH
+    assert outcome.steps == steps, job.logs()
+    assert job.logs().count("all connections are cut") == 4
+    found = weights(job)
+    assert {name: set(found[name].tolist()) for name in ("one", "other")} == {
+        "one": {-RATE * steps},
+        "other": {-RATE * steps},
+    }
+    assert set(found["rows:rows"].ravel().tolist()) == {-RATE * EPOCHS * 4 / BATCH}

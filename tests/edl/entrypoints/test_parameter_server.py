@@ -1,0 +1,159 @@
+"""The process of a parameter server: it registers, serves, and ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import grpc
+import msgspec
+import numpy as np
+import pytest
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.jobs.run_folder import ClusterFolder, Spec
+from edl.ps import messages as msg
+from edl.ps.channel import ServerChannel
+from edl.rpc import control_pb2 as pb
+from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
+from tests.edl.ps.servers import ADAM, SECONDS, definition
+
+INSTANCE = Instance("ps-0", "ps", 3)
+
+
+class Master(MasterServicer):
+    """Hears who registers, and answers as the test says."""
+
+    def __init__(self) -> None:
+        self.heard: SimpleQueue[pb.RegisterRequest] = SimpleQueue()
+        self.answer: Callable[[Any], pb.Registration] = lambda context: pb.Registration()
+
+    def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
+        self.heard.put(request)
+        return self.answer(context)
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[Master]:
+    heard = Master()
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_MasterServicer_to_server(heard, server)
+    folder = ClusterFolder(tmp_path)
+    folder.write_spec(Spec("torch"))
+    folder.make_token()
+    folder.write_address(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+    (tmp_path / "logs").mkdir()
+    server.start()
+    yield heard
+    server.stop(None).wait()
+
+
+@contextmanager
+def running(job: Path) -> Iterator[subprocess.Popen[bytes]]:
+    read, write = os.pipe()
+    arguments = [str(job), msgspec.json.encode(INSTANCE).decode(), str(read)]
+    command = [sys.executable, "-P", "-m", "edl.cluster.local.instance_process", *arguments]
+    with subprocess.Popen(command, pass_fds=(read,), start_new_session=True) as process:
+        os.close(read)
+        try:
+            yield process
+        finally:
+            os.close(write)  # the lifeline
+            process.wait(SECONDS)
+
+
+def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) -> None:
+    with running(tmp_path) as process:
+        request = master.heard.get(timeout=SECONDS)
+        assert (request.instance, request.incarnation, request.role) == ("ps-0", 3, "ps")
+        with ServerChannel(request.address, ClusterFolder(tmp_path).token()) as channel:
+            order = msg.Arrange(0, 0, 0, (request.address,), msg.Mode())
+            channel.call(order, (), msg.Arranged, SECONDS)
+            values = [np.ones(16, np.float32), np.ones(2, np.float32)]
+            defined, _ = channel.call(msg.Define(0, definition()), values, msg.Defined, SECONDS)
+            assert not defined.open
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == exit_codes.OK
+
+
+def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Master, tmp_path: Path) -> None:
+    """A6: parameters, slots and what was pushed are back; the version does not go back."""
+    model, folder = definition(ADAM), str(tmp_path / "checkpoints" / "one")
+    gradients, ids = np.ones(16, np.float32), np.arange(7)
+    push = msg.Push(0, "worker-0", 0, 1, 0.1, 10, ("users",))
+    rows = [gradients, ids, np.ones((7, 2), np.float32)]
+
+    def arranged(epoch: int, restore: str) -> ServerChannel:
+        address = master.heard.get(timeout=SECONDS).address
+        channel = ServerChannel(address, ClusterFolder(tmp_path).token())
+        channel.call(msg.Arrange(0, 0, epoch, (address,), msg.Mode(), restore), (), msg.Arranged, SECONDS)
+        return channel
+
+    def pulled(channel: ServerChannel) -> tuple[msg.Pulled, list[np.ndarray]]:
+        return channel.call(msg.Pull(0, ("users",), dense=True), [ids], msg.Pulled, SECONDS)
+
+    with running(tmp_path) as process, arranged(0, "") as channel:
+        values = [np.ones(16, np.float32), np.ones(2, np.float32)]
+        channel.call(msg.Define(0, model), values, msg.Defined, SECONDS)
+        channel.call(msg.Open(0), (), msg.Done, SECONDS)
+        channel.call(push, rows, msg.Pushed, SECONDS)
+        channel.call(msg.TakeCheckpoint(0, folder, wait=True), (), msg.CheckpointTaken, SECONDS)
+        before, expected = pulled(channel)
+        process.kill()
+        process.wait(SECONDS)
+    with running(tmp_path), arranged(1, folder) as channel:
+        channel.call(push, rows, msg.Pushed, SECONDS)  # its answer was lost
+        after, found = pulled(channel)
+        assert after.version > before.version
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        channel.call(msgspec.structs.replace(push, sequence=2), rows, msg.Pushed, SECONDS)
+        assert pulled(channel)[0].version.step == 2
+
+
+def test_a_master_that_is_away_is_told_later(master: Master, tmp_path: Path) -> None:
+    def away(context: Any) -> pb.Registration:
+        master.answer = lambda context: pb.Registration()
+        context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
+        raise AssertionError
+
+    master.answer = away
+    with running(tmp_path) as process:
+        first, second = (master.heard.get(timeout=SECONDS) for _ in range(2))
+        assert first == second
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == exit_codes.OK
+
+
+def test_a_server_that_the_master_refuses_leaves(master: Master, tmp_path: Path) -> None:
+    master.answer = lambda context: pb.Registration(refused=True)
+    with running(tmp_path) as process:
+        assert process.wait(SECONDS) == exit_codes.PREEMPTED
+
+
+def test_a_server_ends_with_its_lifeline(master: Master, tmp_path: Path) -> None:
+    with running(tmp_path) as process:
+        master.heard.get(timeout=SECONDS)
+    assert process.returncode < 0
+
+
+def test_a_server_loads_no_framework_and_nothing_of_programs() -> None:
+    code = (
+        "import sys; from edl.entrypoints import parameter_server; parameter_server.warm_up();"
+        "print(*(name for name in sys.modules if name.split('.')[0] in "
+        "('tensorflow', 'keras', 'torch', 'jax', 'pandas', 'duckdb', 'pyarrow', 'sqlflow_edl')"
+        " or name.startswith(('edl.program', 'edl.worker', 'edl.master'))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.stdout.split() == []

@@ -1,0 +1,109 @@
+"""The entry of a container: what it becomes, and with what."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.cluster.local.instance_process import TAKE_OVER
+from edl.jobs.run_folder import TESTING, Spec
+from tests.edl.entrypoints.mounted import JOB, mounted
+
+ENTRIES = {"EDL_TESTING_ENTRIES": f"{__name__}:worker,{__name__}:server"}
+SHOWN = ("OMP_NUM_THREADS", "PYTHONHASHSEED", "MINE", "SQLFLOW_EDL_SECRETS")
+
+
+def worker(job: Path, instance: Instance) -> int:
+    """Says what it is; the second worker goes on as a server, the third begins for ever."""
+    found = {name: os.environ.get(name) for name in SHOWN}
+    print("trouble", file=sys.stderr, flush=True)  # before who waits for the next line ends us
+    print(json.dumps([str(job), instance.name, instance.role, found]))
+    if instance.name == "worker-2":
+        sys.stdout.flush()
+        signal.pause()
+    return TAKE_OVER if instance.name == "worker-1" else 7
+
+
+def server(job: Path, instance: Instance) -> int:
+    print(json.dumps([str(job), instance.name, instance.role]))
+    return 0
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv(TESTING, ENTRIES["EDL_TESTING_ENTRIES"])
+    spec = Spec(
+        "torch",
+        threads=3,
+        worker=f"{__name__}:worker",
+        server=f"{__name__}:server",
+        environment={"MINE": "yes"},
+    )
+    files = {"cluster/spec.json": msgspec.json.encode(spec), "cluster/kubernetes.json": b"{}"}
+    given = mounted(tmp_path, files, {"mysql://u@h/d": "Geheim"})
+    return {**os.environ, **ENTRIES, **given, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def run(
+    environment: dict[str, str], role: str, instance: Instance | None = None
+) -> tuple[int, list[str], str]:
+    """The exit code, and the lines of standard output and the text of standard error."""
+    with started(environment, role, instance) as process:
+        out, errors = process.communicate()
+    return process.returncode, out.splitlines(), errors
+
+
+def started(
+    environment: dict[str, str], role: str, instance: Instance | None = None
+) -> subprocess.Popen[str]:
+    given = {} if instance is None else {"EDL_INSTANCE": msgspec.json.encode(instance).decode()}
+    command = [sys.executable, "-P", "-m", "edl.entrypoints.pod", role]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env={**environment, **given}, stdout=pipe, stderr=pipe, text=True)
+
+
+def test_a_worker_has_its_folder_and_environment_and_ends_with_its_code(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    code, [line], errors = run(environment, "instance", Instance("worker-0", "worker", 2))
+    job, name, role, found = json.loads(line)
+    assert (code, job, name, role) == (7, str(tmp_path / "empty" / JOB), "worker-0", "worker")
+    assert found == dict(zip(SHOWN, ("3", "0", "yes", '{"mysql://u@h/d": "Geheim"}'), strict=True))
+    assert errors == "trouble\n"  # both go to the container's log
+
+
+def test_a_worker_that_takes_over_goes_on_as_a_server(environment: dict[str, str]) -> None:
+    code, lines, _ = run(environment, "instance", Instance("worker-1", "worker"))
+    assert code == 0
+    assert [json.loads(line)[2] for line in lines] == ["worker", "ps"]
+
+
+def test_a_worker_that_is_told_to_leave_before_it_has_begun_leaves_at_once(
+    environment: dict[str, str],
+) -> None:
+    with started(environment, "instance", Instance("worker-2", "worker")) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())[1] == "worker-2"
+        process.terminate()
+        _, errors = process.communicate()
+    assert process.returncode == exit_codes.PREEMPTED
+    assert errors == "trouble\ntold to leave before it had begun\n"
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [("instance", "needs EDL_INSTANCE"), ("shell", "shell is neither master nor instance")],
+)
+def test_a_container_that_nobody_can_be_says_why(environment: dict[str, str], role: str, said: str) -> None:
+    code, _, errors = run(environment, role)
+    assert (code, errors.startswith("error: ")) == (exit_codes.USAGE, True)
+    assert said in errors

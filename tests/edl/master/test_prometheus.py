@@ -1,0 +1,101 @@
+"""The figures of a job as Prometheus reads them."""
+
+from __future__ import annotations
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from edl.jobs.snapshot import Counts, Row, Snapshot
+from edl.master.reporting.prometheus import JobCollector, Reading
+from edl.ps.messages import Figures, Version
+
+SNAPSHOT = Snapshot(
+    "",
+    "",
+    tasks={"train": Counts(5, 2, 1), "evaluate": Counts(done=4)},
+    epoch=2,
+    epochs=9,
+    rows=81_920,
+    step=160,
+    loss=0.5,
+    rate=1234.5,
+    instances=(
+        Row("worker-0", "worker", 2, "running", "pid 7", "", 2, "train task 3"),
+        Row("worker-1", "worker", 0, "running", "pid 8"),
+        Row("ps-0", "ps", 1, "pending", "pid 9", "127.0.0.1:4712", 1),
+    ),
+    generation=3,
+    master_relaunches=1,
+)
+READING = Reading(SNAPSHOT, None, {}, 17, (3, 0.25), (2, 1.5), None)
+
+
+def scraped(reading: Reading | None) -> dict[str, float]:
+    """What Prometheus makes of it, by name and the values of labels, which come by their names."""
+    registry = CollectorRegistry()
+    registry.register(JobCollector(lambda: reading))
+    text = generate_latest(registry).decode()
+    assert not any(secret in text for secret in ("pid", "127.0.0.1"))
+    return {
+        " ".join((sample.name, *sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_progress_of_a_job() -> None:
+    found = scraped(READING)
+    assert [found[f"edl_tasks {state} train"] for state in ("todo", "doing", "done")] == [5, 2, 1]
+    assert found["edl_tasks done evaluate"] == 4
+    names = ("rows", "rows_per_second", "steps", "epoch", "epochs", "generation", "loss")
+    assert [found[f"edl_{name}"] for name in names] == [81_920, 1234.5, 160, 2, 9, 3, 0.5]
+
+
+def test_instances_by_role_and_state_and_how_often_they_were_started_again() -> None:
+    found = scraped(READING)
+    assert (found["edl_instances worker running"], found["edl_instances ps pending"]) == (2, 1)
+    relaunches = [found[f"edl_relaunches_total {role}"] for role in ("master", "ps", "worker")]
+    assert relaunches == [1, 1, 2]
+
+
+def test_the_ring_and_who_is_in_it() -> None:
+    found = scraped(READING._replace(ring=(7, 3)))
+    assert (found["edl_ring"], found["edl_ring_members"]) == (7, 3)
+
+
+def test_what_the_master_does_for_it() -> None:
+    found = scraped(READING)
+    assert found["edl_exchanges_total"] == 17
+    assert (found["edl_ledger_write_seconds_count"], found["edl_ledger_write_seconds_sum"]) == (3, 0.25)
+    assert (found["edl_checkpoint_seconds_count"], found["edl_checkpoint_seconds_sum"]) == (2, 1.5)
+    assert "edl_checkpoint_bytes" not in found
+    assert scraped(READING._replace(checkpoint_bytes=4096))["edl_checkpoint_bytes"] == 4096
+
+
+def test_what_parameter_servers_hold_and_do() -> None:
+    figures = Figures(
+        version=Version(1, 0, 9),
+        rows={"a": 30, "b": 12},
+        bytes=168,
+        pulls=5,
+        pushes=4,
+        rows_pulled=50,
+        rows_pushed=40,
+        stale=1,
+        busy=0.5,
+    )
+    found = scraped(READING._replace(servers={"ps-0": figures, "ps-1": Figures()}))
+    assert [found[f"edl_server_{name} ps-0"] for name in ("rows", "bytes", "step")] == [42, 168, 9]
+    counted = ("pulls", "pushes", "pulled_rows", "pushed_rows", "stale_gradients", "busy_seconds")
+    assert [found[f"edl_server_{name}_total ps-0"] for name in counted] == [5, 4, 50, 40, 1, 0.5]
+    assert found["edl_server_rows ps-1"] == 0
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    found = scraped(READING._replace(snapshot=msgspec.structs.replace(SNAPSHOT, loss=None)))
+    assert not [name for name in found if name.startswith(("edl_loss", "edl_ring", "edl_server"))]
+
+
+def test_a_master_that_ends_tells_nothing() -> None:
+    assert scraped(None) == {}

@@ -1,0 +1,233 @@
+"""The master's calls to real parameter servers, in threads of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edl.checkpoints.folder import SharedFolder
+from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
+from edl.master.ps.ps_client import PsClient
+from edl.master.ps.ps_manager import Servers
+from edl.master.state_loop import StateLoop
+from edl.master.tasks.recovery import ServerRecovery
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.checkpoint import manifests, shard_file
+from edl.ps.messages import Mode, Shard
+from edl.ps.replica import ReplicaSnapshot
+from edl.spec import Checkpoints, Training
+from edl.tasks.job_state import Plan
+from edl.tasks.protocol import Flag, Request
+from edl.tasks.ranges import LEAST_ROWS
+from tests.edl.master.test_state_loop import MemoryLedger, run
+from tests.edl.ps import servers
+from tests.edl.ps.servers import TOKEN, definition, first_values, progress
+
+PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(batch_size=512))
+ASYNC = Mode("async")
+MODEL = definition()
+
+
+@pytest.fixture
+def machines() -> Iterator[servers.Servers]:
+    with servers.servers(2) as running:
+        running.generation = 1
+        yield running
+
+
+class Master:
+    """An office that runs, with servers that have registered."""
+
+    def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
+        self.notes: list[str] = []
+        self.ledger = MemoryLedger()
+        self.leases = TaskManager(PLAN, None, ServerRecovery, note=self.notes.append)
+        self.servers = Servers(self.leases, ASYNC, 2, CheckpointCoordinator(self.leases, when, 2))
+        self.state_loop = StateLoop(
+            self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)
+        )
+        self.store = SharedFolder(checkpoints)
+        self.serving = PsClient(self.servers, self.state_loop, ASYNC, self.store, TOKEN)
+
+    async def until(self, done: Callable[[], object]) -> None:
+        while not done():
+            await asyncio.sleep(0.02)
+
+    async def register_server(self, machines: servers.Servers) -> None:
+        machines.store.folder = self.store.folder
+        for index, address in enumerate(machines.addresses):
+            incarnation = self.leases.kept.servers[index].incarnation
+            if self.leases.kept.servers[index].address != address:
+                await self.state_loop.register_server(f"ps-{index}", incarnation + 1, address)
+        await self.until(lambda: self.servers.ready)
+
+
+@contextlib.asynccontextmanager
+async def master(folder: Path, when: Checkpoints | None = None) -> AsyncIterator[Master]:
+    made = Master(folder, when or Checkpoints(secs=0.0, keep=2))
+    await made.serving.start()
+    running = asyncio.create_task(made.state_loop.run())
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await made.serving.close()
+
+
+LATER = 1 << 50  # than any lease that a master gave out
+
+
+def train(machines: servers.Servers, lease: int, rows: int) -> None:
+    gradients = {name: np.ones_like(value) for name, value in first_values().items()}
+    machines.push(MODEL, gradients, {}, progress=progress(lease, rows, of=LEAST_ROWS))
+
+
+def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_ledger_says_so(
+    machines: servers.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: any(kept.checkpoint for kept in subject.ledger.written))
+            assert manifests.complete(tmp_path) == ["000001-000001"]
+            [*_, kept] = subject.ledger.written
+            assert kept.checkpoint is not None
+            assert kept.checkpoint.folder == "000001-000001"
+
+    run(work())
+
+
+def test_a13_the_last_cuts_are_kept(machines: servers.Servers, tmp_path: Path) -> None:
+    (tmp_path / "000009-000009").mkdir(parents=True)  # an earlier master had begun it
+    (tmp_path / "best-1").mkdir()
+
+    async def work() -> None:
+        async with master(tmp_path, Checkpoints(steps=1, secs=0.0, keep=2)) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            for number in range(1, 5):
+                name = f"000001-00000{number}"
+                await subject.until(lambda name=name: name in manifests.complete(tmp_path))
+                await asyncio.to_thread(train, machines, LATER + 100, number)
+            leave = {"000009-000009", "000001-000001", "000001-000002"}
+            await subject.until(lambda: not leave & {path.name for path in tmp_path.iterdir()})
+            assert {"best-1", "000001-000004"} <= {path.name for path in tmp_path.iterdir()}
+
+    run(work())
+
+
+def test_a13_a_job_that_is_over_leaves_the_last_cuts_and_no_half_of_another(
+    machines: servers.Servers, tmp_path: Path
+) -> None:
+    names = [f"000001-00000{number}" for number in (1, 2, 3)]
+
+    async def work() -> None:
+        async with master(tmp_path, Checkpoints(steps=1, secs=0.0, keep=2)) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            for number, name in enumerate(names):
+                if number:
+                    await asyncio.to_thread(train, machines, LATER + 100, number)
+                await subject.until(lambda name=name: name in manifests.complete(tmp_path))
+        (tmp_path / "000001-000004").mkdir()
+        await subject.serving.tidy()
+        assert sorted(path.name for path in tmp_path.iterdir()) in (names[-2:], names[:2])
+
+    run(work())
+
+
+def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
+    machines: servers.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
+        if copied.arranged.index == 1:
+            raise OSError("no space is left")
+        return write_shard(folder, copied)
+
+    write_shard = shard_file.write
+    monkeypatch.setattr(shard_file, "write", write)
+    monkeypatch.setattr("edl.master.ps.checkpoint_coordinator.AGAIN_SECS", 0.0)
+
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: len(subject.notes) >= 5)
+            assert set(subject.notes) == {"a checkpoint cannot be written: no space is left"}
+            await subject.until(lambda: len(list(tmp_path.iterdir())) <= 2)
+
+    run(work())
+
+
+def test_a6_a_replaced_server_is_restored_from_the_last_cut(
+    machines: servers.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: subject.leases.kept.checkpoint)
+            before = await asyncio.to_thread(machines.pull, MODEL, {})
+            await asyncio.to_thread(train, machines, LATER + 100, 1)
+            await asyncio.to_thread(machines.replace, 1)
+            await subject.register_server(machines)
+            after = await asyncio.to_thread(machines.pull, MODEL, {})
+        assert subject.leases.kept.generation == 1
+        moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
+        assert moved == {"kernel"}  # which server 0 has
+
+    run(work())
+
+
+def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
+    machines: servers.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path, Checkpoints(secs=0.0, copies="neighbours")) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: any(kept.checkpoint for kept in subject.ledger.written))
+            before = await asyncio.to_thread(machines.pull, MODEL, {})
+            await asyncio.to_thread(train, machines, LATER + 100, 1)
+            await asyncio.to_thread(machines.replace, 1)
+            await subject.register_server(machines)
+            after = await asyncio.to_thread(machines.pull, MODEL, {})
+        assert subject.leases.kept.generation == 1
+        moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
+        assert moved == {"kernel"}  # which server 0 has
+        assert not list(tmp_path.iterdir())
+
+    run(work())
+
+
+def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_another(
+    machines: servers.Servers, tmp_path: Path
+) -> None:
+    async def work() -> None:
+        async with master(tmp_path) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            for name in ("worker-0", "worker-1"):
+                await subject.state_loop.join(name, 0, {})
+            want = Request("worker-0", 0, 1, want={"train": 1})
+            [task] = (await subject.state_loop.exchange(want, 0.0, Flag.NONE)).tasks
+            await asyncio.to_thread(train, machines, task.attempt, 512)
+            subject.leases.lost("worker-0", 0, subject.state_loop.now())
+            await subject.until(lambda: not subject.leases.kept.revoking)
+            other = Request("worker-1", 0, 1, want={"train": 1})
+            [again] = (await subject.state_loop.exchange(other, 0.0, Flag.NONE)).tasks
+            assert (again.id, again.skip) == (task.id, 512)
+
+    run(work())

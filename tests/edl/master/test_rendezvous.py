@@ -1,0 +1,252 @@
+"""Who is in the next ring, and when it begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.master.rendezvous import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS
+from edl.master.tasks.recovery_allreduce import RING
+from edl.tasks.protocol import Flag, JoinRequest, WorkerGroup
+from edl.tasks.ranges import LEAST_ROWS
+from tests.edl.master.ring_stage import RingStage
+from tests.edl.master.test_schedules import finished
+
+# Who is in it, and when it begins ---------------------------------------------------------------------------
+
+
+def test_the_first_ring_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
+    stage = RingStage("abc")
+    stage.seek("ab")
+    assert stage.rendezvous.present is None
+    stage.seek("c")
+    assert stage.present == WorkerGroup(1, ("a", "b", "c"), 0, "a:1")
+
+
+def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
+    stage = RingStage("abc")
+    stage.seek("b")
+    stage.pass_time(JOIN_SECS - 0.2)
+    assert stage.rendezvous.present is None
+    stage.pass_time(0.2)
+    assert stage.present.members == ("b",)
+
+
+def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
+    stage = RingStage("a")
+    seek = JoinRequest("a:1")
+    assert stage.say("a", seek=seek).ring is None
+    assert stage.master.awaited
+    stage.write()
+    assert not stage.master.awaited
+    assert stage.say("a", seek=seek).ring == stage.say("a", seek=seek).ring == stage.present
+    assert stage.say("a", seek=JoinRequest("a:1", after=1)).ring is None
+
+
+def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: RingStage) -> None:
+    trio.kill("a")
+    trio.seek("c")
+    assert trio.rendezvous.number == 1
+    trio.seek("b")
+    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
+
+
+def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
+    trio: RingStage,
+) -> None:
+    trio.seek("bc")
+    trio.pass_time(MEMBER_SECS - 0.1)
+    assert trio.rendezvous.number == 1
+    trio.pass_time(0.2)
+    assert trio.present.members == ("b", "c")
+    assert trio.notes[-1] == "a did not come: the next ring begins without it"
+    trio.form("bc")
+    trio.seek("abc", after=2)
+    assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1")
+
+
+def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_formed(
+    trio: RingStage,
+) -> None:
+    trio.kill("c")
+    trio.seek("b")
+    trio.pass_time(BOUNDARY_SECS)
+    assert trio.present.members == ("b",)
+    trio.kill("b")
+    trio.seek("a", after=1)
+    assert (trio.present.members, trio.present.holders) == (("a",), 1)
+    assert trio.master.kept.generation == 1
+
+
+def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: RingStage) -> None:
+    trio.rendezvous.step_secs = 1.0
+    trio.seek("ab")
+    trio.pass_time(1.9)
+    assert trio.rendezvous.number == 1
+    trio.seek("c")
+    assert trio.present.members == ("a", "b", "c")
+
+
+def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
+    stage = RingStage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    stage.start("b")
+    stage.seek("b", after=0)
+    for _ in range(5):
+        stage.pass_time(1.0)
+        stage.seek("b", after=0)
+    assert stage.rendezvous.number == 1
+
+
+def test_a_joiner_whose_ring_comes_to_nothing_does_not_begin_the_next_without_the_holder() -> None:
+    stage = RingStage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    stage.start("b")
+    stage.seek("ba")
+    assert stage.present.members == ("a", "b")
+    stage.seek("b")
+    stage.pass_time(BOUNDARY_SECS + 1.0)
+    assert stage.rendezvous.number == 2
+
+
+def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: RingStage) -> None:
+    trio.seek("abc")
+    trio.kill("c")
+    trio.seek("ab", after=1)  # b was not told of the ring, a was
+    assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b"))
+
+
+def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: RingStage) -> None:
+    trio.restart()
+    trio.kill("a")
+    trio.seek("bc")
+    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
+
+
+# Joiners ----------------------------------------------------------------------------------------------------
+
+
+def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
+    stage = RingStage("ab")
+    stage.kill("b")
+    stage.train_together("a")
+    assert not stage.say("a").flags & Flag.REGROUP
+    stage.start("b")
+    stage.seek("b", after=0)
+    assert stage.say("a").flags & Flag.REGROUP
+    assert not stage.say("b", seek=JoinRequest("b:1")).flags & Flag.REGROUP
+    stage.seek("a")
+    assert stage.present == WorkerGroup(2, ("a", "b"), 1, "a:1")
+    stage.form("a")
+    assert not stage.say("a").flags & Flag.REGROUP
+
+
+def test_a_joiner_waits_a_moment_for_others() -> None:
+    stage = RingStage("abc")
+    stage.train_together("a")
+    stage.seek("b", after=0)
+    assert not stage.say("a").flags & Flag.REGROUP
+    stage.pass_time(JOIN_SECS)
+    assert stage.say("a").flags & Flag.REGROUP
+
+
+def test_the_loss_of_a_member_ends_the_ring_for_the_others(trio: RingStage) -> None:
+    assert not trio.say("a").flags & Flag.REGROUP
+    trio.kill("c")
+    assert trio.say("a").flags & Flag.REGROUP
+
+
+def test_a_joiner_holds_the_state_when_it_says_so() -> None:
+    stage = RingStage("ab")
+    stage.train_together("a")
+    stage.seek("ba")
+    stage.form("a")
+    stage.kill("b")
+    stage.form("a")
+    stage.start("b")
+    stage.seek("ba")
+    assert stage.present.holders == 1
+    stage.form("ab")
+    stage.kill("a")
+    stage.seek("b")
+    assert (stage.present.members, stage.present.holders) == (("b",), 1)
+
+
+# Pauses -----------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_member_pauses_longer_each_time(trio: RingStage) -> None:
+    for times, seconds in enumerate((PAUSE_SECS, 2 * PAUSE_SECS, 3 * PAUSE_SECS), 1):
+        trio.seek("ab", without=("c",))
+        assert trio.present.members == ("a", "b")
+        trio.form("ab")
+        trio.seek("c", after=2 * times - 1)
+        assert trio.rendezvous.paused("c", trio.now) == pytest.approx(seconds)
+        assert not trio.say("a").flags & Flag.REGROUP
+        for _ in range(int(seconds)):
+            trio.pass_time(1.0, speaking="ab")
+            trio.seek("c", after=2 * times - 1)
+        assert trio.say("a").flags & Flag.REGROUP
+        trio.seek("ab")
+        assert trio.present.members == ("a", "b", "c")
+        trio.form("abc")
+
+
+def test_no_pause_is_longer_than_some_minutes(trio: RingStage) -> None:
+    for number in range(1, 80, 2):
+        trio.seek("ab", without=("c",))
+        trio.form("ab")
+        trio.rendezvous._state.pauses["c"].until = 0.0
+        trio.seek("cab", after=number + 1)
+        trio.form("abc")
+    trio.seek("ab", without=("c",))
+    assert trio.rendezvous.paused("c", trio.now) == LONGEST_PAUSE
+
+
+def test_the_last_one_does_not_pause(trio: RingStage) -> None:
+    trio.seek("ab", without=("c",))
+    trio.form("ab")
+    trio.kill("a")
+    trio.kill("b")
+    assert trio.master.kept.generation == 2
+    trio.seek("c", after=1)
+    trio.pass_time(JOIN_SECS)
+    assert trio.present.members == ("c",)
+
+
+def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: RingStage) -> None:
+    trio.seek("abc")
+    trio.seek("abc")
+    assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b", "c"))
+    trio.seek("abc")
+    assert (trio.rendezvous.number, trio.present.members) == (4, ("a", "b"))
+    trio.seek("ab")
+    assert (trio.rendezvous.number, trio.present.members) == (5, ("a",))
+
+
+# What is told of it -----------------------------------------------------------------------------------------
+
+
+def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: RingStage) -> None:
+    parameters = trio.master.parameters
+    trio.seek("ab", without=("c",))
+    trio.form("ab")
+    trio.seek("c", after=1)
+    assert parameters.standing("c", trio.now + 2.0) == "left out, 8 s: slower than the others"
+    assert parameters.standing("a", trio.now) == ""
+    trio.start("d")
+    assert parameters.standing("d", trio.now) == "not in the ring"
+    trio.seek("d", after=0)
+    assert parameters.standing("d", trio.now) == "joins"
+    task = trio.take("a")
+    assert task is not None
+    assert [parameters.owners(name) for name in "bd"] == [["b", RING], ["d"]]
+
+
+def test_what_a_ring_did_is_the_work_of_all_its_members(trio: RingStage) -> None:
+    task = trio.take("a")
+    assert task is not None
+    trio.held["a"].clear()
+    trio.say("a", finished(task))
+    assert [trio.master.rows_of(name) for name in "abc"] == [LEAST_ROWS // 3] * 3

@@ -1,0 +1,43 @@
+"""The job folder of a job that somebody waits for."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.errors import ClusterError, SQLFlowError
+from edl.jobs import job_folder as jobs
+from edl.jobs.outcome import JobCancelledError
+from edl.run.foreground import job_folder
+
+
+def test_nothing_is_left_of_a_job_that_is_done_or_failed_here() -> None:
+    with job_folder("train") as job:
+        (job.logs / "worker-0.log").write_text("done")
+    with pytest.raises(ClusterError), job_folder("train"):
+        raise ClusterError("its terminal is all the log that there is")
+    with pytest.raises(KeyboardInterrupt), job_folder("train") as job:
+        (job.logs / "worker-0.log").write_text("left")
+        raise KeyboardInterrupt
+    assert jobs.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "error", "state"),
+    [
+        ("", ClusterError("the job's supervisor died"), "failed"),
+        ("failed", ClusterError("the worker is broken"), "failed"),
+        ("cancelled", JobCancelledError(), "cancelled"),
+    ],
+)
+def test_what_instances_have_printed_stays_when_their_job_has_failed(
+    ended: jobs.State, error: SQLFlowError, state: str
+) -> None:
+    with pytest.raises(type(error)), job_folder("train", "a statement") as job:
+        (job.logs / "worker-0.log").write_text("Traceback")
+        if ended:
+            job.end(ended, "as its supervisor says")
+        raise error
+    assert [(each.status().state, each.status().statement) for each in jobs.jobs()] == [
+        (state, "a statement")
+    ]
+    assert (job.logs / "worker-0.log").read_text() == "Traceback"

@@ -1,0 +1,117 @@
+"""Where workers find models and put what they make: in the job folder, or in the data source of a job in pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from edl.cluster.kubernetes.deployment import Deployment, write_deployment
+from edl.data import connect
+from edl.data.results import ResultFolder
+from edl.errors import SpecError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.models.pending import Intent, write_intent
+from edl.models.registry.factory import open_registry
+from edl.models.registry.records import ModelRecord
+from edl.run.storage import SourceResultStore, storage_of
+from edl.spec import Component, JobSpec, Query, RegressionLabel, Rows
+
+SPEC = JobSpec(
+    kind="train",
+    statement="SELECT …",
+    query=Query("SELECT …", "sqlite", ""),
+    rows=Rows(True, 100, 100, 0),
+    framework="torch",
+    model=Component("DNNRegressor"),
+    inputs={},
+    label=RegressionLabel("y"),
+    optimizer=Component("adam"),
+    loss=Component("mean_squared_error"),
+    metrics=(),
+)
+RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
+OUTCOME = Outcome("train", 100, 1.0, figures={"loss": 0.5}, archive="archive.zip")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    place = f"sqlite:{tmp_path / 's.sqlite'}"
+    connect(place, create=True).close()
+    return place
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> JobFolder:
+    """Of a job in pods, with an archive that was just written."""
+    found = JobFolder(tmp_path / "20260101-120000-000000-abcdef")
+    found.path.mkdir()
+    write_deployment(found.path, Deployment("n", "ns", found.id, {}, {}))
+    found.archive.write_bytes(b"weights")
+    return found
+
+
+def storage(job: JobFolder, intent: Intent, spec: JobSpec = SPEC) -> SourceResultStore:
+    write_intent(job.path, intent)
+    found = storage_of(job, spec)
+    assert isinstance(found, SourceResultStore)
+    return found
+
+
+def test_a_job_of_this_machine_keeps_all_in_its_folder(tmp_path: Path) -> None:
+    job = JobFolder(tmp_path)
+    job.model.write_bytes(b"weights")
+    kept = storage_of(job, SPEC)
+    assert (kept.model(), kept.keep(OUTCOME)) == (job.model, OUTCOME)
+    assert isinstance(kept.results(), ResultFolder)
+
+
+def test_a_model_that_two_workers_wrote_is_one_version_with_its_figures(job: JobFolder, url: str) -> None:
+    intent = Intent("train", url, "a.m", RECORD)
+    for _ in range(2):
+        job.archive.write_bytes(b"weights")
+        stored = storage(job, intent).keep(OUTCOME)
+        assert (stored.stored, stored.archive, stored.figures) == ("a.m@1", "", {"loss": 0.5})
+    with connect(url) as source:
+        [version] = open_registry(source).list()
+    assert version.record == msgspec.structs.replace(RECORD, metrics={"loss": 0.5})
+    assert not job.archive.exists()
+
+
+def test_the_model_that_is_used_comes_from_the_registry(job: JobFolder, url: str) -> None:
+    storage(job, Intent("train", url, "a.m", RECORD)).keep(OUTCOME)
+    using = msgspec.structs.replace(SPEC, kind="predict", trained_model="a.m@1")
+    assert storage(job, Intent("predict", url, "t"), using).model() == job.model
+    assert job.model.read_bytes() == b"weights"
+
+
+def test_a_model_goes_to_the_store_that_the_job_names_and_is_found_there(
+    job: JobFolder, url: str, tmp_path: Path
+) -> None:
+    store = str(tmp_path / "models")
+    assert storage(job, Intent("train", url, "a.m", RECORD, store)).keep(OUTCOME).stored == "a.m@1"
+    using = msgspec.structs.replace(SPEC, kind="predict", trained_model="a.m@1")
+    assert storage(job, Intent("predict", url, "t", store=store), using).model() == job.model
+    with connect(url) as source:
+        assert open_registry(source).list() == []
+        assert open_registry(source, store).has("a.m@1")
+
+
+def test_a_training_that_starts_from_new_weights_has_no_model(job: JobFolder, url: str) -> None:
+    assert storage(job, Intent("train", url, "a.m", RECORD)).model() is None
+
+
+def test_results_wait_in_the_source_for_the_master(job: JobFolder, url: str) -> None:
+    sink = storage(job, Intent("predict", url, "scores")).results()
+    assert sink.stage(0, 1, [pa.record_batch({"a": [1, 2]})]) == 2
+    with connect(url) as source:
+        assert "scores" not in source.tables()
+        assert source.commit("scores", job.id, 1) == 2
+
+
+def test_a_job_in_pods_says_what_is_to_become_of_it(job: JobFolder) -> None:
+    with pytest.raises(SpecError, match=f"nothing says what is to become of job {job.id}"):
+        storage_of(job, SPEC)

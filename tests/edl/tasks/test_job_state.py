@@ -1,0 +1,251 @@
+"""The course of a job: what is handed out, and what follows when it is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edl.jobs.events import EpochEnd
+from edl.jobs.outcome import Outcome
+from edl.spec import Evaluation, Training
+from edl.tasks import encoding
+from edl.tasks.job_state import Job, JobState, Plan
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import CONTROL, Conclusion, Report, Task
+
+ROWS = 3 * LEAST_ROWS + 100
+
+
+def plan(
+    kind: Any = "train", *, validation: int = 0, evaluation: Evaluation | None = None, **training: Any
+) -> Plan:
+    return Plan(
+        kind, ROWS, validation, Training(**{"batch_size": 512, **training}), evaluation or Evaluation()
+    )
+
+
+def done(task: Task, *, stop: str = "") -> Report:
+    """What a worker reports: a loss of 2 for each row."""
+    conclusion = None
+    if task.type == "conclude":
+        conclusion = Conclusion({"loss": float(task.number)}, stop)
+    elif task.type == "export":
+        conclusion = Conclusion(outcome=Outcome("train", 0, 0.0))
+    return Report(
+        task, task.rows, -(-task.rows // 512), 2.0 * task.rows, float(task.rows), conclusion=conclusion
+    )
+
+
+def run(job: Job, *, stop_at: int = 0) -> list[Task]:
+    """Do a whole job in one thread; the tasks in the order in which they were done."""
+    found: list[Task] = []
+    while not job.finished:
+        task = next(task for kind in (*CONTROL, "train", "predict") if (task := job.take(kind)))
+        found.append(task)
+        stop = "enough" if task.round is not None and task.round.epoch == stop_at > 0 else ""
+        job.done(done(task, stop=stop))
+        assert len(found) < 10_000
+    return found
+
+
+def kinds(tasks: list[Task]) -> list[str]:
+    """Types in order, each run of one type once."""
+    found = [task.type for task in tasks]
+    return [kind for position, kind in enumerate(found) if position == 0 or found[position - 1] != kind]
+
+
+def test_a_conclusion_has_the_standing_and_for_callbacks_the_curve_of_the_earlier_ones() -> None:
+    job = Job(plan(validation=100, epochs=3))
+    rounds = [task.round for task in run(job) if task.type == "conclude" and task.round is not None]
+    assert [(found.standing.best, found.standing.since) for found in rounds] == [(0, 0), (1, 0), (1, 1)]
+    assert [found.curve for found in rounds] == [(), (), ()]
+
+    job = Job(plan(validation=100, epochs=3))
+    job.state.callbacks = True
+    rounds = [task.round for task in run(job) if task.type == "conclude" and task.round is not None]
+    assert [[(row.epoch, row.metrics) for row in found.curve] for found in rounds] == [
+        [],
+        [(1, {"loss": 1.0})],
+        [(1, {"loss": 1.0}), (2, {"loss": 2.0})],
+    ]
+
+
+def test_a_rate_that_a_conclusion_sets_goes_out_with_the_tasks_that_follow() -> None:
+    job = Job(plan(validation=100, epochs=3))
+    rates: list[tuple[int, float | None]] = []
+    while not job.finished:
+        task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
+        if task.type == "train":
+            rates.append((task.number, task.round.rate if task.round is not None else None))
+        report = done(task)
+        if task.type == "conclude" and task.round is not None and task.round.epoch == 2:
+            report = msgspec.structs.replace(report, conclusion=Conclusion({"loss": 1.0}, rate=0.25))
+        job.done(report)
+        job = Job(job.plan, encoding.decode(encoding.encode(job.kept()), JobState))
+    assert dict(rates) == {1: None, 2: None, 3: 0.25}
+
+
+def test_an_epoch_is_measured_and_concluded_before_the_next() -> None:
+    job = Job(plan(validation=100, epochs=2))
+    tasks = run(job)
+    assert kinds(tasks) == ["train", "evaluate", "conclude", "train", "evaluate", "conclude", "export"]
+    assert [(row.epoch, row.step, row.loss) for row in job.state.curve.rows] == [(1, 49, 2.0), (2, 98, 2.0)]
+    assert [(task.start, task.end) for task in tasks if task.type == "evaluate"] == [(ROWS, ROWS + 100)] * 2
+
+
+def test_without_held_out_rows_the_training_rows_are_measured_at_the_end() -> None:
+    job = Job(plan(epochs=2))
+    tasks = run(job)
+    assert kinds(tasks) == ["train", "conclude", "train", "conclude", "evaluate", "conclude", "export"]
+    assert [(task.start, task.end) for task in tasks if task.type == "evaluate"] == [(0, ROWS)]
+    assert job.state.measured_on == "training"
+    assert tasks[-1].round is not None
+    course = tasks[-1].round.course
+    assert course is not None
+    assert (course.rows, course.steps, course.epochs) == (2 * ROWS, 98, 2)
+
+
+def test_a_conclusion_ends_the_training_and_voids_what_was_handed_out() -> None:
+    job = Job(plan(validation=100, epochs=9))
+    tasks = run(job, stop_at=2)
+    assert (job.state.stopped, len(job.state.curve.rows)) == ("enough", 2)
+    assert tasks[-1].type == "export"
+    assert {task.number for task in tasks if task.type == "train"} == {1, 2}
+
+
+def test_the_next_epoch_is_handed_out_ahead_but_only_one() -> None:
+    job = Job(plan(validation=100, epochs=5))
+    taken = list(iter(lambda: job.take("train"), None))
+    assert {task.number for task in taken} == {1, 2}
+    assert not job.over("train")
+    for task in taken[:4]:
+        job.done(done(task))
+    assert job.waits("evaluate")
+    assert job.take("train") is None
+
+
+def test_an_evaluation_has_one_round_and_an_export() -> None:
+    assert kinds(run(Job(plan("evaluate")))) == ["evaluate", "export"]
+
+
+def test_a_prediction_is_over_when_its_rows_are_done() -> None:
+    job = Job(plan("predict"))
+    assert kinds(run(job)) == ["predict"]
+    assert job.over("predict")
+
+
+def test_rounds_are_begun_by_steps() -> None:
+    job = Job(plan(validation=100, shuffle=False, evaluation=Evaluation(steps=20)))
+    run(job)
+    assert [(row.step, row.final) for row in job.state.curve.rows] == [(32, False), (48, False), (49, True)]
+
+
+def test_the_end_of_an_epoch_is_measured_once() -> None:
+    """Though a round by steps were due there too."""
+    job = Job(plan(validation=100, shuffle=False, epochs=2, evaluation=Evaluation(steps=49)))
+    run(job)
+    assert [(row.step, row.final) for row in job.state.curve.rows] == [(49, True), (98, True)]
+
+
+def test_rounds_are_begun_by_seconds_after_a_delay_and_not_too_often() -> None:
+    evaluation = Evaluation(secs=10, start_delay_secs=60, throttle_secs=15)
+    job = Job(plan(validation=100, epochs=1, evaluation=evaluation), began=1000.0)
+    task = job.take("train")
+    assert task is not None
+    job.done(done(task), 1001.0)
+    for now in (1010.0, 1059.0):
+        job.tick(now)
+        assert not job.waits("evaluate")
+    job.tick(1060.0)
+    measured = job.take("evaluate")
+    assert measured is not None
+    job.done(done(measured), 1061.0)
+    conclusion = job.take("conclude")
+    assert conclusion is not None
+    (row,) = job.done(done(conclusion), 1061.0)
+    assert (row.final, row.seconds) == (False, 61.0)
+    job.tick(1071.0)
+    assert not job.waits("evaluate")
+    job.tick(1075.0)
+    assert job.waits("evaluate")
+
+
+def test_a_part_that_was_given_back_is_counted_and_not_done_again() -> None:
+    job = Job(plan(epochs=1, shuffle=False))
+    task = job.take("train")
+    assert task is not None
+    job.give_back(task, Report(task, 1024, 2, 2048.0, 1024.0))
+    again = job.take("train")
+    assert again is not None
+    assert (again.id, again.skip, again.rows) == (task.id, 1024, task.rows - 1024)
+    job.done(done(again))
+    run(job)
+    assert (job.state.rows, job.state.step, job.state.curve.rows[0].loss) == (ROWS, 49, 2.0)
+
+
+def test_a_task_that_settles_an_epoch_says_so() -> None:
+    job = Job(plan(validation=100, epochs=1))
+    tasks = [task for _ in range(3) if (task := job.take("train"))]
+    for task in tasks:
+        assert not task.settles
+        job.done(done(task))
+    last = job.take("train")
+    assert last is not None
+    assert last.settles
+
+
+@given(st.data())
+def test_a_job_that_is_written_down_at_any_time_goes_on_to_the_same_end(data: st.DataObject) -> None:
+    """Whatever is handed out, done, given back, and forgotten by a crash: each row counts once per epoch."""
+    epochs = data.draw(st.integers(1, 3))
+    job = Job(plan(validation=100, epochs=epochs))
+    doing: list[Task] = []
+    for _ in range(200):
+        if job.finished:
+            break
+        action = data.draw(st.sampled_from(["take", "done", "give back", "crash"]))
+        if action == "take":
+            kind = data.draw(st.sampled_from([*CONTROL, "train"]))
+            if task := job.take(kind):
+                doing.append(task)
+        elif action == "crash":
+            kept = msgspec.msgpack.encode(job.kept())
+            job, doing = Job(job.plan, msgspec.msgpack.decode(kept, type=JobState)), []
+        elif doing:
+            task = doing.pop(data.draw(st.integers(0, len(doing) - 1)))
+            if action == "done":
+                job.done(done(task))
+            else:
+                job.give_back(task)
+    for task in doing:
+        job.give_back(task)
+    run(job)
+    assert job.state.rows == epochs * ROWS
+    assert [(row.epoch, row.loss) for row in job.state.curve.rows] == [
+        (epoch, 2.0) for epoch in range(1, epochs + 1)
+    ]
+
+
+@pytest.mark.parametrize("claimed", [0, 2])
+def test_a_certain_task_can_be_claimed_once(claimed: int) -> None:
+    job = Job(plan(epochs=1))
+    task = msgspec.structs.replace(job.take("train"), id=claimed) if claimed else job.take("train")
+    assert task is not None
+    if not claimed:
+        job.give_back(task)
+    assert job.claim(task, 7) is not None
+    assert job.claim(task, 8) is None
+    assert claimed not in [other.id for other in iter(lambda: job.take("train"), None)]
+
+
+def test_the_learning_curve_is_told_row_by_row() -> None:
+    job = Job(plan(epochs=1))
+    rows: list[EpochEnd] = []
+    while not job.finished:
+        task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
+        rows += job.done(done(task), 5.0)
+    assert rows == [EpochEnd(1, 49, 2.0, {"loss": 1.0}, 5.0)]

@@ -1,0 +1,95 @@
+"""The columns of a prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.errors import JobError
+from edl.program import load
+from edl.spec import ClassLabel, Label, Output, RegressionLabel, Rows
+from edl.worker.evaluation.prediction import LONGEST_NAME, results, unique_names
+from tests.edl.programs import simple
+
+BATCH = pa.RecordBatch.from_pydict({"x": [1.0, 2.0], "id": [7, 8], "Class": ["p", "q"]})
+
+
+def predicted(folder: Path, label: Label, scores: Any, **output: Any) -> pa.RecordBatch:
+    program = load(simple(folder, "torch", rows=Rows(False, 2, 2), label=label))
+    program = load(folder, msgspec.structs.replace(program.spec, kind="predict", output=Output(**output)))
+    return results(program).batch(BATCH, np.array(scores))
+
+
+def test_a_number_is_a_column_beside_the_kept_ones(tmp_path: Path) -> None:
+    found = predicted(tmp_path, RegressionLabel("y"), [[1.5], [np.nan]], column="price", keep=("id", "x"))
+    assert found.to_pydict() == {"id": [7, 8], "x": [1.0, 2.0], "price": [1.5, None]}
+
+
+def test_a_class_comes_in_its_own_type_with_its_probability_and_all_of_them(tmp_path: Path) -> None:
+    scores = [[0.2, 0.8], [0.9, 0.1]]
+    found = predicted(tmp_path, ClassLabel("y", (10, 20)), scores, column="c", keep=("id",))
+    assert found.to_pydict() == {
+        "id": [7, 8], "c": [20, 10], "c_prob": [0.8, 0.9], "c_prob_10": [0.2, 0.9], "c_prob_20": [0.8, 0.1]
+    }  # fmt: skip
+    assert found.schema.field("c").type == pa.int64()
+
+
+def test_booleans_are_written_as_sql_does(tmp_path: Path) -> None:
+    found = predicted(tmp_path, ClassLabel("y", (False, True)), [[0.2, 0.8], [0.9, 0.1]], column="c")
+    assert found.schema.names == ["c", "c_prob", "c_prob_false", "c_prob_true"]
+    assert found.column("c").to_pylist() == [True, False]
+
+
+def test_the_probability_of_one_of_two_classes_is_enough(tmp_path: Path) -> None:
+    found = predicted(tmp_path, ClassLabel("y", ("no", "yes")), [[0.8], [0.1]], column="c")
+    assert found.column("c").to_pylist() == ["yes", "no"]
+    assert found.column("c_prob").to_pylist() == [0.8, 0.9]
+
+
+def test_of_many_classes_only_the_predicted_probability_is_given(tmp_path: Path) -> None:
+    label = ClassLabel("y", tuple(range(21)))
+    found = predicted(tmp_path, label, np.eye(21)[[3, 20]], column="c")
+    assert found.to_pydict() == {"c": [3, 20], "c_prob": [1.0, 1.0]}
+
+
+def test_the_predicted_column_takes_the_place_of_a_kept_one_of_its_name(tmp_path: Path) -> None:
+    found = predicted(tmp_path, RegressionLabel("y"), [[1.0], [2.0]], column="class", keep=("id", "Class"))
+    assert found.schema.names == ["id", "class"]
+
+
+def test_added_names_never_hide_a_kept_column(tmp_path: Path) -> None:
+    taken = pa.RecordBatch.from_pydict({"C_PROB": [1, 2]})
+    program = load(simple(tmp_path, "torch", rows=Rows(False, 2, 2), label=ClassLabel("y", ("a", "A", "_a"))))
+    output = Output(column="c", keep=("C_PROB",))
+    wanted = results(load(tmp_path, msgspec.structs.replace(program.spec, kind="predict", output=output)))
+    found = wanted.batch(taken, np.eye(3)[:2])
+    assert found.schema.names == ["C_PROB", "c", "c_prob_2", "c_prob_a", "c_prob_A_2", "c_prob__a"]
+
+
+def test_names_are_cut_and_stay_unique() -> None:
+    long = "ä" * 100
+    found = unique_names([long, long, long], taken=())
+    assert len(set(found)) == 3
+    assert all(len(name) <= LONGEST_NAME for name in found)
+
+
+def test_no_name_ends_in_a_space() -> None:
+    assert unique_names(["a ", "a"], taken=()) == ("a", "a_2")
+
+
+@pytest.mark.parametrize("scores", [[[0.5], [0.5]], [[0.1] * 4, [0.1] * 4], [0.5, 0.5]])
+def test_scores_of_another_shape_are_refused(tmp_path: Path, scores: Any) -> None:
+    with pytest.raises(JobError, match="the program's scores have the shape"):
+        predicted(tmp_path, ClassLabel("y", ("a", "b", "c")), scores, column="c")
+
+
+def test_no_rows_give_the_columns(tmp_path: Path) -> None:
+    program = load(simple(tmp_path, "torch", rows=Rows(False, 2, 2), label=ClassLabel("y", ("a", "b"))))
+    found = results(program).batch(BATCH.slice(0, 0), np.empty((0, 2)))
+    assert found.num_rows == 0
+    assert found.schema.field("y").type == pa.string()

@@ -1,0 +1,212 @@
+"""EXPLAIN: what columns are worth, by their Shapley values."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from edl import frameworks
+from edl.data import Reader
+from edl.data.batch_reader import BatchReader
+from edl.data.results import ResultFolder
+from edl.errors import JobError
+from edl.program import Program, load
+from edl.spec import ClassLabel, Explanation, Label, Output, Rows
+from edl.tasks.job_state import plan
+from edl.worker.evaluation.inference import evaluate, predict
+from tests.edl.programs import Events, rows_of, simple
+
+COLUMNS = ("a", "b", "c")
+MODEL = """
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = Concatenated(FEATURES)
+        self.one = nn.Parameter(torch.ones(1))
+
+    def forward(self, features):
+        {split} = self.features(features).split(1, dim=1)
+        return self.one * ({formula})
+"""
+NUMBER = "a * b + 3 * c"
+LOGITS = "torch.cat([a, b, a * c], dim=1)"
+
+Floats = npt.NDArray[np.float64]
+
+
+def table(rows: int, seed: int = 3) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table({"id": np.arange(rows), **{name: rng.normal(size=rows) for name in COLUMNS}})
+
+
+def program(
+    folder: Path, formula: str, label: Label | None = None, columns: tuple[str, ...] = COLUMNS, **changes: Any
+) -> Program:
+    """One whose model is a formula of the columns."""
+    model = MODEL.format(
+        formula=formula, split=", ".join(columns) if len(columns) > 1 else f"({columns[0]},)"
+    )
+    made = simple(
+        folder, rows=Rows(True, 9, 9), features=columns, label=label, units=1, append=model, batch_size=9
+    )
+    frameworks.prepare("torch", 1)
+    spec = msgspec.structs.replace(load(made).spec, kind="explain", **changes)
+    return load(made, spec)
+
+
+def explained(found: Program, reader: Reader, folder: Path) -> Any:
+    do: Callable[..., Any] = predict if found.spec.work == "predict" else evaluate
+    outcome = do(
+        found,
+        reader,
+        {"one": np.ones(1, np.float32)},
+        ResultFolder(folder / "results"),
+        observer=Events(),
+        cancelled=threading.Event(),
+    )
+    return outcome, ResultFolder(folder / "results").read(outcome.tasks).read_all()
+
+
+def of_rows(
+    folder: Path, formula: str, rows: pa.Table, label: Label | None = None, **changes: Any
+) -> pa.Table:
+    given = {"output": Output(column="y", keep=("id",)), "explanation": Explanation("rows", rows.num_rows)}
+    found = program(folder / "program", formula, label, **{**given, **changes})
+    return explained(found, rows_of(folder / "rows", rows), folder)[1]
+
+
+def values(found: pa.Table) -> Floats:
+    return np.column_stack([found[f"{name}_shap"].to_numpy() for name in COLUMNS])
+
+
+def shapley(score: Callable[[Floats], Floats], rows: Floats) -> Floats:
+    """By the definition: over all orders, and all rows to compare with."""
+    total = np.zeros_like(rows)
+    orders = list(itertools.permutations(range(rows.shape[1])))
+    for other in rows:
+        for order in orders:
+            mixed = np.tile(other, (len(rows), 1))
+            before = score(mixed)
+            for column in order:
+                mixed[:, column] = rows[:, column]
+                after = score(mixed)
+                total[:, column] += after - before
+                before = after
+    return total / (len(orders) * len(rows))
+
+
+def matrix(rows: pa.Table) -> Floats:
+    return np.column_stack([rows[name].to_numpy() for name in COLUMNS])
+
+
+def softmax(logits: Floats) -> Floats:
+    powers = np.exp(logits)
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found
+
+
+def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
+    """An order and its reverse are exact where at most two columns work together."""
+    rows = table(40)
+    found = of_rows(tmp_path, NUMBER, rows)
+    expected = shapley(lambda x: x[:, 0] * x[:, 1] + 3 * x[:, 2], matrix(rows))
+    np.testing.assert_allclose(values(found), expected, atol=1e-5)
+    assert found.schema.names == ["id", "y", "y_base", "a_shap", "b_shap", "c_shap"]
+    assert np.array_equal(found["id"].to_numpy(), np.arange(40))
+
+
+def test_of_several_classes_the_probability_of_the_predicted_one_is_explained(tmp_path: Path) -> None:
+    rows, label = table(30), ClassLabel("y", ("u", "v", "w"))
+    found = of_rows(tmp_path, LOGITS, rows, label, explanation=Explanation("rows", 2_000))
+
+    def probabilities(x: Floats) -> Floats:
+        return softmax(np.column_stack([x[:, 0], x[:, 1], x[:, 0] * x[:, 2]]))
+
+    best = probabilities(matrix(rows)).argmax(axis=1)
+    by_class = [shapley(lambda x, k=k: probabilities(x)[:, k], matrix(rows)) for k in range(3)]  # type: ignore[misc]
+    expected = np.stack(by_class)[best, np.arange(30)]
+    np.testing.assert_allclose(values(found), expected, atol=0.02)
+    np.testing.assert_allclose(
+        found["y_base"].to_numpy() + values(found).sum(axis=1), found["y_prob"].to_numpy()
+    )
+
+
+def test_of_two_classes_the_probability_of_the_second_is_explained(tmp_path: Path) -> None:
+    found = of_rows(tmp_path, NUMBER, table(30), ClassLabel("y", ("down", "up")))
+    total = found["y_base"].to_numpy() + values(found).sum(axis=1)
+    np.testing.assert_allclose(total, found["y_prob_up"].to_numpy())
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100_000])
+def test_values_do_not_depend_on_how_rows_are_cut(tmp_path: Path, batch_size: int) -> None:
+    rows, few = table(50), Explanation("rows", 5)
+    one = of_rows(tmp_path / "one", NUMBER, rows, explanation=few)
+    other = of_rows(tmp_path / "other", NUMBER, rows, explanation=few, batch_size=batch_size)
+    np.testing.assert_allclose(values(one), values(other), atol=1e-6)
+
+
+def test_more_samples_than_rows_are_drawn_again_and_again(tmp_path: Path) -> None:
+    found = of_rows(tmp_path, NUMBER, table(3), explanation=Explanation("rows", 100))
+    np.testing.assert_allclose(
+        found["y_base"].to_numpy() + values(found).sum(axis=1), found["y"].to_numpy(), rtol=1e-5
+    )
+
+
+def test_all_rows_are_drawn_equally_often_where_they_are_few(tmp_path: Path) -> None:
+    rows = table(8)
+    found = of_rows(tmp_path, "2 * a + 0 * b * c", rows, explanation=Explanation("rows", 16))
+    a = rows["a"].to_numpy()
+    np.testing.assert_allclose(found["a_shap"].to_numpy(), 2 * (a - a.mean()), atol=1e-6)
+
+
+def test_one_row_is_as_usual_as_can_be(tmp_path: Path) -> None:
+    assert not values(of_rows(tmp_path, NUMBER, table(1))).any()
+
+
+def test_one_column_is_worth_all_that_it_changes(tmp_path: Path) -> None:
+    spec = {"output": Output(column="y"), "explanation": Explanation("rows", 20)}
+    rows = table(20)
+    found = program(tmp_path / "program", "2 * a", columns=("a",), **spec)
+    _, result = explained(found, rows_of(tmp_path / "rows", rows), tmp_path)
+    a = rows["a"].to_numpy()
+    np.testing.assert_allclose(result["a_shap"].to_numpy(), 2 * (a - a.mean()), atol=1e-6)
+
+
+def test_the_importance_of_a_column_is_the_mean_size_of_its_values(tmp_path: Path) -> None:
+    rows, few = table(40), Explanation("rows", 3)
+    each = values(of_rows(tmp_path / "rows", NUMBER, rows, explanation=few))
+    found = program(tmp_path / "program", NUMBER, explanation=Explanation("model", 3), batch_size=9)
+    assert plan(found.spec, Rows(True, 40, 0)).parts > 2
+    outcome, result = explained(found, BatchReader(rows.combine_chunks().to_batches()[0]), tmp_path)
+    expected = np.abs(each).mean(axis=0)
+    assert outcome.figures == pytest.approx(dict(zip(COLUMNS, expected, strict=True)), rel=1e-5)
+    assert (outcome.kind, outcome.rows, outcome.tasks) == ("explain", rows.num_rows, 1)
+    assert result["feature"].to_pylist() == [COLUMNS[k] for k in np.argsort(-expected)]
+    assert sum(result["share"].to_pylist()) == pytest.approx(1.0)
+
+
+def test_no_rows_are_explained_by_an_empty_table_with_its_columns(tmp_path: Path) -> None:
+    found = of_rows(tmp_path, NUMBER, table(0), explanation=Explanation("rows", 2))
+    assert (found.num_rows, found.schema.names[-1]) == (0, "c_shap")
+
+
+def test_a_model_is_not_explained_by_no_rows(tmp_path: Path) -> None:
+    found = program(tmp_path / "program", NUMBER, explanation=Explanation())
+    with pytest.raises(JobError, match="there are no rows to explain"):
+        explained(found, rows_of(tmp_path / "rows", table(0)), tmp_path)
+
+
+def test_names_that_are_taken_are_numbered(tmp_path: Path) -> None:
+    rows = table(4).append_column("a_shap", pa.array([1, 2, 3, 4]))
+    found = of_rows(tmp_path, NUMBER, rows, output=Output(column="y", keep=("a_shap",)))
+    assert found.schema.names == ["a_shap", "y", "y_base", "a_shap_2", "b_shap", "c_shap"]

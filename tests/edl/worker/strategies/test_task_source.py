@@ -1,0 +1,374 @@
+"""The tasks of rings: members of the test's own, in threads where they wait, and a real master."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from edl.collectives.base import GroupError
+from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.task_manager import TaskManager
+from edl.rpc.channel import MasterChannel
+from edl.spec import Training
+from edl.tasks.job_state import Plan
+from edl.tasks.protocol import WorkerGroup
+from edl.tasks.ranges import LEAST_ROWS
+from edl.tasks.task import CONTROL, Conclusion, Report, Task
+from edl.worker.master_client import RefusedError
+from edl.worker.strategies.allreduce.rendezvous_client import GroupMember
+from edl.worker.strategies.allreduce.task_source import GroupTasks
+from edl.worker.strategies.base import VoidError
+from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
+
+SIZE = 512
+TRAINING = Training(batch_size=SIZE, epochs=2, keep="best")
+PLAN = Plan("train", 3 * LEAST_ROWS, 100, TRAINING)
+
+
+class Store:
+    """Of a ring whose members are threads. gone: its first member is."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._changed = threading.Condition()
+        self._gone = False
+
+    def set(self, key: str, value: bytes) -> None:
+        with self._changed:
+            self._values[key] = value
+            self._changed.notify_all()
+
+    def get(self, key: str) -> bytes:
+        with self._changed:
+            self._changed.wait_for(lambda: self._gone or key in self._values, SECONDS)
+            if self._gone:
+                raise GroupError
+            return self._values[key]
+
+    def break_down(self) -> None:
+        with self._changed:
+            self._gone = True
+            self._changed.notify_all()
+
+
+class Member:
+    """A worker whose reader and trainer are the test. did: what the log had it do with its parameters. unconcluded: the
+    epoch that had ended at the cut that it begins with."""
+
+    def __init__(self, channel: MasterChannel, name: str) -> None:
+        self.name = name
+        self.did: list[str] = []
+        self.unconcluded = 0
+        self.draining = threading.Event()
+        self.source = GroupMember(channel, name, 0, trainer=True)
+        self.source.join()
+        self.tasks = GroupTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
+        self.tasks.parameters = self
+
+    def begin(self) -> int:
+        self.did.append("begin")
+        return self.unconcluded
+
+    def keep(self, epoch: int) -> None:
+        self.did.append(f"keep {epoch}")
+
+    def keep_best(self, epoch: int) -> None:
+        self.did.append(f"keep best {epoch}")
+
+    def next(self) -> Task | None:
+        return in_thread(lambda: self.tasks.next("train")).result(SECONDS)
+
+    def train(self) -> int:
+        """The next task, which is reported; its place in the epoch."""
+        task = self.next()
+        assert task is not None
+        self.tasks.progress(done(task))
+        self.tasks.report(done(task))
+        return task.id
+
+    def turn(self) -> bool:
+        """The loop comes to where there is no training task."""
+        assert self.next() is None
+        return self.tasks.turn()
+
+    def end(self) -> None:
+        self.tasks.close()
+        self.source.close()
+
+
+class Stage:
+    """The master, its workers, and the store of their ring."""
+
+    def __init__(self, master: Master) -> None:
+        self.master = master
+        self._channels = contextlib.ExitStack()
+        self.members: list[Member] = []
+        self.store = Store()
+
+    def enter(self, *names: str) -> list[Member]:
+        for name in names:
+            channel = self._channels.enter_context(MasterChannel(f"127.0.0.1:{self.master.port}", TOKEN))
+            self.members.append(Member(channel, name))
+        self.want(len(self.members))
+        return self.members[-len(names) :]
+
+    def want(self, workers: int) -> None:
+        self.master.with_leases(lambda leases: leases.parameters.want(workers))
+
+    def form(self, members: Sequence[Member], done: Report | None = None) -> WorkerGroup:
+        """The next ring is theirs; they go on from where the first of them is."""
+        self.store.break_down()
+        waiting = [in_thread(partial(member.tasks.next_ring, done)) for member in members]
+        rings = [each.result(SECONDS) for each in waiting]
+        assert all(ring == rings[0] for ring in rings)
+        by_name = {member.name: member for member in members}
+        self.store = Store()
+        course = by_name[rings[0].members[0]].tasks.course()
+        for rank, name in enumerate(rings[0].members):
+            by_name[name].tasks.follow(course, rings[0], self.store, rank)
+        return rings[0]
+
+    def lose(self, member: Member) -> None:
+        """It is killed."""
+        self.members.remove(member)
+        self.store.break_down()
+        member.end()
+        self.master.with_leases(lambda leases: leases.lost(member.name, 0, self.master.state_loop.now()))
+
+    def close(self) -> None:
+        self.store.break_down()
+        for member in self.members:
+            member.end()
+        self._channels.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    master = Master(tmp_path, PLAN, parameters=AllReduceRecovery)
+    made = Stage(master)
+    yield made
+    made.close()
+    master.close()
+
+
+def trained(leases: TaskManager) -> tuple[int, int]:
+    """Training tasks that are done, and their rows."""
+    return leases.kept.done.get("train", 0), leases.job.state.rows
+
+
+def test_all_members_take_the_same_tasks_in_the_same_order(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    assert one.turn()
+    ring = stage.form([one, other])
+    assert (ring.holders, one.did + other.did) == (0, ["begin"])
+    first = one if ring.members[0] == one.name else other
+    second = other if first is one else one
+    assert [second.train() for _ in range(3)] == [0, 1, 2]
+    assert [first.train() for _ in range(3)] == [0, 1, 2]
+    assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)
+
+
+def test_when_the_first_is_lost_the_next_goes_on_in_the_middle_of_its_task(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    ring = stage.form([one, other])
+    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    for member in (second, first):
+        assert member.train() == 0
+    task = second.next()
+    assert task is not None
+    stage.lose(first)
+    assert second.turn()
+    assert stage.form([second], Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE)).holders == 1
+    assert not second.tasks.valid(task)
+    again = second.next()
+    assert again is not None
+    assert (again.id, again.skip) == (1, 2 * SIZE)
+    assert second.tasks.valid(again)
+    second.tasks.progress(done(again))
+    second.tasks.report(done(again))
+    assert second.train() == 2
+    assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)
+
+
+def test_what_the_first_could_not_tell_any_more_is_told_by_the_next(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    ring = stage.form([one, other])
+    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    for place in range(2):
+        assert second.train() == place
+    stage.lose(first)
+    assert stage.master.with_leases(trained) == (0, 0)
+    assert second.turn()
+    stage.form([second])
+    assert second.train() == 2
+    assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)
+
+
+def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_concluded(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    ring = stage.form([one, other])
+    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    for member in (second, first):
+        assert [member.train() for _ in range(3)] == [0, 1, 2]
+        assert not member.tasks.pending
+    for member in (second, first):
+        assert not member.turn()
+        assert member.tasks.pending
+        assert member.did[-1] == "keep 1"
+    task = second.tasks.next(*CONTROL)
+    assert task is not None
+    assert task.type == "evaluate"
+    following = in_thread(lambda: second.tasks.next("train"))
+    concluding = in_thread(lambda: first.tasks.next(*CONTROL))
+    assert not following.done()
+    second.tasks.report(done(task))
+    conclude = concluding.result(SECONDS)
+    assert conclude is not None
+    assert conclude.type == "conclude"
+    first.tasks.report(Report(conclude, conclusion=Conclusion({"loss": 1.0})))
+    assert first.tasks.next(*CONTROL) is None
+    assert not first.turn()
+    assert following.result(SECONDS) is None
+    assert second.tasks.next(*CONTROL) is None
+    assert not second.tasks.turn()
+    for member in (first, second):
+        assert member.did[-1] == "keep best 1"
+        task = member.next()
+        assert task is not None
+        assert (task.number, task.id) == (2, 0)
+
+
+def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    ring = stage.form([one, other])
+    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    for member in (second, first):
+        assert [member.train() for _ in range(3)] == [0, 1, 2]
+    for member in (second, first):
+        assert not member.turn()
+    while task := first.tasks.next(*CONTROL):
+        first.tasks.report(done(task))
+    stage.lose(first)
+    assert second.tasks.next(*CONTROL) is None
+    assert second.turn()
+    stage.form([second])
+    assert not second.turn()
+    assert second.tasks.next(*CONTROL) is None
+    assert not second.turn()
+    assert second.did == ["keep 1", "keep 1"]
+    task = second.next()
+    assert task is not None
+    assert task.number == 2
+
+
+def test_nothing_follows_the_last_task_of_an_epoch_that_a_ring_begins_with(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    assert [one.train() for _ in range(2)] == [0, 1]
+    task = one.next()
+    assert task is not None
+    assert task.settles
+    stage.form([one], Report(task, SIZE, 1, 1.0, float(SIZE)))
+    assert one.train() == 2
+    assert not one.turn()
+    assert one.tasks.pending
+
+
+def test_who_joins_ends_the_ring_at_the_next_minibatch_and_goes_on_where_it_was(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    task = one.next()
+    assert task is not None
+    assert not one.tasks.regroup
+    [other] = stage.enter("worker-1")
+    joining = in_thread(other.tasks.next_ring)
+    while one.next() is not None:
+        """Until the loop is called back."""
+    assert one.tasks.regroup
+    done = Report(task, SIZE, 1, 1.0, float(SIZE))
+    ring = in_thread(lambda: one.tasks.next_ring(done)).result(SECONDS)
+    assert ring == joining.result(SECONDS)
+    assert (ring.members, ring.holders) == (("worker-0", "worker-1"), 1)
+    store = Store()
+    course = one.tasks.course()
+    for rank, member in enumerate((one, other)):
+        member.tasks.follow(course, ring, store, rank)
+        again = member.next()
+        assert again is not None
+        assert (again.id, again.skip) == (0, SIZE)
+        assert member.tasks.leads == (rank == 0)
+    store.break_down()
+
+
+def test_a_worker_that_has_to_go_seeks_no_ring(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    one.draining.set()
+    assert one.tasks.regroup
+    with pytest.raises(VoidError):
+        one.tasks.next_ring()
+
+
+def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes_on(stage: Stage) -> None:
+    one, other = stage.enter("worker-0", "worker-1")
+    ring = stage.form([one, other])
+    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    assert first.train() == 0
+    task = first.next()
+    assert task is not None
+    for member in (first, second):
+        member.draining.set()
+        with pytest.raises(VoidError):
+            member.tasks.next_ring(Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE))
+    assert (first.tasks.leads, second.tasks.leads) == (True, False)
+    first.tasks.cut("now", Report(Task(0, "train")))
+    first.source.checkpoint_written("now")
+    first.source.leave()
+    for member in (first, second):
+        stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
+    assert stage.master.with_leases(trained) == (1, LEAST_ROWS + 2 * SIZE)
+    assert stage.master.with_leases(lambda leases: leases.kept.generation) == 2
+
+
+def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_come(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    assert [one.train() for _ in range(3)] == [0, 1, 2]
+    assert not one.turn()
+    assert one.tasks.next(*CONTROL) is not None
+    one.draining.set()
+    with pytest.raises(VoidError):
+        one.tasks.next_ring()
+    assert (one.tasks.leads, one.tasks.unconcluded) == (True, 1)
+    one.tasks.cut("now", Report(Task(0, "train")))
+    one.source.checkpoint_written("now")
+    one.source.leave()
+    stage.lose(one)
+    assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)
+    [other] = stage.enter("worker-1")
+    other.unconcluded = 1
+    assert stage.form([other]).holders == 0
+    assert not other.turn()
+    assert other.did == ["begin", "keep 1"]
+    while task := other.tasks.next(*CONTROL):
+        other.tasks.report(done(task))
+    assert not other.turn()
+    assert other.did == ["begin", "keep 1", "keep best 1"]
+    assert other.tasks.unconcluded == 0
+    task = other.next()
+    assert task is not None
+    assert (task.number, task.id) == (2, 0)
+
+
+def test_a_worker_ends_when_training_goes_back_to_before_what_it_holds(stage: Stage) -> None:
+    [one] = stage.enter("worker-0")
+    stage.form([one])
+    assert one.train() == 0
+    stage.master.with_leases(lambda leases: leases.parameters.go_back())
+    with pytest.raises(RefusedError, match="went back"):
+        one.tasks.next_ring()

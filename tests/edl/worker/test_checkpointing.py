@@ -1,0 +1,177 @@
+"""Cuts on disk: complete or not there, kept by count, read back as they were."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from edl.checkpoints import POSITION
+from edl.checkpoints.folder import SharedFolder
+from edl.errors import SpecError
+from edl.spec import Checkpoints
+from edl.worker import checkpointing
+from edl.worker.checkpointing import (
+    Checkpointer,
+    Position,
+    TrainerCheckpoint,
+    complete,
+    keep_only,
+    read_checkpoint,
+)
+
+
+def cut(step: int, *, best: bool = False) -> TrainerCheckpoint:
+    arrays = {"w": np.full((2, 3), step, np.float32)}
+    position = Position(step, ((1, {"loss": 0.5}),))
+    return TrainerCheckpoint(position, arrays, {"slot.0.step": np.array(step)}, arrays if best else None)
+
+
+class Writer:
+    """A checkpointer with a clock in the test's hands."""
+
+    def __init__(self, folder: Path, when: Checkpoints, writer: str = "worker-0-0") -> None:
+        self.now = 0.0
+        self.disk = 1
+        self.told: list[str] = []
+        self.checkpointer = Checkpointer(
+            SharedFolder(folder),
+            when,
+            writer=writer,
+            disk=lambda: self.disk,
+            begin=lambda name: self.told.append(f"begin {name}"),
+            written=lambda name: self.told.append(f"written {name}"),
+            clock=lambda: self.now,
+        )
+        self.checkpointer.wait()
+
+    def take(self, step: int, *, best: bool = False) -> None:
+        self.checkpointer.take(lambda: cut(step, best=best), step)
+        self.checkpointer.wait()
+
+
+def test_a_cut_is_read_as_it_was_written(tmp_path: Path) -> None:
+    Writer(tmp_path, Checkpoints()).take(7, best=True)
+    [name] = complete(SharedFolder(tmp_path))
+    found, expected = read_checkpoint(tmp_path / name), cut(7, best=True)
+    assert found.position == expected.position
+    assert found.best is not None
+    for one, other in (
+        (found.weights, expected.weights),
+        (found.state, expected.state),
+        (found.best, expected.weights),
+    ):
+        assert one.keys() == other.keys()
+        assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
+def test_a_cut_is_told_when_its_arrays_are_copied_and_when_it_is_complete(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints())
+    writer.take(7)
+    name = "000000000007-worker-0-0"
+    assert writer.told == [f"begin {name}", f"written {name}"]
+
+
+@pytest.mark.parametrize(("keep", "left"), [(3, [3, 4, 5]), (0, [1, 2, 3, 4, 5]), (1, [4, 5])])
+def test_a13_the_last_cuts_are_kept(tmp_path: Path, keep: int, left: list[int]) -> None:
+    writer = Writer(tmp_path, Checkpoints(keep=keep))
+    for step in range(1, 6):
+        writer.take(step)
+    assert [
+        read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))
+    ] == left
+
+
+def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_writes(tmp_path: Path) -> None:
+    late, writer = Writer(tmp_path, Checkpoints(keep=1)), Writer(tmp_path, Checkpoints(keep=1))
+    for step in (1, 2):
+        writer.take(step)
+    for step in (100, 101, 102):
+        late.take(step)
+    writer.take(3)
+    steps = [read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))]
+    assert steps == [2, 3, 101, 102]
+
+
+def test_who_goes_on_from_a_cut_removes_the_others_and_halves_of_them(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints())
+    for step in (1, 2):
+        writer.take(step)
+    (tmp_path / "000000000009-1.partial").mkdir()
+    first = complete(SharedFolder(tmp_path))[0]
+    keep_only(SharedFolder(tmp_path), first)
+    assert [path.name for path in tmp_path.iterdir()] == [first]
+    keep_only(SharedFolder(tmp_path / "none yet"), "")
+
+
+def test_a_cut_that_cannot_be_written_stops_nothing_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    writer = Writer(tmp_path, Checkpoints())
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpointing, "sync", full)
+        writer.take(1)
+    assert "could not be written" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    writer.take(2)
+    assert [text.split()[0] for text in writer.told] == ["begin", "begin", "written"]
+
+
+def test_cuts_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
+    by_steps = Writer(tmp_path / "steps", Checkpoints(steps=10, secs=0)).checkpointer
+    assert [by_steps.due(step) for step in (0, 9, 10)] == [False, False, True]
+    by_time = Writer(tmp_path / "time", Checkpoints(secs=30.0))
+    assert not by_time.checkpointer.due(1_000_000)
+    by_time.now = 30.0
+    assert by_time.checkpointer.due(1)
+    by_time.take(1)
+    assert not by_time.checkpointer.due(2)
+    never = Writer(tmp_path / "never", Checkpoints(secs=0))
+    never.now = 1e9
+    assert not never.checkpointer.due(1_000_000)
+
+
+def test_a_cut_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp_path: Path) -> None:
+    writer = Writer(tmp_path, Checkpoints(secs=600.0))
+    writer.take(7)
+    assert not writer.checkpointer.due(8)
+    writer.disk = 2
+    assert writer.checkpointer.due(8)
+    writer.take(8)
+    assert not writer.checkpointer.due(9)
+
+
+def test_a15_a_cut_that_is_half_written_is_ignored(tmp_path: Path) -> None:
+    Writer(tmp_path, Checkpoints()).take(7)
+    half = tmp_path / "000000000009-1.partial"
+    half.mkdir()
+    (half / POSITION).write_bytes(b"")
+    (tmp_path / "000000000011-1").mkdir()
+    assert [read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))] == [
+        7
+    ]
+
+
+@pytest.mark.parametrize("file", [POSITION, "weights.safetensors", "state.safetensors"])
+def test_a26_a_damaged_cut_is_named(tmp_path: Path, file: str) -> None:
+    Writer(tmp_path, Checkpoints()).take(7)
+    [name] = complete(SharedFolder(tmp_path))
+    (tmp_path / name / file).write_bytes(b"\xc1 what is this")
+    with pytest.raises(SpecError):
+        read_checkpoint(tmp_path / name)
+
+
+def test_a26_a_cut_of_another_version_is_named(tmp_path: Path) -> None:
+    Writer(tmp_path, Checkpoints()).take(7)
+    [name] = complete(SharedFolder(tmp_path))
+    other = msgspec.structs.replace(cut(7).position, version=9)
+    (tmp_path / name / POSITION).write_bytes(msgspec.msgpack.encode(other))
+    with pytest.raises(SpecError, match="is of version 9, not 2"):
+        read_checkpoint(tmp_path / name)

@@ -1,0 +1,27 @@
+"""What a worker has in hands, as it tells the master."""
+
+from __future__ import annotations
+
+from edl.tasks.protocol import Answer, Held, Joined
+from edl.tasks.task import Report, Task
+from edl.worker.outbox import Outbox
+
+
+def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
+    task, wanted = (
+        Task(3, "train", 0, 100, attempt=7),
+        Held(Task(3, "train", 0, 100, attempt=7), 40, 2, 8.0, 20.0),
+    )
+    alone, member = Outbox("worker-0", 0), Outbox("worker-1", 0)
+    alone.answered(Answer(1, (task,)))
+    alone.progress(Report(task, 40, 2, 8.0, 20.0))
+    member.enters(1, [Report(task, 40, 2, 8.0, 20.0)], ())
+    assert alone.request({}).held == member.request({}).held == (wanted,)
+
+
+def test_which_master_it_is_that_answers_is_known() -> None:
+    box = Outbox("worker-0", 0)
+    box.joined(Joined(3, 1, 10.0, 3.0))
+    assert box.master_epoch == 3
+    box.answered(Answer(4))
+    assert box.master_epoch == 4

@@ -1,0 +1,219 @@
+"""Warnings from the rows of a training: ids, constants, copies of the label, single predictors, validation rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl import spec
+from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.checks.duplicates import Duplicates
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
+
+ROWS = 2000
+RANDOM = np.random.default_rng(7)
+CLASSES = RANDOM.integers(0, 3, ROWS)
+INCOME = RANDOM.lognormal(10, 1, ROWS)
+
+
+def statistics(values: Sequence[object] | np.ndarray) -> ColumnStatistics:
+    batches = pa.table({"x": pa.array(values)}).to_batches(max_chunksize=500)
+    return collect(batches, {"x": Want.UNIQUE | Want.MOMENTS}, seed=0)["x"]
+
+
+def warnings(
+    columns: dict[str, np.ndarray | list[str]],
+    label: np.ndarray | list[str],
+    *,
+    named: Collection[str] = (),
+    validation: int = 0,
+) -> list[str]:
+    """What is said about the columns; the last `validation` rows are held out."""
+    table = pa.table({**columns, "y": label})
+    training = len(table) - validation
+    numeric = pa.types.is_floating(table["y"].type)
+    wants = dict.fromkeys(table.column_names, Want.UNIQUE | Want.MOMENTS | Want.COUNTS)
+    checks = DataChecks("y", list(columns), Schema(table.schema), seed=0)
+    if validation:
+        checks.hold_out(table.slice(training).to_batches(max_chunksize=300))
+    found = collect(checks.watch(table.slice(0, training).to_batches(max_chunksize=300)), wants, seed=0)
+    classes = tuple(sorted(set(table["y"].to_pylist())))
+    of_label = spec.RegressionLabel("y", 0.0, 1.0) if numeric else spec.ClassLabel("y", classes)
+    features = [spec.Standardize(name, 0.0, 1.0) for name in columns]
+    return [str(each) for each in checks.warnings(found, of_label, features, named)]
+
+
+# Ids -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("n", np.arange(ROWS)),
+        ("n", RANDOM.permutation(ROWS) + 1),
+        ("n", np.arange(ROWS) * 3 + 1_000_000),
+        ("customer_id", RANDOM.choice(10**12, ROWS, replace=False)),
+        ("CustomerID", RANDOM.choice(10**12, ROWS, replace=False)),
+        ("n", [f"c{i}" for i in range(ROWS)]),
+        ("n", [None, *range(ROWS)]),
+    ],
+)
+def test_a_column_that_only_tells_rows_apart_is_an_id(name: str, values: np.ndarray) -> None:
+    assert is_id(name, statistics(values))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("id", [*range(ROWS), 5]),
+        ("id", RANDOM.normal(size=ROWS)),
+        ("price", RANDOM.choice(10**12, ROWS, replace=False)),
+        ("id", range(19)),
+        ("paid", RANDOM.choice(10**12, ROWS, replace=False)),
+        ("n", ["a", *(f"c{i}" for i in range(ROWS)), "a"]),
+    ],
+)
+def test_a_quantity_or_a_repeated_value_is_no_id(name: str, values: np.ndarray) -> None:
+    assert not is_id(name, statistics(values))
+
+
+def test_one_repetition_is_found_far_from_the_first() -> None:
+    values = np.arange(100_000)
+    values[-1] = values[0]
+    assert not is_id("id", statistics(values))
+
+
+def test_an_id_that_is_named_is_warned_about() -> None:
+    [said] = warnings({"k": np.arange(ROWS)}, RANDOM.integers(0, 2, ROWS), named={"k"})
+    assert said.startswith(
+        "k is different in every row, as an id is, and is a feature because COLUMN names it"
+    )
+
+
+def test_a_constant_that_is_named_is_warned_about() -> None:
+    [said] = warnings({"k": np.ones(ROWS)}, CLASSES, named={"k"})
+    assert said == "k is the same in every training row; take it out of COLUMN: it says nothing"
+
+
+# Predictors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (CLASSES.astype(np.float64), "x is a copy of the label y"),
+        ([str(each) for each in CLASSES], "x is a copy of the label y"),
+        ([["red", "green", "blue"][each] for each in CLASSES], "x is the label y by other names"),
+        (CLASSES + RANDOM.uniform(0, 0.9, ROWS), "x alone predicts y almost perfectly"),
+        ([f"{each}-{i % 5}" for i, each in enumerate(CLASSES)], "x alone predicts y almost perfectly"),
+    ],
+)
+def test_a_column_that_gives_the_class_away_is_warned_about(values: np.ndarray, said: str) -> None:
+    [found] = warnings({"x": values}, CLASSES)
+    assert found.startswith(said)
+    assert found.endswith("if it is known only when y is, leave it out of the SELECT")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (INCOME.copy(), "x is a copy of the label y"),
+        ([repr(each) for each in INCOME.tolist()], "x is a copy of the label y"),
+        (INCOME * 100 + 3, "x alone predicts y almost perfectly"),
+        (INCOME.round(), "x alone predicts y almost perfectly"),
+    ],
+)
+def test_a_column_that_gives_the_number_away_is_warned_about(values: np.ndarray, said: str) -> None:
+    assert any(each.startswith(said) for each in warnings({"x": values}, INCOME))
+
+
+def test_a_curve_of_the_label_is_seen() -> None:
+    label = RANDOM.uniform(0, 6, ROWS)
+    assert warnings({"x": np.exp(label)}, label)[0].startswith("x alone predicts y")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        RANDOM.normal(size=ROWS),
+        CLASSES + RANDOM.normal(0, 0.3, ROWS),
+        RANDOM.integers(0, 5, ROWS),
+        [f"id{i}" for i in RANDOM.integers(0, 10**5, ROWS)],
+        np.where(RANDOM.uniform(size=ROWS) < 0.02, (CLASSES + 1) % 3, CLASSES),
+    ],
+)
+def test_a_good_column_or_an_id_is_no_perfect_predictor(values: np.ndarray) -> None:
+    assert warnings({"x": values}, CLASSES) == []
+
+
+def test_a_rare_class_makes_no_column_a_predictor() -> None:
+    label = np.zeros(ROWS, dtype=np.int64)
+    label[::100] = 1
+    assert warnings({"x": RANDOM.integers(0, 50, ROWS), "z": RANDOM.normal(size=ROWS)}, label) == []
+
+
+def test_a_table_sorted_by_the_label_makes_no_column_a_predictor() -> None:
+    assert warnings({"x": RANDOM.integers(0, 3, ROWS)}, np.sort(CLASSES)) == []
+
+
+# Validation rows -----------------------------------------------------------------------------------------
+
+
+def test_rows_on_both_sides_are_counted() -> None:
+    a, b = RANDOM.normal(size=ROWS), RANDOM.integers(0, 9, ROWS)
+    a[-50:], b[-50:] = a[:50], b[:50]
+    [said] = warnings({"a": a, "b": b}, RANDOM.integers(0, 2, ROWS), validation=200)
+    assert said.startswith("50 of 200 validation rows (25.0%) have the same features as a training row")
+
+
+def test_alike_rows_of_few_values_are_no_copies() -> None:
+    columns = {"a": RANDOM.integers(0, 5, ROWS), "b": RANDOM.integers(0, 5, ROWS)}
+    assert warnings(columns, RANDOM.integers(0, 2, ROWS), validation=200) == []
+
+
+def test_an_id_that_is_no_feature_does_not_hide_copies() -> None:
+    values = {"a": np.arange(100) % 50 * 1.5, "b": np.arange(100) % 50, "id": np.arange(100)}
+    table = pa.table(values)
+    duplicates = Duplicates(list(values))
+    duplicates.hold_out(table.slice(50).to_batches()[0])
+    duplicates.add(table.slice(0, 40).to_batches()[0])
+    assert duplicates.rows == 50
+    assert duplicates.found(["a", "b"]) == 40
+    assert duplicates.found(["a", "b", "id"]) == 0
+
+
+def test_values_are_compared_by_what_they_mean() -> None:
+    duplicates = Duplicates(["a", "t"])
+    duplicates.hold_out(pa.record_batch({"a": pa.array([1, None], pa.int32()), "t": ["x", "y"]}))
+    with_nan = pa.array([1.0, float("nan")])
+    duplicates.add(pa.record_batch({"a": with_nan, "t": pa.array(["x", "y"]).dictionary_encode()}))
+    assert duplicates.found(["a", "t"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("held_out", "said"),
+    [
+        ([0] * 20, "all 20 validation rows are of one class, 0"),
+        ([0, 1] * 10, "no validation row is of the class 2"),
+    ],
+)
+def test_classes_that_no_validation_row_has_are_named(held_out: list[int], said: str) -> None:
+    label = np.concatenate((CLASSES[:300], held_out))
+    [found] = warnings({"x": RANDOM.normal(size=320)}, label, validation=20)
+    assert found.startswith(said)
+
+
+def test_a_class_of_validation_rows_alone_is_named() -> None:
+    label = np.concatenate((CLASSES[:300], [0, 1, 2, 9]))
+    [found] = warnings({"x": RANDOM.normal(size=304)}, label, validation=4)
+    assert found.startswith("only validation rows are of the class 9, which the model cannot learn")
+
+
+def test_a_number_that_is_the_same_in_all_validation_rows_is_named() -> None:
+    label = np.concatenate((INCOME[:300], np.ones(5)))
+    [found] = warnings({"x": RANDOM.normal(size=305)}, label, validation=5)
+    assert found.startswith("y is the same in all 5 validation rows")

@@ -1,0 +1,176 @@
+"""What columns become by themselves: dates and times, and texts and lists of several values."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl import spec
+from sqlflow_edl.session.session import Compiled, Session
+from tests.databases import has_lists
+
+# MaxCompute has no times of day: there they are text.
+has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql"], indirect=True)
+
+
+def dated(session: Session, columns: str, items: str = "") -> Compiled:
+    clause = f"COLUMN {items} " if items else ""
+    text = f"SELECT {columns}, income FROM dated TO TRAIN DNNRegressor {clause}LABEL income INTO m"
+    [only] = session.compile(text)
+    return only
+
+
+def one_hot(column: str, *parts: spec.Part) -> tuple[spec.Feature, ...]:
+    return tuple(spec.OneHot(spec.DatePart(column, part)) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("column", "parts", "note"),
+    [
+        ("born", ("month", "day", "weekday"), "born, a date, becomes the time itself, month, day, weekday"),
+        (
+            "seen",
+            ("day", "weekday", "hour"),
+            "seen, a timestamp, becomes the time itself, month, day, weekday, hour",
+        ),
+    ],
+)
+def test_a_date_or_time_becomes_its_parts_and_the_answer_says_so(
+    session: Session, column: str, parts: tuple[spec.Part, ...], note: str
+) -> None:
+    found = dated(session, column)
+    trend, *recurring = found.spec.features
+    assert isinstance(trend, spec.Standardize)
+    assert tuple(recurring) == one_hot(column, *parts)
+    assert found.notes[0] == note
+
+
+@has_times
+def test_a_time_of_day_becomes_its_hour(session: Session) -> None:
+    found = dated(session, "woke")
+    assert [type(feature) for feature in found.spec.features] == [spec.Standardize, spec.OneHot]
+    assert found.notes[0] == "woke, a time of day, becomes the time itself, hour"
+    assert dated(session, "woke", "MINUTE(woke)").spec.features == one_hot("woke", "minute")
+    assert dated(session, "woke", "NORMALIZE(woke)").spec.features == (
+        spec.Normalize("woke", 0.0, 58800.0, 29400.0),
+    )
+
+
+def test_a_part_that_never_differs_is_left_out_unless_it_is_named(session: Session) -> None:
+    for items in ("", "seen"):
+        assert "the month of seen is left out" in dated(session, "seen", items).notes[1]
+    assert dated(session, "seen", "MONTH(seen)").spec.features == one_hot("seen", "month")
+
+
+def test_a_date_that_never_differs_is_left_out_as_a_whole(session: Session) -> None:
+    found = dated(session, "age, (SELECT born FROM dated WHERE age = 7) AS day")
+    assert [note for note in found.notes if "left out" in note] == [
+        "day is left out: it is the same in every training row"
+    ]
+    assert len(found.spec.features) == 1
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("MONTH(born)", one_hot("born", "month")[0]),
+        ("dayofmonth(born)", one_hot("born", "day")[0]),
+        ("DAYOFWEEK(seen)", one_hot("seen", "weekday")[0]),
+        ("EMBEDDING(HOUR(seen), 3)", spec.Embedding(spec.DatePart("seen", "hour"), 3)),
+        ("YEAR(born)", spec.Year("born", 2000.0, 0.0)),
+        ("CATEGORY_HASH(born, 9)", spec.OneHot(spec.HashBucket("born", 9))),
+    ],
+)
+def test_a_function_of_a_date_becomes_its_feature(session: Session, item: str, wanted: spec.Feature) -> None:
+    assert dated(session, "born, seen", item).spec.features[0] == wanted
+
+
+def test_the_scale_of_a_year_is_that_of_calendar_years(session: Session) -> None:
+    assert dated(session, "joined", "YEAR(joined)").spec.features == (spec.Year("joined", 2000.5, 0.5),)
+
+
+def test_a_decimal_is_a_number(session: Session) -> None:
+    [price] = dated(session, "price").spec.features
+    assert isinstance(price, spec.Standardize)
+    assert price.mean == pytest.approx(sum(round(i / 4, 2) for i in range(50)) / 50, abs=0.01)
+
+
+# Several values in a cell ----------------------------------------------------------------------------------
+
+
+def by_type(session: Session, column: str, items: str = "") -> Compiled:
+    clause = f"COLUMN {items} " if items else ""
+    text = f"SELECT {column}, income FROM packed TO TRAIN LinearRegressor {clause}LABEL income INTO m"
+    [only] = session.compile(text)
+    return only
+
+
+WORDS = spec.OneHot(
+    spec.ListOf(spec.Vocabulary("words", ("red", "blue", *(f"w{i}" for i in range(50)))), "|")
+)
+
+
+def in_any_order(feature: spec.Feature) -> tuple[str, set[str | int]]:
+    assert isinstance(feature, spec.OneHot)
+    assert isinstance(feature.category, spec.ListOf)
+    assert isinstance(feature.category.category, spec.Vocabulary)
+    return feature.category.delimiter, set(feature.category.category.values)
+
+
+@pytest.mark.parametrize("items", ["", "words", "INDICATOR(words)"])
+def test_a_text_of_lists_becomes_the_categories_of_their_items_and_the_answer_says_so(
+    session: Session, items: str
+) -> None:
+    found = by_type(session, "words", items)
+    [feature] = found.spec.features
+    assert in_any_order(feature) == in_any_order(WORDS)
+    assert "words, a text, is read as lists of categories between '|'" in found.notes
+
+
+@pytest.mark.parametrize("items", ["", "halves"])
+def test_a_text_of_as_many_numbers_in_each_cell_becomes_a_vector(session: Session, items: str) -> None:
+    found = by_type(session, "halves", items)
+    [feature] = found.spec.features
+    assert isinstance(feature, spec.Vector)
+    assert (feature.mean, feature.delimiter) == ((12.25, 2.0), ";")
+    assert feature.std == pytest.approx((7.21543, 1.41421), abs=1e-5)
+    assert "halves, a text, is read as lists of numbers between ';'" in found.notes
+
+
+@pytest.mark.parametrize("items", ["", "pairs", "INDICATOR(pairs)"])
+def test_a_text_of_items_with_weights_becomes_weighted_categories(session: Session, items: str) -> None:
+    found = by_type(session, "pairs", items)
+    [feature] = found.spec.features
+    assert in_any_order(feature) == (" ", {str(i) for i in range(20)})
+    assert isinstance(feature, spec.OneHot)
+    assert isinstance(feature.category, spec.ListOf)
+    assert feature.category.weights == ":"
+    assert "pairs, a text, is read as lists of categories with weights between ' '" in found.notes
+
+
+def test_where_a_category_is_needed_numbers_between_delimiters_are_items(session: Session) -> None:
+    [feature] = by_type(session, "ids", "INDICATOR(ids)").spec.features
+    assert in_any_order(feature) == (",", {str(i) for i in range(20)})
+
+
+@has_lists
+def test_columns_of_lists_are_read_as_texts_of_lists_are(session: Session) -> None:
+    [names] = by_type(session, "names").spec.features
+    assert in_any_order(names) == (",", {"t0", "t1", "t2"})
+    [pair] = by_type(session, "pair").spec.features
+    assert isinstance(pair, spec.Vector)
+    assert (pair.mean, len(pair.std)) == ((24.5, 25.5), 2)
+    [tags] = by_type(session, "tags", "INDICATOR(tags)").spec.features
+    assert in_any_order(tags) == (",", {0, 1, 2, 3, 19})
+
+
+def test_the_answer_tells_the_lists_among_several_categories(session: Session) -> None:
+    found = by_type(session, "ids, words", "EMBEDDING(CONCAT(ids, words), 4)")
+    assert found.notes == (
+        "ids, a text, is read as lists of categories between ','",
+        "words, a text, is read as lists of categories between '|'",
+    )
+
+
+def test_a_text_of_lists_that_a_function_names_as_a_whole_stays_whole(session: Session) -> None:
+    [feature] = by_type(session, "ids", "HASH(ids, 9)").spec.features
+    assert feature == spec.OneHot(spec.HashBucket("ids", 9))

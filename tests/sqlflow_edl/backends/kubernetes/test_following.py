@@ -1,0 +1,170 @@
+"""Following a job on Kubernetes, whatever happens to its master, its pods and the connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.errors import ClusterError, SemanticError
+from edl.jobs.events import EpochEnd, Tally
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import JobCancelledError, Outcome
+from sqlflow_edl.backends.base import UnseenEndError
+from tests.edl.cluster.local.conftest import wait_until
+from tests.kubernetes.faults import Fault
+from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
+
+FIRST, SECOND, TALLY = EpochEnd(1, 10, 0.5, {}, 1.0), EpochEnd(2, 20, 0.4, {}, 2.0), Tally(1, 1, 0)
+DONE = Outcome("train", 20, 2.0)
+
+
+def test_events_come_in_order_and_then_what_the_job_came_to(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST, "a line of its log", TALLY, DONE, "exit 0")
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, TALLY]
+    assert told.notes == ["master: a line of its log"]
+    assert play.folder.status().state == "done"
+
+
+def test_events_come_while_the_job_runs(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND]
+
+
+def test_the_next_master_is_followed_when_one_ends_or_is_deleted(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST, "exit 1", SECOND)
+
+    def replace() -> None:
+        play.replace_master()
+        play.says(TALLY, DONE)
+
+    told.on(SECOND, replace)
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND, TALLY]
+
+
+def test_an_error_of_the_job_is_raised_as_it_was_there(play: Play, told: Told) -> None:
+    play.start()
+    play.says(Failed("semantic", "there is no column y", "did you mean x?"), "exit 5")
+    with pytest.raises(SemanticError, match="there is no column y") as raised:
+        play.handle.follow(told)
+    assert raised.value.hint == "did you mean x?"
+    assert (play.folder.status().state, play.folder.status().error) == ("failed", "there is no column y")
+
+
+def test_a_master_that_ends_too_often_is_told_with_its_last_end(play: Play, told: Told) -> None:
+    play.start(retries=0)
+    play.says("exit 7")
+    with pytest.raises(ClusterError, match=r"ended once, and the job was given up; .*exit code 7"):
+        play.handle.follow(told)
+    assert play.folder.status().state == "failed"
+
+
+def test_a_master_that_runs_out_of_memory_is_told_with_what_helps(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, play.starve_master)
+    told.on("the master ran out of memory", lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND]
+    assert told.notes == [
+        "the master ran out of memory (that of its node); WITH kubernetes.master_memory it has more"
+    ]
+
+
+def test_the_end_is_in_the_config_map_when_no_log_says_it(play: Play, told: Told) -> None:
+    play.start()
+    play.writes(end_json=DONE)
+    play.says("exit 0")
+    assert play.handle.follow(told) == DONE
+
+
+def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> None:
+    play.start()
+    play.says(FIRST)
+    told.on(FIRST, play.delete_job)
+    with pytest.raises(JobCancelledError, match="deleted from the cluster"):
+        play.handle.follow(told)
+    assert play.folder.status().state == "cancelled"
+
+
+def test_a_job_that_was_gone_before_anybody_looked_has_died(play: Play, told: Told) -> None:
+    play.start()
+    play.delete_job()
+    wait_until(lambda: play.handle.look().status.state == "died")
+    play.folder.update(state="running")
+    with pytest.raises(UnseenEndError, match="not in the cluster any more"):
+        play.handle.follow(told)
+    assert play.folder.status().state == "died"
+
+
+def test_a_job_that_is_done_has_not_failed_though_nothing_tells_what_it_came_to(
+    play: Play, told: Told
+) -> None:
+    play.start()
+    play.says("exit 0")
+    with pytest.raises(UnseenEndError, match="the job is done"):
+        play.handle.follow(told)
+    assert (play.folder.status().state, play.folder.status().error) == ("done", "")
+
+
+def test_why_a_pod_waits_is_said_once_and_in_words(play: Play, told: Told) -> None:
+    play.start()
+    play.worker("worker-1", "true", cpu="900")
+    told.on("worker-1 waits", lambda: play.says(FIRST))
+    told.on(FIRST, lambda: play.says("exit 1", SECOND))  # which is looked at
+    told.on(SECOND, lambda: play.says(DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.notes == ["worker-1 waits: 0/1 nodes are available: 1 Insufficient cpu."]
+
+
+@pytest.mark.parametrize("follow", ["follow", "wait_for_start"])
+def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, follow: str) -> None:
+    play.start(image="missing/ours", image_secs=0.0)
+    with pytest.raises(ClusterError, match=r"the master of the job cannot start: .*missing/ours"):
+        getattr(play.handle, follow)(told)
+    assert play.folder.status().state == "failed"
+    wait_until(lambda: play.pods() == [])
+
+
+def test_a_job_that_has_begun_waits_for_its_next_master_whatever_keeps_that_from_starting(
+    play: Play, told: Told
+) -> None:
+    play.start(image="Ours")  # no image can be called so
+    play.worker("worker-0", "sleep 60")
+    told.on("master waits", play.delete_job)
+    with pytest.raises(JobCancelledError):
+        play.handle.follow(told)
+
+
+def test_a_log_that_breaks_is_taken_up_behind_the_last_line(play: Play, told: Told) -> None:
+    play.start()
+    play.cluster.go_wrong(Fault("cut", "/log", events=1))
+    play.says(FIRST)
+    told.on(FIRST, lambda: play.says(SECOND, DONE))
+    assert play.handle.follow(told) == DONE
+    assert told.events == [FIRST, SECOND]
+
+
+def test_a_cluster_that_does_not_answer_for_a_while_is_asked_again(
+    play: Play, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.backends.kubernetes.handle.PATIENCE", 0.0)
+    play.start()
+    play.says(FIRST)
+
+    def fall_silent() -> None:
+        play.cluster.go_wrong(Fault("drop", "GET", times=1000))
+
+    def answer() -> None:
+        play.cluster.go_wrong()
+        play.says(DONE)
+
+    told.on(FIRST, fall_silent)
+    told.on("the API server of the cluster does not answer", answer)
+    assert play.handle.follow(told) == DONE
+    assert len(told.notes) == 1

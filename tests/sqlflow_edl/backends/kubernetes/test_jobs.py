@@ -1,0 +1,162 @@
+"""Whole jobs, from the statement on a command line to the model or table in the database: see `place`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import pytest
+
+from edl.jobs import job_folder
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from tests.sqlflow_edl.backends.kubernetes.place import Place, place, until
+
+__all__ = ["place"]
+
+ROWS = 6_000
+QUERY = "SELECT n, a, b, y FROM points"
+TRAIN = (
+    "SELECT a, b, y FROM points TO TRAIN DNNRegressor "
+    "WITH model.framework = torch, hidden_units = [8], batch_size = 20, epochs = {epochs}, {how} LABEL y INTO m"
+)
+
+
+@pytest.fixture
+def points(place: Place) -> Place:
+    """y = a + 2 b."""
+    place.query(
+        f"CREATE TABLE points AS SELECT seq AS n, seq % 97 / 97.0 AS a, seq % 89 / 89.0 AS b FROM seq_1_to_{ROWS}"
+    )
+    place.query("ALTER TABLE points ADD y DOUBLE AS (a + 2 * b) STORED")
+    return place
+
+
+class Said:
+    """What a command says on stderr, as it comes."""
+
+    def __init__(self, process: subprocess.Popen[str], stderr: IO[str]) -> None:
+        self.process = process
+        self._stderr = stderr
+        self.lines: list[str] = []
+
+    def until(self, text: str) -> None:
+        """A line with that in it."""
+        for line in self._stderr:
+            self.lines.append(line)
+            if text in line:
+                return
+        raise AssertionError(f"it ended before it said {text!r}: {''.join(self.lines)}")
+
+    def end(self) -> int:
+        self.lines += self._stderr
+        return self.process.wait()
+
+    def __str__(self) -> str:
+        return "".join(self.lines)
+
+
+@contextmanager
+def sqlflow(*arguments: str) -> Iterator[Said]:
+    command = [sys.executable, "-m", "sqlflow_edl.cli.main", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield Said(process, process.stderr)
+        finally:
+            process.kill()
+
+
+def run(place: Place, capsys: pytest.CaptureFixture[str], text: str, *options: str) -> list[dict[str, Any]]:
+    """The rows of the result, if it has any."""
+    capsys.readouterr()
+    code = main(["run", "-e", text, "--format", "json", *place.options, *options])
+    done = capsys.readouterr()
+    assert code == exit_codes.OK, done.err
+    return json.loads(done.out) if done.out else []
+
+
+def report(capsys: pytest.CaptureFixture[str], job: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["job", job, "--format", "json"]) == exit_codes.OK
+    return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
+
+
+def last_job() -> job_folder.JobFolder:
+    return job_folder.jobs()[-1]
+
+
+def pinned(place: Place) -> list[Any]:
+    return place.query("SHOW TABLES LIKE 'sqlflow_edl_rows%'")
+
+
+def test_a_model_is_trained_used_and_measured_though_a_worker_and_the_master_are_lost(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlflow("run", "-e", TRAIN.format(epochs=24, how="num_workers = 2"), *points.options) as said:
+        said.until("epoch 1:")
+        [*_, worker] = sorted(points.pods("worker"), key=lambda pod: str(pod["metadata"]["name"]))
+        points.delete(worker, grace=1)
+        until(lambda: any(pod["metadata"]["name"].endswith("worker-1-1") for pod in points.pods("worker")))
+        [master] = points.pods("master")
+        points.delete(master, grace=0)
+        assert said.end() == exit_codes.OK, said
+    assert "trained DNNRegressor m@1 on 5,400 rows" in str(said)
+    found = report(capsys, last_job().id)
+    assert (found["state"], found["epoch"]) == ("done", 24)
+    relaunches = {row["name"]: row["relaunches"] for row in found["instances"]}
+    assert relaunches["worker-1"] >= 1
+    assert relaunches["master"] >= 1
+
+    predict = f"{QUERY} TO PREDICT scores.y USING m WITH predict.num_workers = 2"
+    [measured] = run(points, capsys, f"{predict}; {QUERY} TO EVALUATE m")
+    assert measured["loss"] < 0.05
+    [scored] = points.query(
+        "SELECT COUNT(*) AS n, MAX(ABS(s.y - p.y)) AS off FROM scores s JOIN points p ON p.n = s.n"
+    )
+    assert (scored["n"], scored["off"] < 1.5) == (ROWS, True)
+    assert pinned(points) == []
+
+
+def test_a_job_is_left_followed_and_cancelled(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    run(points, capsys, TRAIN.format(epochs=10_000, how="num_workers = 1"), "--detach")
+    job = last_job()
+    assert job.status().alive
+    with sqlflow("attach", job.id) as said:
+        said.until("epoch 1:")
+        said.process.send_signal(signal.SIGINT)
+        assert said.end() == exit_codes.INTERRUPTED
+    assert f"sqlflow cancel {job.id}" in str(said)
+    assert report(capsys, job.id)["state"] == "running"
+    assert pinned(points) != []
+    assert main(["cancel", job.id]) == exit_codes.OK
+    assert points.pods() == []
+    assert job.status().state == "cancelled"
+    assert pinned(points) != []
+    run(points, capsys, "SELECT 1 AS one")  # whoever opens the source next
+    assert pinned(points) == []
+
+
+@pytest.mark.soak
+def test_an_interrupt_cancels_a_job_with_parameter_servers(points: Place) -> None:
+    how = "num_workers = 1, num_ps = 2"
+    with sqlflow("run", "-e", TRAIN.format(epochs=10_000, how=how), *points.options) as said:
+        said.until("epoch 1:")
+        assert len(points.pods("ps")) == 2
+        said.process.send_signal(signal.SIGINT)
+        assert said.end() == exit_codes.INTERRUPTED
+    assert points.pods() == []
+    assert pinned(points) == []
+
+
+@pytest.mark.soak
+def test_a_model_on_parameter_servers_is_trained(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    run(points, capsys, TRAIN.format(epochs=4, how="num_workers = 2, num_ps = 2"))
+    [model] = run(points, capsys, "SHOW MODELS")
+    assert (model["name"], model["version"]) == ("m", 1)
+    until(lambda: all(pod["status"]["phase"] != "Running" for pod in points.pods()))

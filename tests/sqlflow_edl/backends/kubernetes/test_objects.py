@@ -1,0 +1,225 @@
+"""The objects of a job: golden files, the published schemas, rights, and values that stay values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from kubernetes_validate import utils
+
+from edl import exit_codes
+from edl.cluster.kubernetes import names
+from edl.errors import SemanticError
+from edl.jobs.run_folder import Spec
+from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
+from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
+from sqlflow_edl.backends.kubernetes.settings import Settings, configured
+from tests.sqlflow_edl.backends.kubernetes import jobs
+
+VERSIONS = [version for version in dict.fromkeys(utils.all_versions()) if int(version.split(".")[1]) >= 30]
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def everything() -> Settings:
+    """A profile with every setting set."""
+    return configured("everything", FIXTURES / "kubernetes.toml").settings()
+
+
+CASES: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "train_local": lambda: jobs.objects(jobs.with_workers(1)),
+    "train_ring": lambda: jobs.objects(jobs.with_workers(4)),
+    "train_servers": lambda: jobs.objects(jobs.with_workers(4, servers=2)),
+    "predict": lambda: jobs.objects(jobs.prediction()),
+    "everything": lambda: jobs.objects(jobs.with_workers(4), everything()),
+}
+
+
+@functools.cache
+def rendered(case: str) -> list[dict[str, Any]]:
+    return CASES[case]()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schemas_are_read_once() -> Any:
+    """Each is a megabyte, and the package reads it for every object."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(utils, "schema_contents", functools.cache(utils.schema_contents))
+        yield
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_objects_are_those_of_the_golden_file(case: str, golden: Callable[[str, bytes], None]) -> None:
+    golden(f"kubernetes/{case}.yaml", shown(rendered(case)).encode())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_object_is_one_of_the_published_schema(version: str) -> None:
+    checked = []
+    for case in CASES:
+        found = rendered(case)
+        deployed = jobs.deployment(found)
+        pods = [
+            {**pod, "metadata": {**pod["metadata"], "name": "p"}} for pod in (deployed.worker, deployed.ps)
+        ]
+        for each in (*found, *pods):
+            utils.validate(each, version, strict=True)
+            checked.append(each["kind"])
+    assert set(checked) == {
+        *("Job", "Pod", "Service", "ConfigMap", "Secret"),
+        *("ServiceAccount", "Role", "RoleBinding"),
+    }
+
+
+def test_the_schemas_refuse_a_field_that_is_not_there() -> None:
+    job = jobs.objects()[0]
+    job["spec"]["template"]["spec"]["containers"][0]["imag"] = "x"
+    with pytest.raises(utils.ValidationError, match="imag"):
+        utils.validate(job, VERSIONS[-1], strict=True)
+
+
+def by_kind(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {each["kind"]: each for each in found}
+
+
+def test_everything_is_named_after_the_job_and_goes_with_it() -> None:
+    job, *others = jobs.objects()
+    name = job["metadata"]["name"]
+    assert job["spec"]["suspend"] is True
+    assert "ownerReferences" not in job["metadata"]
+    for each in (job, *others):
+        assert each["metadata"]["name"] == name or each["metadata"]["name"].startswith(f"{name}-")
+        assert each["metadata"]["labels"][names.JOB_ID] == jobs.JOB
+    for each in others:
+        [owner] = each["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
+            "Job",
+            name,
+            jobs.UID,
+            False,
+        )
+
+
+def test_the_master_may_do_what_it_needs_and_nothing_else() -> None:
+    found = by_kind(jobs.objects())
+    name = found["Job"]["metadata"]["name"]
+    pods, maps = found["Role"]["rules"]
+    assert (pods["resources"], sorted(pods["verbs"])) == (
+        ["pods"],
+        ["create", "delete", "get", "list", "watch"],
+    )
+    assert (maps["resources"], maps["verbs"]) == (["configmaps"], ["get", "update"])
+    assert maps["resourceNames"] == [f"{name}-ledger", f"{name}-status"]
+
+
+def test_a_given_service_account_is_used_and_none_is_made() -> None:
+    settings = configured(written=[("service_account", "trainer")]).settings()
+    found = jobs.objects(settings=settings)
+    assert not {"ServiceAccount", "Role", "RoleBinding"} & set(by_kind(found))
+    assert found[0]["spec"]["template"]["spec"]["serviceAccountName"] == "trainer"
+
+
+def test_only_the_master_has_a_token_and_no_container_has_a_privilege() -> None:
+    found = jobs.objects()
+    deployed = jobs.deployment(found)
+    for pod, token in ((found[0]["spec"]["template"], True), (deployed.worker, False), (deployed.ps, False)):
+        assert pod["spec"]["automountServiceAccountToken"] is token
+        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        [container] = pod["spec"]["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_secrets_stand_in_the_secret_alone() -> None:
+    found = jobs.objects()
+    secret = by_kind(found)["Secret"]
+    assert secret["stringData"] == {
+        "token": "the token",
+        "secrets.json": '{"mysql://reader@db.example/shop":"pa55"}',
+    }
+    rest = shown(each for each in found if each is not secret)
+    assert "the token" not in rest
+    assert "pa55" not in rest
+
+
+def test_exit_codes_of_the_master_say_what_follows() -> None:
+    rules = jobs.objects()[0]["spec"]["podFailurePolicy"]["rules"]
+    told = [(rule["action"], rule.get("onExitCodes", {}).get("values")) for rule in rules]
+    assert told == [
+        ("FailJob", [exit_codes.USAGE, exit_codes.JOB_FAILED]),
+        ("Ignore", [exit_codes.PREEMPTED]),
+        ("Ignore", None),
+    ]
+
+
+HOSTILE = [
+    'a"b',
+    "a'b",
+    "a: b",
+    "- x",
+    "a\nb\n---\nkind: Pod",
+    "{{ 7 * 7 }}",
+    "\u2028\x85\U0001f600\x07",
+    "#",
+    "~",
+    "1e3",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_values_stay_values(text: str) -> None:
+    def pairs(name: str) -> tuple[str, str]:
+        return name, f"key={text.replace(',', ' ')}"
+
+    settings = configured(written=[pairs("env"), pairs("annotations"), ("image", text)]).settings()
+    job = jobs.job_spec(statement=text)
+    found = jobs.objects(job, settings)
+    assert [each["kind"] for each in found] == [each["kind"] for each in jobs.objects()]
+    [container] = found[0]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "key", "value": text} in container["env"]
+    assert container["image"] == text
+    assert found[0]["metadata"]["annotations"]["sqlflow-edl/statement"] == text
+    assert found[0]["metadata"]["annotations"]["key"] == text
+    printed = shown(found)
+    assert list(yaml.safe_load_all(printed)) == found
+
+
+def test_workers_get_as_many_threads_as_they_may_use_processors() -> None:
+    settings = configured(written=[("worker_cpu", "1500m")]).settings()
+    found = jobs.objects(settings=settings)
+    [spec] = [
+        each["data"]["cluster.spec.json"] for each in found if "cluster.spec.json" in each.get("data", {})
+    ]
+    assert msgspec.json.decode(spec, type=Spec).threads == 2
+
+
+def test_pods_allow_the_packages_that_the_client_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLFLOW_MODEL_PACKAGES", "torchvision.models, my_company")
+    found = jobs.objects()
+    [master] = found[0]["spec"]["template"]["spec"]["containers"]
+    [worker] = jobs.deployment(found).worker["spec"]["containers"]
+    packages = {"name": "SQLFLOW_MODEL_PACKAGES", "value": "torchvision.models,my_company"}
+    assert packages in master["env"]
+    assert packages in worker["env"]
+
+
+def test_the_masters_disk_bounds_the_checkpoints_that_it_keeps() -> None:
+    found = jobs.objects(settings=configured(written=[("master_disk", "10G")]).settings())
+    [master] = found[0]["spec"]["template"]["spec"]["containers"]
+    assert master["resources"]["limits"]["ephemeral-storage"] == "10G"
+    assert {"name": "EDL_CHECKPOINTS_BYTES", "value": "8000000000"} in master["env"]
+    [worker] = jobs.deployment(found).worker["spec"]["containers"]
+    assert "EDL_CHECKPOINTS_BYTES" not in {each["name"] for each in worker["env"]}
+
+
+def test_a_limit_below_what_is_asked_for_is_refused() -> None:
+    settings = configured(written=[("worker_memory", "4Gi"), ("worker_memory_limit", "2Gi")]).settings()
+    with pytest.raises(SemanticError, match="worker_memory_limit = 2Gi is less than the 4Gi"):
+        Objects(jobs.submission(settings=settings))

@@ -1,0 +1,51 @@
+"""How a job ended whose master does not say it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.pods import Condition, Metadata, Pod
+from sqlflow_edl.backends.kubernetes.job_status import Job, JobStatus
+from sqlflow_edl.backends.kubernetes.status_text import failure, starved
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "said"),
+    [
+        ("BackoffLimitExceeded", "…", "the master ended 7 times, and the job was given up"),
+        ("DeadlineExceeded", "…", "the job took longer than it may"),
+        ("PodFailurePolicy", "…", "the master ended for good, and does not say why"),
+        ("Else", "the words of the cluster", "the job failed: the words of the cluster"),
+    ],
+)
+def test_the_condition_of_a_failed_job_is_said_in_words(reason: str, message: str, said: str) -> None:
+    condition = Condition("Failed", "True", reason, message)
+    error = failure(Job(Metadata(), status=JobStatus([condition], failed=7)), [], "20260101-a")
+    assert error.message == said
+    assert error.hint == "sqlflow logs 20260101-a master tells more"
+
+
+def master(reason: str, code: int) -> Pod:
+    """A pod of a master that has ended, and might take 1 GiB."""
+    container = {"name": "master", "resources": {"limits": {"memory": "1Gi"}}}
+    state = {"terminated": {"exitCode": code, "reason": reason}}
+    return msgspec.convert(
+        {
+            "metadata": {"name": "m", "labels": names.labels("job", "id", "master")},
+            "spec": {"containers": [container]},
+            "status": {"phase": "Failed", "containerStatuses": [{"name": "master", "state": state}]},
+        },
+        Pod,
+    )
+
+
+def test_masters_that_ran_out_of_memory_are_told_with_what_helps() -> None:
+    pods = [master("Error", 1), master("OOMKilled", 137)]
+    told = "the master ran out of memory (limit 1Gi); WITH kubernetes.master_memory it has more"
+    assert list(starved(pods)) == [told]
+    condition = Condition("Failed", "True", "BackoffLimitExceeded", "…")
+    error = failure(Job(Metadata(), status=JobStatus([condition], failed=2)), pods, "20260101-a")
+    assert error.message.endswith("; the last time: out of memory (limit 1Gi)")
+    assert error.hint.startswith("WITH kubernetes.master_memory it has more; ")

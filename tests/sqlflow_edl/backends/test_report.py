@@ -1,0 +1,178 @@
+"""Jobs as tables and as one object."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from edl.jobs import job_folder
+from edl.jobs.run_folder import ClusterFolder, Process
+from edl.jobs.snapshot import Counts, Load, Row, Snapshot
+from sqlflow_edl.backends import find as handles
+from sqlflow_edl.backends import report as reports
+from sqlflow_edl.backends.local import Here
+from sqlflow_edl.backends.report import (
+    INSTANCES,
+    JOBS,
+    SERVERS,
+    JobReport,
+    facts,
+    instance_rows,
+    list_rows,
+    server_rows,
+)
+
+SNAPSHOT = Snapshot(
+    "2026-01-01T00:00:00.000+00:00",
+    "2026-01-01T00:00:01.000+00:00",
+    tasks={"train": Counts(1200, 2, 1), "evaluate": Counts(done=4)},
+    epoch=2,
+    epochs=9,
+    rows=81_920,
+    instances=(Row("worker-0", "worker", 2, "running", "pid 7", "", 2, "train 0:8192"),),
+    generation=1,
+    master_relaunches=1,
+)
+
+
+def report(job: job_folder.JobFolder) -> JobReport:
+    return reports.report(job, Here(job).look())
+
+
+def supervised(snapshot: Snapshot | None = SNAPSHOT) -> job_folder.JobFolder:
+    job = job_folder.create("train", "SELECT *\n  FROM t TO TRAIN DNN LABEL y INTO m")
+    folder = ClusterFolder(job.path)
+    folder.write_process("supervisor", Process.of(os.getpid()))
+    folder.write_address("127.0.0.1:4711")
+    if snapshot is not None:
+        folder.write_process("master", Process.of(os.getppid()))
+        snapshot.write(folder.snapshot)
+    return job
+
+
+def test_a_running_job_has_its_tasks_and_every_process() -> None:
+    found = report(supervised())
+    assert found.tasks["train"] == Counts(1200, 2, 1)
+    assert (found.state, found.epoch, found.rows, found.generation) == ("running", 2, 81_920, 1)
+    assert [(row.name, row.role, row.place, row.relaunches) for row in found.instances] == [
+        ("supervisor", "supervisor", f"pid {os.getpid()}", 0),
+        ("master", "master", f"pid {os.getppid()}", 1),
+        ("worker-0", "worker", "pid 7", 2),
+    ]
+    assert found.instances[1].address == "127.0.0.1:4711"
+    assert dict(zip(INSTANCES, instance_rows(found)[2], strict=True)) == {
+        "name": "worker-0",
+        "role": "worker",
+        "state": "running",
+        "place": "pid 7",
+        "address": "",
+        "incarnation": 2,
+        "relaunches": 2,
+        "task": "train 0:8192",
+        "note": "",
+    }
+
+
+def test_a_ring_is_told_with_its_members() -> None:
+    snapshot = msgspec.structs.replace(SNAPSHOT, ring=7, members=("worker-1", "worker-0"))
+    assert ("ring", "7: worker-1, worker-0") in facts(report(supervised(snapshot)))
+    assert "ring" not in dict(facts(report(supervised())))
+
+
+def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
+    server = Row("ps-0", "ps", 0, "running", "pid 8", "127.0.0.1:4712", note="hot")
+    loaded = msgspec.structs.replace(server, load=Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876))
+    rows = (*SNAPSHOT.instances, loaded, msgspec.structs.replace(server, name="ps-1"))
+    snapshot = msgspec.structs.replace(SNAPSHOT, instances=rows, generation=3, cut="000002-000007")
+    found = report(supervised(snapshot))
+    assert [dict(zip(SERVERS, row, strict=True)) for row in server_rows(found)] == [
+        {
+            "parameter server": "ps-0",
+            "rows": "1,200,000",
+            "MB": "153.6",
+            "pulled rows/s": "5,000,000",
+            "pushed rows/s": "31,000",
+            "busy": "87.6 %",
+        }
+    ]
+    assert instance_rows(found)[3][list(INSTANCES).index("note")] == "hot"
+    known = dict(facts(found))
+    assert (known["generation"], known["checkpoint"]) == ("3", "000002-000007")
+
+
+def test_a_running_job_tells_where_its_figures_and_curves_are() -> None:
+    job = supervised(msgspec.structs.replace(SNAPSHOT, step=160, loss=0.123456, rate=99.5))
+    ClusterFolder(job.path).write_metrics("127.0.0.1:9090")
+    job.tensorboard.mkdir()
+    found = report(job)
+    assert (found.step, found.loss, found.rows_per_second) == (160, 0.123456, 99.5)
+    known = dict(facts(found))
+    assert known["loss"] == "0.1235"
+    assert known["metrics"] == "http://127.0.0.1:9090/metrics"
+    assert known["tensorboard"] == str(job.tensorboard)
+    job.end("failed", "nothing")
+    assert (report(job).metrics, report(job).tensorboard) == ("", str(job.tensorboard))
+
+
+def test_the_facts_are_those_that_there_are() -> None:
+    known = dict(facts(report(supervised())))
+    assert known["train tasks"] == "1,200 to do, 2 in work, 1 done"
+    assert (known["epoch"], known["rows"]) == ("2 of 9", "81,920")
+    assert not {"error", "generation", "checkpoint"} & known.keys()
+    job = supervised(None)
+    job.end("failed", "there is no table t")
+    known = dict(facts(report(job)))
+    assert known["error"] == "there is no table t"
+    assert not {"epoch", "rows", "train tasks"} & known.keys()
+
+
+def test_a_job_whose_first_master_is_not_there_yet_says_so() -> None:
+    [_, master] = report(supervised(None)).instances
+    assert (master.state, master.place) == ("pending", "")
+
+
+def test_of_a_job_that_is_over_no_instance_runs() -> None:
+    job = supervised()
+    job.update(started_as="another boot:1")
+    found = report(job)
+    assert found.state == "died"
+    assert {row.state for row in found.instances} == {"ended"}
+    job.end("done")
+    assert report(job).state == "done"
+
+
+def test_a_job_of_one_process_has_that() -> None:
+    [client] = report(job_folder.create("train")).instances
+    assert (client.role, client.place, client.state) == ("client", f"pid {os.getpid()}", "running")
+
+
+def test_the_logs_are_named_by_instance() -> None:
+    job = job_folder.create("train")
+    for name in ("worker-1.log", "master.log", "other.txt"):
+        (job.logs / name).write_text("")
+    assert report(job).logs == ("master", "worker-1")
+
+
+def test_the_list_has_a_line_for_each_job_and_goes_on_after_a_damaged_one() -> None:
+    first, damaged, last = (
+        supervised(),
+        job_folder.create("predict"),
+        job_folder.create("evaluate", "SELECT " + "x" * 99),
+    )
+    (damaged.path / "status.json").write_text("{")
+    last.end("done")
+    found = [dict(zip(JOBS, row, strict=True)) for row in list_rows(handles.listed())]
+    assert [(row["job"], row["kind"], row["state"]) for row in found] == [
+        (first.id, "train", "running"),
+        (damaged.id, None, "damaged"),
+        (last.id, "evaluate", "done"),
+    ]
+    assert found[0]["statement"] == "SELECT * FROM t TO TRAIN DNN LABEL y INTO m"
+    assert found[2]["statement"] == "SELECT " + "x" * 52 + "…"
+
+
+def test_a_report_is_json() -> None:
+    found = msgspec.json.decode(msgspec.json.encode(report(supervised())))
+    assert found["tasks"]["evaluate"] == {"todo": 0, "doing": 0, "done": 4}
+    assert found["instances"][2]["task"] == "train 0:8192"

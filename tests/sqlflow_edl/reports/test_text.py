@@ -1,0 +1,58 @@
+"""Specs and figures in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl import spec
+from edl.models.fitting import ColumnSummary
+from sqlflow_edl.reports import text
+
+
+@pytest.mark.parametrize(
+    ("feature", "wanted"),
+    [
+        (spec.Numeric("a", 2.0), "numeric, mean 2"),
+        (spec.Normalize("a", -1.0, 1.0, 0.123456789), "normalize, min -1, max 1, mean 0.1235"),
+        (spec.OneHot(spec.Bucket("a", (1.0, 2.5))), "one-hot of bucket, 2 boundaries: 1, 2.5; 4 wide"),
+        (spec.Embedding(spec.CategoryId("a", 1000), 16, "mean"),
+         "embedding of category id, buckets 1,000; 16 wide, combined by mean"),
+        (spec.OneHot(spec.DatePart("a", "month")), "one-hot of month; 13 wide"),
+        (spec.OneHot(spec.Cross(("a", "b"), 9)), "one-hot of cross, buckets 9; 10 wide"),
+        (spec.Vocabulary("a", tuple(range(20))), "vocabulary, 20 values: 0, 1, 2, 3, 4, 5, 6, 7, …"),
+        (spec.Vocabulary("a", ("x\ny", "z" * 99)), f"vocabulary, 2 values: x y, {'z' * 39}…"),
+    ],
+)  # fmt: skip
+def test_a_feature_is_named_with_its_fitted_parameters(feature: spec.Feature, wanted: str) -> None:
+    assert text.feature(feature) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [(True, "TRUE"), (0.001, "0.001"), (3, "3"), ((1, 2), "[1, 2]"), ("a\n b", "a b"), (None, "None")],
+)
+def test_a_value_is_written_as_in_a_statement(value: object, wanted: str) -> None:
+    assert text.value(value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (2_500_000, "2.5 MB"), (3e13, "30,000.0 GB")],
+)
+def test_bytes_are_in_the_unit_that_suits_them(count: float, wanted: str) -> None:
+    assert text.size(count) == wanted
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wanted"), [(0.256, "0.26 s"), (42.44, "42.4 s"), (185, "3 min 5 s"), (9000, "2 h 30 min")]
+)
+def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
+    assert text.duration(seconds) == wanted
+
+
+@pytest.mark.parametrize(
+    ("nulls", "wanted"),
+    [(0, "no NULL"), (1, "below 0.1 % NULL"), (2500, "25.0 % NULL"), (10_000, "100.0 % NULL")],
+)
+def test_the_share_of_nulls_is_never_rounded_to_none(nulls: int, wanted: str) -> None:
+    assert text.nulls(ColumnSummary(rows=10_000, nulls=nulls)) == wanted

@@ -1,0 +1,134 @@
+"""What jobs made when nobody was there is stored once, whatever dies, and no job stops a session; on each database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.data import connect
+from edl.jobs import job_folder
+from edl.jobs.event_log import EventLog
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import ClusterFolder
+from edl.models.pending import Intent, write_intent
+from edl.models.registry.records import ModelRecord
+from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.session import Session
+from tests.databases import DIALECTS, Databases
+
+RECORD = ModelRecord("DNNRegressor", "torch", 100, {}, "SELECT …")
+
+
+class Heard(Silent):
+    """Keeps the notes of a session."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def stored(url: str) -> str:
+    """The URL as jobs keep it, without a password."""
+    with connect(url) as source:
+        return source.url
+
+
+def left(url: str, *, archive: bool = True, store: str = "") -> job_folder.JobFolder:
+    """A job that has trained a model, and whose client and supervisor are gone."""
+    job = job_folder.create("train")
+    write_intent(job.path, Intent("train", stored(url), "m", RECORD, store))
+    with EventLog(ClusterFolder(job.path).events) as events:
+        events.write(Outcome("train", 100, 1.0, archive=job.archive.name))
+    if archive:
+        job.archive.write_bytes(b"weights")
+    job.finish(1, "another process")
+    return job
+
+
+def notes(url: str) -> list[str]:
+    """What the next session tells."""
+    heard = Heard()
+    with Session(url, observer=heard):
+        return heard.notes
+
+
+def versions(url: str) -> list[str]:
+    with Session(url) as session:
+        return [found.reference for found in session.registry.list()]
+
+
+def test_a_model_is_stored_once_though_the_session_dies_before_it_says_so(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(self: job_folder.JobFolder, state: job_folder.State, error: str = "") -> None:
+        raise KeyboardInterrupt
+
+    job = left(url)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(job_folder.JobFolder, "end", die)
+        notes(url)
+    assert job.status().state == "finished"
+    assert notes(url) == [f"job {job.id} had finished: stored the model m@1"]
+    assert versions(url) == ["m@1"]
+    assert notes(url) == []
+
+
+def test_a_model_is_stored_where_its_own_session_kept_models(url: str, tmp_path: Path) -> None:
+    store = f"file://{tmp_path}/store"
+    job = left(url, store=store)
+    assert notes(url) == [f"job {job.id} had finished: stored the model m@1"]
+    assert versions(url) == []
+    with Session(url, model_store=store) as session:
+        assert [found.reference for found in session.registry.list()] == ["m@1"]
+
+
+def test_a_job_of_another_source_is_left_where_it_is(url: str, databases: Databases) -> None:
+    job = left(url)
+    for dialect in DIALECTS:
+        with Session(databases.url(dialect), create=True) as other:
+            assert other.registry.list() == []
+    assert job.status().unclaimed
+
+
+def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
+    unreadable, without, good = left(url), left(url, archive=False), left(url)
+    (unreadable.path / "intent.json").write_text("{}", encoding="utf-8")
+    told = notes(url)
+    assert len(told) == 3
+    assert unreadable.id in told[0]
+    assert told[1].startswith(f"what job {without.id} made could not be stored")
+    assert without.status().state == "failed"
+    assert told[2] == f"job {good.id} had finished: stored the model m@2"
+
+
+def test_a_job_whose_client_died_before_it_stored_anything_has_died(url: str) -> None:
+    job = left(url)
+    (job.path / "intent.json").unlink()
+    assert notes(url) == []
+    assert job.status().state == "died"
+    assert not job.results.exists()
+
+
+def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_reason(url: str) -> None:
+    job = job_folder.create("train")
+    write_intent(job.path, Intent("train", stored(url), "m", RECORD))
+    job.end("failed", "the loss became nan")
+    assert notes(url) == [f"job {job.id} had failed: the loss became nan"]
+    assert notes(url) == []
+    with Session(url) as session:
+        [found] = session.registry.list()
+        assert (found.reference, found.state, found.reason) == ("m@1", "failed", "the loss became nan")
+
+
+def test_a_session_that_is_open_stores_a_finished_job_before_its_next_statement(url: str) -> None:
+    heard = Heard()
+    with Session(url, observer=heard) as session:
+        job = left(url)
+        list(session.run("SELECT 1 AS x"))
+        assert heard.notes == [f"job {job.id} had finished: stored the model m@1"]
+        assert [found.reference for found in session.registry.list()] == ["m@1"]
+        list(session.run("SELECT 1 AS x"))
+    assert len(heard.notes) == 1

@@ -1,0 +1,27 @@
+"""Names that programs, samples and scripts of users import: they stay where they are when modules move."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+PUBLIC = {
+    "sqlflow_edl": "connect parse",
+    "edl": "Callback Control Ragged Trained train",
+    "edl.data": "ConflictError Pinned Reader Source connect open_reader redacted",
+    "edl.data.recordio": "RecordWriter read_records",
+    "edl.features": "DENSE ClassTarget Entry Features Inputs Mode RegressionTarget RowWeights Target bucket category_id"
+    " class_label concat cross day embedding hash_bucket hour label list_of log minute month normalize numeric one_hot"
+    " standardize target vector vocabulary weekday weights year",
+    "edl.keras": "Embedding by_class concatenated feature_inputs weighted_sum",
+    "edl.metrics": "AUC F1 MAE MAPE MSE R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",
+    "edl.schedules": "constant cosine exponential linear step",
+    "edl.torch": "Concatenated Embedding WeightedSum by_class clipped",
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_where_users_import_them(module: str) -> None:
+    loaded = import_module(module)
+    assert not [name for name in PUBLIC[module].split() if not hasattr(loaded, name)]
