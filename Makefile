@@ -9,7 +9,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test mariadb lint soak bench format compatible stubs clean
+.PHONY: help demo test mariadb lint soak bench docs picture format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -38,6 +38,12 @@ soak: $(VENV)/ready-test   ## the fault tests 20 times over, then what deaths ma
 bench: $(VENV)/ready-test  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/ready-docs   ## the documentation as a web site, in site/
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs . site
+
+picture: $(VENV)/ready-demo ## record docs/demo.svg, the output of docs/demo.sql
+	$(BIN)/python docs/demo.py
+
 format: $(VENV)/ready-test ## lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -49,7 +55,7 @@ stubs: $(VENV)/ready-test  ## generate the RPC stubs from proto/
 	$(BIN)/python -m tests.stubs runtime/edl/rpc
 
 clean:           ## remove everything that the other targets made
-	rm -rf $(VENV) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist demo site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The environment. constraints.txt pins what is installed; torch comes first because its exact version decides
 # whether a CPU build or gigabytes of GPU packages are fetched.
@@ -65,4 +71,8 @@ $(VENV)/ready-demo: $(BIN)/python setup.cfg setup.py constraints.txt
 
 $(VENV)/ready-test: $(VENV)/ready-demo
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+$(VENV)/ready-docs: $(BIN)/python setup.cfg
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@
