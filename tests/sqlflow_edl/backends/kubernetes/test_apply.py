@@ -135,7 +135,7 @@ import sys
 from pathlib import Path
 from edl.jobs.job_folder import STARTING, JobFolder
 from sqlflow_edl.backends.kubernetes.apply import apply
-from tests.sqlflow_edl.kubernetes import jobs
+from tests.sqlflow_edl.backends.kubernetes import jobs
 from tests.sqlflow_edl.backends.kubernetes.test_apply import settings
 apply(JobFolder(Path(sys.argv[1])), jobs.job_spec(), settings())
 """
