@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from edl.cli import main as edl_command
 from edl.data import connect
-from edl.instance import main as edl_command
-from sqlflow_edl import samples
-from sqlflow_edl.analysis import training
+from sqlflow_edl.analysis.settings import training_length
 from sqlflow_edl.cli import main as sqlflow_command
-from sqlflow_edl.session import Session
+from sqlflow_edl.samples import tables
+from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.forms import STATEMENTS
 from tests.documentation import PAGES, REPOSITORY, Block, anchors, blocks, is_elliptic, links
 from tests.sqlflow_edl.notebook.conftest import Notebook, notebook, shell
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documentation")
     with connect(f"duckdb:///{folder}/demo.duckdb", create=True) as source:
         for table in TABLES:
-            source.stage(table, "samples", 0, 0, samples.TABLES[table](table).to_reader())
+            source.stage(table, "samples", 0, 0, tables.TABLES[table](table).to_reader())
             source.commit(table, "samples", 1)
     return folder
 
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one_epoch() -> Iterator[None]:
     """Trainings that do not say how long they take end after one epoch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "default_epochs", lambda rows, batch_size: 1)
+        patch.setattr(training_length, "default_epochs", lambda rows, batch_size: 1)
         yield
 
 
