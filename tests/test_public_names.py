@@ -14,10 +14,10 @@ PUBLIC = {
     "edl.features": "DENSE ClassTarget Entry Features Inputs Mode RegressionTarget RowWeights Target bucket category_id"
     " class_label concat cross day embedding hash_bucket hour label list_of log minute month normalize numeric one_hot"
     " standardize target vector vocabulary weekday weights year",
-    "edl.keras": "Embedding by_class concatenated feature_inputs weighted_sum",
+    "edl.keras": "Embedding by_class checked_model concatenated feature_inputs weighted_sum",
     "edl.metrics": "AUC F1 MAE MAPE MSE R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",
     "edl.schedules": "constant cosine exponential linear step",
-    "edl.torch": "Concatenated Embedding WeightedSum by_class clipped",
+    "edl.torch": "Concatenated Embedding WeightedSum by_class checked_model clipped",
 }
 
 

@@ -112,6 +112,7 @@ def raise_all(errors: list[SQLFlowError]) -> None:
         raise ErrorList(errors)
 
 
+NEAR_SHORT = 0.66  # of words of three letters, of which one may differ
 NEAR = 0.72  # of difflib's ratio; at 0.6 time_limit is near priority, at 0.7 max_depth near max_steps
 
 
@@ -119,7 +120,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name nearest to `word`, None when none is near. Case does not count."""
     by_folded = {name.casefold(): name for name in known}
     folded = word.casefold()
-    matches = difflib.get_close_matches(folded, by_folded, n=1, cutoff=NEAR)
+    matches = difflib.get_close_matches(
+        folded, by_folded, n=1, cutoff=NEAR if len(folded) > 3 else NEAR_SHORT
+    )
     matches = matches or [
         name for name in by_folded if _abbreviates(name, folded) or _abbreviates(folded, name)
     ]

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from edl.frameworks.keras.layers import Embedding, by_class, concatenated, feature_inputs, weighted_sum
+from edl.frameworks.keras.layers import (
+    Embedding,
+    by_class,
+    checked_model,
+    concatenated,
+    feature_inputs,
+    weighted_sum,
+)
 
-__all__ = ["Embedding", "by_class", "concatenated", "feature_inputs", "weighted_sum"]
+__all__ = ["Embedding", "by_class", "checked_model", "concatenated", "feature_inputs", "weighted_sum"]

@@ -247,7 +247,7 @@ def test_rows_are_explained_whatever_is_in_them(session: Session) -> None:
     assert "summary.plot_type, USING TreeExplainer have no effect" in result.notes[0]
     found = table(session, "SELECT * FROM reasons ORDER BY id")
     names = [name for name in found.column_names if name.endswith("_shap")]
-    assert len(names) == 8  # every column but the label
+    assert len(names) == 7  # every column but the label and the id
     total = np.sum([found[name].to_numpy() for name in (*names, "verdict_base")], axis=0)
     assert total == pytest.approx(found["verdict_prob"].to_numpy())
     assert found["id"].to_pylist() == list(range(40))

@@ -20,13 +20,13 @@ LABEL = fc.label("income", mean=60000.0, std=15000.0)
 def custom_model():
     inputs = feature_inputs(FEATURES)
     model = checked_model(
-            own_model(
-                in_features=FEATURES.width,
-                out_features=1,
-                units=[16, 8],
-                kind="x'); import os #",
-            ),
-        )
+        own_model(
+            in_features=FEATURES.width,
+            out_features=1,
+            units=[16, 8],
+            kind="x'); import os #",
+        ),
+    )
     outputs = model(concatenated(FEATURES, inputs))
     outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(outputs)
     return keras.Model(inputs, outputs)

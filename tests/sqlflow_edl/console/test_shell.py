@@ -163,7 +163,7 @@ def test_other_databases_are_opened_in_a_thread_and_used_in_another(
     with Session(source, create=True) as session:
         list(session.run("CREATE TABLE trees (size BIGINT)"))
     console = typed("/d trees\r", "SELECT 7 AS x;\r", "SELECT height FROM trees;\r", source=source)
-    assert console.data.split() == ["column", "type", "size", "int64", "x", "7"]
+    assert console.data.split() == ["column", "type", "size", "BIGINT", "x", "7"]
     assert "--> <statement>:1:8" in console.words
 
 

@@ -42,4 +42,6 @@ def test_a_wrong_one_is_answered_with_the_nearest(kind: str) -> None:
 def test_one_name_stands_for_all_of_them_in_a_list() -> None:
     with pytest.raises(SemanticError) as refused:
         check("predict", "zzz = 1")
-    assert refused.value.hint == "known: kubernetes.…, predict.batch_size, predict.num_workers"
+    assert refused.value.hint == (
+        "known: kubernetes.…, predict.batch_size, predict.num_workers; docs/attributes.md lists all attributes"
+    )
