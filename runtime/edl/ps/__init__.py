@@ -1,16 +1,15 @@
-"""Parameter servers: a model's parameters and embedding rows, spread over processes, and moved by pushed gradients.
+"""Parameter servers: a model's parameters and embedding rows, spread over processes and updated by pushed gradients.
 
-    messages   what is said to a server
-    wire       how: a small header and raw arrays
-    place      which server has which parameter, and which row
-    channel    calls to a server, and what they raise
+    messages           calls of a server and their answers
+    wire               encoding of a call: a small header and raw arrays
+    partitioning       assignment of parameters and rows to servers
+    channel, peers     client side of a call, and its errors; calls of server 0 to the other servers
 
-    service    calls of a server over gRPC                     server     what each call does
-    term       a server from one Arrange to the next           store      its parameters and rows (dense, RowTable)
-    gate       many pushes at once, or one cut alone           book       workers and leases: what of them is in
-    rounds     sync, without clock and threads                 lead       sync at work, on server 0 (peers)
-    cutting    copies for cuts                                 cuts       cuts on disk (shards)
-    neighbours cuts in the memory of two servers each
+    servicer           gRPC service                            server     implementation of each call
+    replica            a server from one Arrange to the next   store      its parameters (dense) and rows (RowTable)
+    rwlock             many pushes at once, or one checkpoint  push_log   workers and leases: progress that is applied
+    rounds             rounds of sync, without clock, threads  round_coordinator   the same at work, on server 0
+    checkpoint         snapshots, shard files, manifests and replication in the memory of two servers each
 
-A server never imports a framework or the user's module: workers say what the model is (`messages.Definition`).
+A server never imports a framework or the user's module: workers describe the model (`messages.Definition`).
 """

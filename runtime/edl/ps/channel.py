@@ -1,12 +1,12 @@
 """Calls to a parameter server: the job's token on every call, and a deadline.
 
-gRPC carries payloads of `edl.ps.wire` as they are. A call's method is named after its header's struct. What a call
-raises says what to do:
+gRPC carries payloads of `edl.ps.wire` as they are. The method of a call is named after its header's struct. The error
+of a call determines the reaction:
 
-    AwayError         the server is gone or frozen: ask the master where it is now
-    NotReadyError     it is there, and not arranged, defined or open yet
-    GenerationError   the call belongs to parameters that are no more
-    JobError          the model is not what the servers know
+    AwayError         the server is gone or frozen: ask the master for its present address
+    NotReadyError     the server is not arranged, defined or open yet: retry
+    GenerationError   the call belongs to parameters that were rolled back
+    JobError          the model differs from that of the servers
 """
 
 from __future__ import annotations
@@ -35,21 +35,24 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class NotReadyError(ClusterError):
-    """The server is not arranged, not defined, or not open yet."""
+    """Error of a server that is not arranged, not defined, or not open yet."""
 
 
 class GenerationError(ClusterError):
-    """The call is of another generation than the server."""
+    """Error of a call whose generation is not that of the server."""
 
 
 class Pending:
-    """A call under way."""
+    """Call in progress."""
 
     def __init__(self, future: Any) -> None:
         self._future = future
 
     def result(self, kind: type[S]) -> tuple[S, list[wire.Array]]:
-        """Wait for the answer: a `kind`, and arrays. Errors are those of the module's docstring."""
+        """Wait for the answer; return its header, a `kind`, and its arrays.
+
+        Raises the errors of the module's docstring.
+        """
         try:
             payload = self._future.result()
         except grpc.RpcError as error:
@@ -59,7 +62,7 @@ class Pending:
         return wire.decode(payload, kind)
 
     def wait(self, seconds: float) -> bool:
-        """Whether the call has ended, after so long at most."""
+        """Wait at most so many seconds; return True if the call has ended."""
         try:
             self._future.exception(timeout=seconds)
         except grpc.FutureTimeoutError:
@@ -69,7 +72,7 @@ class Pending:
         return True
 
     def then(self, call: Callable[[], object]) -> None:
-        """Have `call` called when there is an answer, or none any more; from a thread of gRPC's."""
+        """Call `call` once there is an answer or an error, from a thread of gRPC."""
         self._future.add_done_callback(lambda _: call())
 
     def cancel(self) -> None:
@@ -77,7 +80,7 @@ class Pending:
 
 
 class ServerChannel:
-    """A connection to one server, for any number of calls at once. Close it, or use it as a context."""
+    """Connection to one server, for any number of concurrent calls. Close it, or use it as a context manager."""
 
     def __init__(self, address: str, token: str) -> None:
         self.address = address
@@ -88,7 +91,7 @@ class ServerChannel:
         self._methods: dict[str, Any] = {}
 
     def begin(self, header: msgspec.Struct, arrays: Sequence[wire.Array], seconds: float) -> Pending:
-        """Begin a call that may take so long. AwayError: the connection was closed meanwhile."""
+        """Begin a call with a deadline in seconds. Raises AwayError if the connection was closed meanwhile."""
         method = self._method(type(header).__name__)
         payload = wire.encode(header, arrays)
         try:
@@ -99,7 +102,7 @@ class ServerChannel:
     def call(
         self, header: msgspec.Struct, arrays: Sequence[wire.Array], kind: type[S], seconds: float
     ) -> tuple[S, list[wire.Array]]:
-        """Call, and wait for the answer: a `kind`, and arrays."""
+        """Call the server, wait, and return the answer's header, a `kind`, and its arrays."""
         return self.begin(header, arrays, seconds).result(kind)
 
     def close(self) -> None:
@@ -118,7 +121,7 @@ class ServerChannel:
 
 
 def _translated(error: grpc.RpcError) -> ClusterError | JobError:
-    """The error in our words."""
+    """Return the exception of this package for an error of gRPC."""
     code, details = error.code(), error.details()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
         return AwayError(f"a parameter server does not answer ({code.name.lower().replace('_', ' ')})")

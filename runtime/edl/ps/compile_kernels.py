@@ -1,6 +1,6 @@
-"""Compiles the kernels, and keeps the machine code where NUMBA_CACHE_DIR says: `python -m edl.ps.compile_kernels`.
+"""Compile the kernels and keep the machine code in the folder NUMBA_CACHE_DIR: `python -m edl.ps.compile_kernels`.
 
-An image is built with it, so that no server or worker in a pod compiles for some seconds; see
+An image is built with it, so that servers and workers in pods save the seconds of compilation; see
 `edl.embeddings.numba_cache`.
 """
 

@@ -1,4 +1,4 @@
-"""What a server did since it started."""
+"""Counters of the calls that a server has answered since its start."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from edl.ps.wire import Array
 
 
 class Counters:
+    """Thread-safe counters of pulls, pushes, rows and busy seconds."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pulls = self._pushes = self._rows_pulled = self._rows_pushed = 0

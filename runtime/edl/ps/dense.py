@@ -1,6 +1,6 @@
-"""The flat parameters of one server, and the slots of the optimizer that moves them.
+"""Flat parameters of one server, and the slots of their optimizer.
 
-They are one row as wide as all of them, so the kernels of `edl.embeddings` move them too.
+They form a single row as wide as all of them, so that the kernels of `edl.embeddings` update them too.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _ONLY = np.zeros(1, np.int64)
 
 
 class FlatCopy(NamedTuple):
-    """Parameters and slots, float32 (1 + slots, size), and the steps that were taken."""
+    """Parameters and slots, float32 (1 + slots, size), and the number of applied steps."""
 
     data: Floats
     steps: int
 
 
 class FlatParameters:
-    """float32 (size,), moved by the optimizer."""
+    """Vector of parameters, float32 (size,), with its optimizer. Thread-safe."""
 
     def __init__(self, values: Floats, optimizer: Optimizer) -> None:
         self._mover = RowUpdater(optimizer, whole=True)
@@ -43,32 +43,32 @@ class FlatParameters:
         return self._data.nbytes
 
     def read(self) -> Floats:
-        """A copy, (size,)."""
+        """Return a copy, (size,)."""
         with self._lock:
             values: Floats = self._data[0].copy()
             return values
 
     def update(self, gradient: Floats, rate: float) -> None:
-        """One step with the gradient (size,)."""
+        """Apply one step with the gradient (size,)."""
         with self._lock:
             self.steps += 1
             whole = self._data.reshape(1, -1)
             self._mover.move(whole, len(self), _ONLY, gradient[None], rate, self.steps)
 
     def room(self) -> FlatCopy:
-        """An array for a copy, written to: the system is slow to give memory at first."""
+        """Return an array for a copy, written once: the first write to new memory is slow."""
         room = FlatCopy(np.empty_like(self._data), 0)
         room.data.fill(0)
         return room
 
     def copied(self, room: FlatCopy) -> FlatCopy:
-        """A copy of everything, in the array of `room`."""
+        """Copy everything into the array of `room` and return it."""
         with self._lock:
             np.copyto(room.data, self._data)
             return FlatCopy(room.data, self.steps)
 
     def adopt(self, copied: FlatCopy) -> None:
-        """Take over what `copied` gave; the array is ours from now on."""
+        """Restore a result of `copied`, and take ownership of its array."""
         if copied.data.shape != self._data.shape:
             raise ValueError(f"{copied.data.shape} are not the flat parameters {self._data.shape}")
         with self._lock:

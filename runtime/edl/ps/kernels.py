@@ -1,4 +1,4 @@
-"""Ids by their servers, compiled. Imported when there is more than one server, because numba is slow to import."""
+"""Compiled assignment of ids to servers. Imported for more than one server only, because numba imports slowly."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ _32 = np.uint64(32)
 
 @jit
 def owners(ids: Array, servers: int, found: Array) -> None:
-    """Write the server of each id, int64 (n,)."""
+    """Write the server index of each id, int64 (n,), into `found`."""
     for i in range(len(ids)):
         found[i] = np.int64((mix(np.uint64(ids[i])) >> _32) % np.uint64(servers))
 
 
 @jit
 def split(ids: Array, sorted_ids: Array, places: Array, ends: Array) -> None:
-    """Write the ids server by server, and their places among `ids`. ends: zeros; then where each server's end."""
+    """Write the ids ordered by server into `sorted_ids`, and their positions in `ids` into `places`.
+
+    `ends` is zeros on entry, and on return the end of each server's ids in `sorted_ids`.
+    """
     found = np.empty(len(ids), np.int64)
     owners(ids, len(ends), found)
     starts = np.zeros(len(ends), np.int64)

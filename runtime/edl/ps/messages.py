@@ -1,26 +1,26 @@
-"""What is said to a parameter server, and what it answers.
+"""Calls of a parameter server, and their answers.
 
-Every call is a header, one of the structs below, and arrays behind it (`edl.ps.wire`). Who calls:
+Every call is a header, one of the structs below, followed by arrays (`edl.ps.wire`). By caller:
 
-    worker     Define, Load, Open, Pull, Push, Ticket, Land, Flush, Export
-    master     Arrange, Status, Revoke, Cut
-    server 0   Commit, Cut, to the other servers
-    a server   Keep, to its neighbour: the one after it, or 0 after the last; Fetch, to those on both sides
+    worker     Define, Load, Open, Pull, Push, Ticket, Confirm, Flush, Export
+    master     Arrange, Status, Revoke, TakeCheckpoint
+    server 0   Commit, TakeCheckpoint, to the other servers
+    a server   Keep, to the next server (0 follows the last); Fetch, to the next and the previous one
 
-Every call may be repeated. Calls of workers name the generation that they belong to; a server of another one refuses
-them (`GenerationError` at the client), as it refuses what comes too early (`NotReadyError`): before it was arranged,
-before the model is defined and open. Both are answered by asking the master where the servers are now.
+All calls are idempotent. Calls of workers name their generation; a server of another one refuses them
+(`GenerationError` at the client). Calls that come before the server is arranged, or before the model is defined and
+open, are refused as well (`NotReadyError`). In both cases the worker asks the master for the present servers.
 
-*Flat* parameters are one float32 vector: those that are placed on a server, in the order of `place.Placement.names`.
+*Flat* parameters are one float32 vector: the parameters of one server, in the order of `partitioning.Placement.names`.
 
-Modes. async: a push moves the parameters when it comes. sync: server 0 keeps rounds. A worker computes gradients on
-a version, asks server 0 for a ticket of the round that follows it, pushes with the ticket to every server, which keep
-what was pushed, and tells server 0 that it landed everywhere. When `grads_to_wait` tickets have landed, server 0 has
-every server apply their mean, weighted by rows: that is the next version. A ticket whose round is over is stale: the
-gradient is computed again, on the new version.
+Modes. async: a push updates the parameters on arrival. sync: server 0 coordinates rounds. A worker computes gradients
+on a version, requests a ticket of the following round from server 0, pushes with the ticket to every server, which
+stages the push, and confirms the ticket at server 0. When `grads_to_wait` tickets are confirmed, server 0 has every
+server apply their mean, weighted by rows: that is the next version. A ticket whose round is over is stale: the gradient
+is computed again, on the new version.
 
 A lease that the master revokes is void on every server before its task is given to another worker: it loses its
-tickets, and nothing that is pushed under it is taken any more.
+tickets, and later pushes under it are ignored.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from edl.tasks.task import Task
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """Of the parameters of one server: grows for every client. step: pushes (async) or rounds (sync) applied.
+    """Version of the parameters of one server; it never decreases for any client.
 
-    generation: of the job; grows when parameters and tasks go back to a cut together. life: counts the processes that
-    had this server's place, so that a server that was restored alone does not seem to go back.
+    `generation` is that of the job; it grows when parameters and tasks are rolled back to a checkpoint together.
+    `epoch` counts the processes that had this server's index, so that a server that was restored alone does not seem to
+    go back. `step` counts applied pushes (async) or rounds (sync).
     """
 
     generation: int = 0
@@ -46,25 +47,25 @@ class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """How pushes become steps. grads_to_wait: pushes that make a round, in sync."""
+    """Rule that turns pushes into steps. `grads_to_wait` is the number of pushes of a round, in sync."""
 
     kind: Literal["async", "sync"] = "async"
     grads_to_wait: int = 1
 
 
 class Dense(msgspec.Struct, frozen=True, array_like=True):
-    """A parameter, float32."""
+    """Parameter, float32."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What the model is to its servers; every worker of a job says the same.
+    """Description of a model for its servers; all workers of a job send the same.
 
-    dense: trainable parameters. tables: of rows. state: non-trainable numbers (BatchNorm), which server 0 keeps: of
-    each worker what it pushed last, and gives out as their mean, weighted by the rows that each pushed. seed: of first
-    values of rows.
+    `dense` are trainable parameters, `tables` those with rows. `state` are non-trainable numbers (BatchNorm): server 0
+    keeps those that each worker pushed last, and returns their mean, weighted by each worker's pushed rows. `seed`
+    determines the initial values of rows.
     """
 
     optimizer: Optimizer
@@ -75,8 +76,11 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What of a leased task is in the parameters: sums over its rows that were pushed under this lease, as in
-    `edl.tasks.task.Report`. A later one of the same lease (`task.attempt`) replaces it."""
+    """Progress of a leased task that is in the parameters: sums over its rows that were pushed under this lease, as in
+    `edl.tasks.task.Report`.
+
+    A later one of the same lease (`task.attempt`) replaces it.
+    """
 
     task: Task
     rows: int = 0
@@ -89,10 +93,10 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Define(msgspec.Struct, frozen=True):
-    """Say what the model is. Arrays: first values, flat; to server 0 also the state, flat.
+    """Define the model. Arrays: initial flat parameters; for server 0 also the initial state, flat. Answer: `Defined`.
 
-    The first definition of a generation counts; a later one that differs in more than values is refused. A server that
-    was restored is defined already. Answer: `Defined`.
+    The first definition of a generation counts; a later one that differs in more than values is refused. A restored
+    server is defined already.
     """
 
     generation: int
@@ -100,21 +104,23 @@ class Define(msgspec.Struct, frozen=True):
 
 
 class Defined(msgspec.Struct, frozen=True):
-    """open: pulls and pushes are answered. Else the caller loads rows to start from, if there are any, and opens."""
+    """Answer to `Define`. If `open`, pulls and pushes are answered; else the caller loads initial rows, if any, and
+    opens.
+    """
 
     version: Version
     open: bool
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Rows to start from, before the server is open. Arrays: int64 ids, float32 (n, dim). Answer: `Done`."""
+    """Load initial rows before the server is open. Arrays: int64 ids, float32 (n, dim). Answer: `Done`."""
 
     generation: int
     table: str
 
 
 class Open(msgspec.Struct, frozen=True):
-    """Everything that training starts from is there. Answer: `Done`."""
+    """Open the server: its initial state is complete. Answer: `Done`."""
 
     generation: int
 
@@ -124,11 +130,11 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Pull(msgspec.Struct, frozen=True):
-    """Get parameters. Arrays: int64 ids for each of `tables`, all of this server, each id once.
+    """Get parameters. Arrays: for each of `tables`, distinct int64 ids, all of this server. Answer: `Pulled`.
 
-    dense: wanted, unless the version is still `known`. state: wanted; server 0 only, and with it what `instance` pushed
-    as its `private` last, if it names one. at_least: wait for this step, up to `wait_secs`; then what there is. A row
-    that was never pushed is its first value. Answer: `Pulled`.
+    `dense` requests the flat parameters, unless the version is still `known`. `state` requests the state, from server 0
+    only, and with it the last `private` pushed by `instance`, if that is not empty. `at_least` waits for this step, at
+    most `wait_secs`; then the present version is returned. A row that was never pushed has its initial value.
     """
 
     generation: int
@@ -142,7 +148,9 @@ class Pull(msgspec.Struct, frozen=True):
 
 
 class Pulled(msgspec.Struct, frozen=True):
-    """Arrays: flat parameters if `dense`, float32 (n, dim) for each table asked for, the flat state if `state`."""
+    """Answer to `Pull`. Arrays: flat parameters if `dense`, float32 (n, dim) for each requested table, the state if
+    `state`.
+    """
 
     version: Version
     dense: bool = False
@@ -151,16 +159,16 @@ class Pulled(msgspec.Struct, frozen=True):
 
 
 class Push(msgspec.Struct, frozen=True):
-    """Gradients. Arrays: flat gradients (of size 0: none), then ids and gradients (n, dim) for each of `tables`, each
-    id once; to server 0 then the worker's state, flat, if `state`.
+    """Push gradients. Arrays: flat gradients, of size 0 for none; ids and gradients (n, dim) for each of `tables`, with
+    distinct ids; for server 0, the worker's flat state if `state`. Answer: `Pushed`.
 
-    sequence: of this start of the instance at this server, growing, each sent when the one before was answered; one
-    that was applied is answered and not applied again, as is one of an earlier start. rate: the learning rate of the
-    step. tables: all that were read, with no ids if none is of this server: a table counts the steps that name it.
-    rows: how many the gradients are the mean over; 0 pushes state alone. ticket: sync only. progress: what of the task
-    is in with this push. private: of the worker alone (random numbers), kept by server 0 with the
-    cut. pull: answered in the same call, after the push was applied (in sync, kept for its round); its
-    arrays follow. Answer: `Pushed`.
+    `sequence` grows with the pushes of this incarnation to this server; a push is sent when the previous one was
+    answered. One that was applied, or belongs to an earlier incarnation, is answered and not applied again. `rate` is
+    the learning rate of the step. `tables` are all that were read, without ids if none is of this server: a table
+    counts the steps that name it. `rows` is the number of rows that the gradients are the mean of; 0 pushes the state
+    alone. `ticket` is set in sync only. `progress` is that of the task including this push. `private` is data of the
+    worker alone (random numbers) that server 0 keeps with its checkpoints. `pull` is answered in the same call, after
+    the push was applied (in sync, staged for its round); its arrays follow.
     """
 
     generation: int
@@ -178,7 +186,7 @@ class Push(msgspec.Struct, frozen=True):
 
 
 class Pushed(msgspec.Struct, frozen=True):
-    """Arrays: those of `pulled`. revoked: the lease of the push's progress is void, and nothing was applied here."""
+    """Answer to `Push`. Arrays: those of `pulled`. If `revoked`, the lease is void, and nothing was applied."""
 
     version: Version
     revoked: bool = False
@@ -186,11 +194,12 @@ class Pushed(msgspec.Struct, frozen=True):
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """Server 0, sync: may a gradient that was computed on `version`, of the lease `lease`, join the round?
+    """Request a ticket for a gradient of the lease `lease` that was computed on `version`; server 0, sync. Answer:
+    `Ticketed`.
 
-    version: the least of those that were pulled for it: servers come to a version one after another, server 0 last. An
-    instance has one ticket that did not land; asking again gives the same. Waits up to `wait_secs` while all tickets of
-    the round are given out: then it commits, or one is revoked.
+    `version` is the least of those that were pulled for it: servers reach a version one after another, server 0 last.
+    An instance has at most one unconfirmed ticket; a repeated request returns the same. The call waits at most
+    `wait_secs` while all tickets of the round are given out, until the round is committed or a ticket is revoked.
     """
 
     generation: int
@@ -202,7 +211,9 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class Ticketed(msgspec.Struct, frozen=True):
-    """granted: `ticket`, above 0. stale: pull and compute again. revoked: the lease is void. wait: ask again."""
+    """Answer to `Ticket`. granted: `ticket`, above 0. stale: pull and compute again. revoked: the lease is void. wait:
+    retry.
+    """
 
     outcome: Literal["granted", "stale", "revoked", "wait"]
     version: Version
@@ -210,15 +221,17 @@ class Ticketed(msgspec.Struct, frozen=True):
 
 
 class Confirm(msgspec.Struct, frozen=True):
-    """Server 0, sync: what was pushed with `ticket` is on every server. Answer: `Landed`."""
+    """Confirm that the push of `ticket` has reached every server; server 0, sync. Answer: `Confirmed`."""
 
     generation: int
     ticket: int
 
 
 class Flush(msgspec.Struct, frozen=True):
-    """Server 0, sync: there is nothing more to push for now: commit the round with the tickets that landed, once those
-    that were given out have landed or are revoked; wait for that up to `wait_secs`. Answer: `Landed`.
+    """Commit the round with the confirmed tickets, because no push follows for now; server 0, sync. Answer:
+    `Confirmed`.
+
+    It waits at most `wait_secs` for the other tickets to be confirmed or revoked.
     """
 
     generation: int
@@ -226,11 +239,11 @@ class Flush(msgspec.Struct, frozen=True):
 
 
 class Confirmed(msgspec.Struct, frozen=True):
-    """The version of the last round that was committed; `stale`: the ticket's gradient was not taken, compute again;
-    `idle`: no gradient that landed waits for its round.
+    """Version of the last committed round. `stale`: the ticket's gradient was not taken, compute again. `idle`: no
+    confirmed gradient waits for its round.
 
-    A gradient that landed is in the parameters as soon as a version with a greater step than the one that its ticket
-    was asked for is committed.
+    A confirmed gradient is in the parameters as soon as a version with a greater step than that of its ticket is
+    committed.
     """
 
     version: Version
@@ -239,7 +252,7 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True):
-    """Rows of a table by ascending id, after `after`, `limit` at most. Answer: `Exported`; arrays: ids, rows."""
+    """Get rows of a table by ascending id, after `after`, at most `limit`. Answer: `Exported`; arrays: ids, rows."""
 
     generation: int
     table: str
@@ -258,7 +271,9 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A file of a cut. crc: CRC-32 of its bytes. error: why it could not be written, then it is not there."""
+    """File of one server in a checkpoint. `crc` is the CRC-32 of its bytes. `error` is the reason if it could not be
+    written.
+    """
 
     index: int
     file: str
@@ -268,7 +283,9 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What makes shards a cut. at: the version of server 0. consistent: all servers were cut at the same one."""
+    """Description of a complete checkpoint. `at` is the version of server 0. `consistent` is True if all servers were
+    copied at the same version.
+    """
 
     at: Version
     mode: Mode
@@ -278,13 +295,13 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Arrange(msgspec.Struct, frozen=True):
-    """Be server `index` of those at `addresses`. A greater generation or life: forget everything, and restore.
+    """Become server `index` of those at `addresses`. A greater generation or epoch drops everything and restores.
 
-    restore: a complete cut in the store, of however many servers (`edl.ps.checkpoint.manifests`); empty: nothing
-    is known yet. manifest: of the cut `restore` that as many servers hold in memory
-    (`edl.ps.checkpoint.replication`); it is not in the store. The same generation and life again: only the
-    addresses are new. Answer: `Arranged`. leased: the last lease that was given out by then; valid: those that are
-    out. The others up to it are void, which a server that restored a cut cannot know.
+    `restore` names a complete checkpoint in the store, of any number of servers (`edl.ps.checkpoint.manifests`); empty
+    for a new model. `manifest` is set if the checkpoint is in the memory of as many servers
+    (`edl.ps.checkpoint.replication`), and not in the store. With the same generation and epoch, only the addresses are
+    new. `leased` is the last lease that was given out by then, `valid` are those still in use. The others up to it are
+    void, which a restored server cannot know. Answer: `Arranged`.
     """
 
     index: int
@@ -307,10 +324,10 @@ class Arranged(msgspec.Struct, frozen=True):
 class TakeCheckpoint(msgspec.Struct, frozen=True):
     """Copy everything now, and write it in the background: `server-INDEX.safetensors` in `folder` of the store.
 
-    To server 0: it has the others do the same (alone=True) at the same version, in sync between two rounds. A cut that
-    failed is begun again in another folder. wait: answer when it is complete, with its manifest. Answer: `CutTaken`.
-    memory: keep it in memory, and have the neighbour keep it too; the names of folders sort by time. kept: earlier
-    ones that stay in memory.
+    Server 0 lets the others do the same (`alone`) at the same version, in sync between two rounds. A failed checkpoint
+    is repeated in another folder. `wait` answers when it is complete, with its shards. `memory` keeps it in the memory
+    of this server and the next one; names of folders sort by time, and `kept` are earlier ones to keep in memory.
+    Answer: `CheckpointTaken`.
     """
 
     generation: int
@@ -322,7 +339,9 @@ class TakeCheckpoint(msgspec.Struct, frozen=True):
 
 
 class CheckpointTaken(msgspec.Struct, frozen=True):
-    """progress: of leases, at least of each that was not finished at the cut before. shards: with `wait`, of all."""
+    """Answer to `TakeCheckpoint`. `progress` has at least each lease that was unfinished at the previous checkpoint.
+    `shards` are those of all servers, with `wait`.
+    """
 
     version: Version
     progress: tuple[Progress, ...] = ()
@@ -330,8 +349,10 @@ class CheckpointTaken(msgspec.Struct, frozen=True):
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """Keep a piece of a shard, from the byte `start`. Array: uint8; pieces come in order, and the last one makes it
-    complete, if the shard is what its sender says. Answer: `Done`."""
+    """Keep a piece of a shard, from the byte `start`. Array: uint8. Answer: `Done`.
+
+    Pieces arrive in order, and the last one completes the shard if its checksum is right.
+    """
 
     checkpoint: str
     shard: Shard
@@ -347,7 +368,7 @@ class Fetch(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Server 0 to another: apply what was pushed with these tickets as the round `step`, forget the earlier ones."""
+    """Apply the pushes with these tickets as the round `step`, and drop earlier ones; from server 0 to another."""
 
     generation: int
     step: int
@@ -355,10 +376,10 @@ class Commit(msgspec.Struct, frozen=True):
 
 
 class Revoke(msgspec.Struct, frozen=True):
-    """These leases are void. Answer: `Revoked`, with what of them is in the parameters for good.
+    """Void these leases. Answer: `Revoked`, with their progress that is in the parameters permanently.
 
-    In async a worker that dies between its pushes leaves one on some servers only: what is on any of them is not
-    computed again, so that no gradient counts twice anywhere.
+    In async, a worker that dies between its pushes leaves one on some servers only. Rows that are on any of them are
+    not computed again, so that no gradient counts twice anywhere.
     """
 
     generation: int
@@ -370,12 +391,14 @@ class Revoked(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Answer: `Figures`."""
+    """Request the figures of a server. Answer: `Figures`."""
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a server has and did since it started. rows: by table. bytes: of parameters, rows and slots. busy: seconds
-    spent in calls of workers. written: shards of cuts that are on disk, or with the neighbour, by folder; the last few.
+    """Content of a server, and counters since its start.
+
+    `rows` are counted by table. `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
+    calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder.
     """
 
     index: int = -1

@@ -1,7 +1,8 @@
-"""Which server has which parameter, and which row. Workers and servers reckon it alike, from the definition alone.
+"""Assignment of parameters and rows to servers. Workers and servers compute it alike, from the definition alone.
 
-Parameters are placed whole, the largest first, each where the least is so far. A row is placed by a hash of its id; by
-other bits of it than those that the index of a `RowTable` begins with, or each server would fill a part of its index.
+Parameters are assigned whole, the largest first, each to the least loaded server. A row is assigned by a hash of its
+id; by other bits of it than the index of a `RowTable` begins with, since each server would fill only a part of its
+index otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 class Layout:
-    """Parameters one behind another, as one float32 vector."""
+    """Parameters concatenated to one float32 vector."""
 
     def __init__(self, parameters: Iterable[Dense]) -> None:
         self.parameters = tuple(parameters)
@@ -28,7 +29,7 @@ class Layout:
         self.size = sum(self._sizes)
 
     def flat(self, values: Mapping[str, Array]) -> Floats:
-        """The vector, (size,), of values by name."""
+        """Return the vector, (size,), of values by name."""
         vector = np.empty(self.size, np.float32)
         at = 0
         for parameter, size in zip(self.parameters, self._sizes, strict=True):
@@ -37,7 +38,7 @@ class Layout:
         return vector
 
     def unflat(self, vector: Floats) -> dict[str, Floats]:
-        """The parameters by name, views of the vector (size,)."""
+        """Return the parameters by name, as views of the vector (size,)."""
         found = {}
         at = 0
         for parameter, size in zip(self.parameters, self._sizes, strict=True):
@@ -47,7 +48,7 @@ class Layout:
 
 
 class Placement:
-    """Parameters over `servers` servers. names, sizes: by server, of its parameters and of its vector."""
+    """Assignment of parameters to servers. `names` and `sizes` are the parameters and the vector size of each."""
 
     def __init__(self, parameters: Sequence[Dense], servers: int) -> None:
         load = [0] * servers
@@ -67,27 +68,29 @@ class Placement:
         return self._layouts[server]
 
     def flat(self, values: Mapping[str, Array], server: int) -> Floats:
-        """The vector of that server, of values by name; other names may be among them."""
+        """Return the vector of that server, of values by name; others are ignored."""
         return self._layouts[server].flat(values)
 
     def unflat(self, vector: Floats, server: int) -> dict[str, Floats]:
-        """The parameters of that server by name, views of its vector."""
+        """Return the parameters of that server by name, as views of its vector."""
         return self._layouts[server].unflat(vector)
 
 
 class Part(NamedTuple):
-    """Ids of one server. places: where they stood among all, int64 (n,), or all of them as they are."""
+    """Ids of one server. `places` are their positions among all ids, int64 (n,), or a full slice if there is one
+    server.
+    """
 
     ids: Ids
     places: npt.NDArray[np.int64] | slice
 
     def of(self, rows: Floats) -> Floats:
-        """The part of rows (all, dim) that belongs to these ids."""
+        """Return the rows of these ids from those of all ids, (all, dim)."""
         return rows if isinstance(self.places, slice) else rows[self.places]
 
 
 def split(ids: Ids, servers: int) -> list[Part]:
-    """The ids of each server, in their order."""
+    """Split the ids by server, in their order."""
     if servers == 1:
         return [Part(ids, slice(None))]
     from edl.ps import kernels
@@ -103,7 +106,7 @@ def split(ids: Ids, servers: int) -> list[Part]:
 
 
 def joined(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
-    """The rows of all ids that were split, in their order, from those of each part; the block itself of one part."""
+    """Join the rows of the parts in the order of the ids that were split; a single part's block is returned itself."""
     if len(parts) == 1:
         return blocks[0]
     rows = np.empty((sum(len(part.ids) for part in parts), blocks[0].shape[1]), np.float32)
@@ -113,7 +116,7 @@ def joined(parts: Sequence[Part], blocks: Sequence[Floats]) -> Floats:
 
 
 def owned(ids: Ids, server: int, servers: int) -> npt.NDArray[np.bool_]:
-    """Which of the ids are that server's."""
+    """Return a mask of the ids that belong to the server."""
     if servers == 1:
         return np.ones(len(ids), np.bool_)
     from edl.ps import kernels

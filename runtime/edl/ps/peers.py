@@ -1,4 +1,4 @@
-"""The other servers, as server 0 calls them: all at once."""
+"""Concurrent calls of server 0 to the other servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Peers:
         return [channel.begin(header, (), seconds) for channel in self._channels]
 
     def ask(self, header: msgspec.Struct, kind: type[S], seconds: float) -> list[S]:
-        """The answers of all. ClusterError: one of them gives none."""
+        """Call all servers and return their answers. Raises ClusterError if one of them fails."""
         return [pending.result(kind)[0] for pending in self.begin(header, seconds)]
 
     def close(self) -> None:

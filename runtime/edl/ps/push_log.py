@@ -1,6 +1,6 @@
-"""What a server remembers beside parameters: of each worker what it pushed, and what of each lease is in.
+"""Log of a server beside its parameters: the last push of each worker, and the progress of each lease.
 
-All of it is part of a cut, so that a push that is repeated after a restore is known, and gradients and progress agree.
+It is part of a checkpoint, so that a push repeated after a restore is recognized, and gradients and progress agree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from edl.ps.messages import Progress, Push
 
 
 class Worker(msgspec.Struct):
-    """Of one instance: the last push that was applied, the rows of all, and what the last left."""
+    """Last applied push of one instance, the number of all its rows, and its private data."""
 
     incarnation: int = -1
     sequence: int = 0
@@ -25,7 +25,7 @@ class Worker(msgspec.Struct):
 
 
 class PushLogState(msgspec.Struct, frozen=True):
-    """A book as plain data, but for the states of workers."""
+    """Push log as plain data, except for the states of workers."""
 
     workers: dict[str, Worker] = {}
     progress: tuple[Progress, ...] = ()
@@ -33,7 +33,7 @@ class PushLogState(msgspec.Struct, frozen=True):
 
 
 class PushLog:
-    """states: flat, by instance. first: before any worker pushed one."""
+    """Log of applied pushes. `first` is the initial state, before any worker pushed one. Thread-safe."""
 
     def __init__(self, first: Floats) -> None:
         self._lock = threading.Lock()
@@ -45,18 +45,18 @@ class PushLog:
         self._void: set[int] = set()
 
     def knows(self, push: Push) -> bool:
-        """Whether it was applied already, or is of a start of the instance that has ended."""
+        """Return True if the push was applied already, or is of an earlier incarnation."""
         with self._lock:
             worker = self._workers.get(push.instance, Worker())
             return (push.incarnation, push.sequence) <= (worker.incarnation, worker.sequence)
 
     def is_void(self, lease: int) -> bool:
-        """Whether it was revoked."""
+        """Return True if the lease was revoked."""
         with self._lock:
             return lease in self._void
 
     def note(self, push: Push, state: Floats | None) -> None:
-        """The push is in the parameters now."""
+        """Record a push that was applied to the parameters."""
         with self._lock:
             worker = self._workers.setdefault(push.instance, Worker())
             worker.incarnation, worker.sequence = push.incarnation, push.sequence
@@ -68,7 +68,7 @@ class PushLog:
                 self._progress[push.progress.task.attempt] = push.progress
 
     def state(self) -> Floats:
-        """The mean over workers of what each pushed last, weighted by the rows that each pushed."""
+        """Return the mean over workers of the state that each pushed last, weighted by the rows that each pushed."""
         with self._lock:
             if len(self._states) <= 1:
                 return next(iter(self._states.values()), self.first)
@@ -81,7 +81,7 @@ class PushLog:
             return self._workers.get(instance, Worker()).private
 
     def revoke(self, leases: Iterable[int]) -> tuple[Progress, ...]:
-        """The leases are void from now on; what of them is in."""
+        """Void the leases; return their progress in the parameters."""
         with self._lock:
             self._void.update(leases)
             return tuple(self._progress[lease] for lease in leases if lease in self._progress)
@@ -89,10 +89,10 @@ class PushLog:
     # Cuts --------------------------------------------------------------------------------------------------
 
     def snapshot(self, *, told: bool) -> tuple[PushLogState, dict[str, Floats]]:
-        """Everything for a cut; the states are not written to any more.
+        """Return everything for a checkpoint; the states are not modified any more.
 
-        told: the master hears of its progress. Leases that are finished then are told once more, in case that the cut
-        comes to nothing, and forgotten.
+        `told` is True if the master receives the progress. Leases that are finished then are reported once more, in
+        case the checkpoint fails, and then dropped.
         """
         with self._lock:
             workers = {name: msgspec.structs.replace(worker) for name, worker in self._workers.items()}
@@ -106,7 +106,7 @@ class PushLog:
             return push_log, dict(self._states)
 
     def restore(self, push_log: PushLogState, states: dict[str, Floats], *, same_leases: bool) -> None:
-        """Take over what `cut` gave. same_leases: workers and their leases are those of then, and go on."""
+        """Restore a result of `snapshot`. `same_leases` is True if the same workers continue with their leases."""
         with self._lock:
             self._workers = dict(push_log.workers)
             self._states = dict(states)

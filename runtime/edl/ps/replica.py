@@ -1,7 +1,7 @@
-"""One server from an Arrange of a greater generation or life to the next: what it holds, and how pushes move it.
+"""Server from an Arrange of a greater generation or epoch to the next: its content, and the application of pushes.
 
-A term is *defined* when a worker said what the model is, and *open* when all that training starts from is there. One
-that restored a cut is both from the start.
+A replica is *defined* when a worker has described the model, and *open* when its initial state is complete. One that
+restored a checkpoint is both from the start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_WAIT = 60.0  # seconds of a long poll
 
 
 class Start(NamedTuple):
-    """What a term restored."""
+    """State restored from a checkpoint."""
 
     store: Store
     push_log: PushLog
@@ -33,7 +33,7 @@ class Start(NamedTuple):
 
 
 class ReplicaSnapshot(NamedTuple):
-    """Everything of a term at one moment. first: the state before any worker pushed one."""
+    """Copy of a replica at one moment. `first` is the initial state, before any worker pushed one."""
 
     arranged: msg.Arrange
     version: msg.Version
@@ -45,7 +45,7 @@ class ReplicaSnapshot(NamedTuple):
 
 
 class _Staged(NamedTuple):
-    """A push that waits for its round."""
+    """Push that waits for its round."""
 
     push: msg.Push
     gradients: Gradients
@@ -53,7 +53,7 @@ class _Staged(NamedTuple):
 
 
 class Replica:
-    """arranged: what the server is to be."""
+    """State of a server under one arrangement, restored from `start` or empty. Thread-safe."""
 
     def __init__(self, arranged: msg.Arrange, start: Start | None) -> None:
         self.arranged = arranged
@@ -83,7 +83,7 @@ class Replica:
         return self._open
 
     def check(self, generation: int) -> None:
-        """GenerationError: a call of this generation is not for us."""
+        """Raise GenerationError unless calls of this generation are for this replica."""
         if self._closed or generation != self.arranged.generation:
             raise GenerationError(
                 f"server {self.arranged.index} is of generation {self.arranged.generation}, "
@@ -91,13 +91,13 @@ class Replica:
             )
 
     def trained(self) -> Store:
-        """The store, open. NotReadyError: it is not yet."""
+        """Return the store. Raises NotReadyError if it is not open yet."""
         if self._store is None or not self._open:
             raise NotReadyError(f"server {self.arranged.index} is not open yet")
         return self._store
 
     def close(self) -> None:
-        """Another term has begun: who waits for this one is refused."""
+        """Refuse all calls, also waiting ones: another replica follows."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -105,7 +105,7 @@ class Replica:
     # Before training ---------------------------------------------------------------------------------------
 
     def define(self, definition: msg.Definition, arrays: Sequence[Array]) -> msg.Defined:
-        """The first definition counts. JobError: this one is another."""
+        """Define the model, or compare it with the first definition. Raises JobError if they differ."""
         with self._defining:
             if self._store is None:
                 first = _floats(arrays[1] if self._leads and len(arrays) > 1 else np.empty(0, np.float32))
@@ -122,7 +122,7 @@ class Replica:
         return msg.Defined(self.version, self._open)
 
     def load(self, table: str, arrays: Sequence[Array]) -> None:
-        """Rows to start from; once training has begun, they are there."""
+        """Store initial rows; ignored once the server is open."""
         with self._defining:
             if self._store is None:
                 raise NotReadyError(f"server {self.arranged.index} has no model yet")
@@ -140,7 +140,9 @@ class Replica:
     # Training ----------------------------------------------------------------------------------------------
 
     def wait(self, step: int, seconds: float) -> None:
-        """Until the version has that step, so long at most. GenerationError: the term has ended."""
+        """Wait until the version has that step, at most so many seconds. Raises GenerationError if the replica was
+        closed.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._step >= step, min(seconds, LONGEST_WAIT))
         self.check(self.arranged.generation)
@@ -165,7 +167,7 @@ class Replica:
         return msg.Pulled(version, dense, pull.state, private), arrays
 
     def push(self, push: msg.Push, arrays: Sequence[Array]) -> bool:
-        """Apply the push, or keep it for its round, once. False: its lease is void, and nothing is done."""
+        """Apply the push, or stage it for its round, once. Return False if its lease is void, and nothing was done."""
         store = self.trained()
         gradients, state = self._parted(push, arrays)
         store.check(gradients)
@@ -188,7 +190,7 @@ class Replica:
         return True
 
     def commit(self, step: int, tickets: Sequence[int]) -> None:
-        """Apply the mean of what was pushed with these tickets as the round `step`; once."""
+        """Apply the mean of the pushes with these tickets as the round `step`, once."""
         store = self.trained()
         with self.lock.exclusive():
             if step <= self._step:
@@ -205,12 +207,12 @@ class Replica:
             self._advance()
 
     def revoke(self, leases: Sequence[int]) -> tuple[msg.Progress, ...]:
-        """These leases are void; what of them is in, with no push under way."""
+        """Void these leases while no push is in progress; return their progress in the parameters."""
         with self.lock.exclusive():
             return self.push_log.revoke(leases)
 
     def copied(self, *, told: bool = True) -> ReplicaSnapshot:
-        """Everything between two pushes. told: see `Book.cut`."""
+        """Return a copy of everything between two pushes. See `PushLog.snapshot` for `told`."""
         store = self.trained()
         room = store.room()  # not while everybody waits
         with self.lock.exclusive():
@@ -221,7 +223,7 @@ class Replica:
             )
 
     def _is_void(self, push: msg.Push) -> bool:
-        """Whether the lease that it is of was revoked, in our time or before."""
+        """Return True if the push's lease was revoked, before or after the arrangement."""
         if push.progress is None:
             return False
         lease = push.progress.task.attempt
@@ -238,7 +240,7 @@ class Replica:
             self._changed.notify_all()
 
     def _parted(self, push: msg.Push, arrays: Sequence[Array]) -> tuple[Gradients, Floats | None]:
-        """What the arrays of a push are. JobError: they are something else."""
+        """Return the gradients and the state from the arrays of a push. Raises JobError if they have another form."""
         if len(arrays) != 1 + 2 * len(push.tables) + push.state:
             raise JobError(f"a push of {len(push.tables)} tables has {len(arrays)} arrays")
         given = iter(arrays[1:])
@@ -250,7 +252,7 @@ class Replica:
 
 
 def _differing(ours: msg.Definition, theirs: msg.Definition) -> str:
-    """Which parts of two definitions differ."""
+    """Return the names of the parts that differ between two definitions."""
     fields = ("optimizer", "dense", "tables", "state", "seed")
     return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))
 

@@ -1,4 +1,4 @@
-"""Server 0 of a synchronous job at work: workers wait for tickets, and a thread commits rounds on every server.
+"""Coordinator of rounds on server 0 of a synchronous job: workers wait for tickets, a thread commits on every server.
 
 The others commit first, server 0 last: a worker that got server 0's version got at least that of all others.
 """
@@ -23,7 +23,9 @@ _PAUSE = 0.1  # before it is tried again
 
 
 class RoundCoordinator:
-    """Keeps the rounds of a term. peers: the other servers, where they are now."""
+    """Coordinator of the rounds of a replica. `peers` returns connections to the other servers at their present
+    addresses.
+    """
 
     def __init__(self, replica: Replica, peers: Callable[[], Peers]) -> None:
         self._replica = replica
@@ -36,7 +38,7 @@ class RoundCoordinator:
 
     @property
     def stale(self) -> int:
-        """Gradients that were computed in vain."""
+        """Number of gradients that were computed in vain."""
         return self._rounds.stale
 
     def close(self) -> None:
@@ -76,7 +78,7 @@ class RoundCoordinator:
             return msg.Confirmed(self._replica.version, idle=self._rounds.idle)
 
     def revoke(self, leases: tuple[int, ...]) -> tuple[msg.Progress, ...]:
-        """A round that is being committed is waited for: what is in it stays."""
+        """Void the leases after the round in progress, if any: its pushes stay."""
         with self._changed:
             self._rounds.revoke(leases)
             self._changed.notify_all()
@@ -85,7 +87,7 @@ class RoundCoordinator:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Between two rounds."""
+        """Hold back the next commit within this context, which is entered between two rounds."""
         with self._changed:
             self._pauses += 1
         try:
@@ -122,7 +124,9 @@ class RoundCoordinator:
             self._commit(msg.Commit(self._replica.arranged.generation, step, tickets))
 
     def _commit(self, commit: msg.Commit) -> None:
-        """On every server, however often it takes, unless the term ends: a lost server ends it."""
+        """Commit on every server, and retry until the coordinator is closed, since the loss of a server ends the
+        replica.
+        """
         said = ""
         while not self._closed.is_set():
             try:

@@ -1,12 +1,12 @@
-"""The rounds of sync: who may add a gradient to the next step, and when it is complete. No clock, no threads.
+"""State machine of synchronous rounds: tickets for gradients, and the completion of a round. No clock, no threads.
 
-    granted ── land ──▶ landed ── `full` or `flush`ed ──▶ committing ── committed ──▶ in the parameters
-       │                  │
-       └──── revoked ◀────┘        its lease is void, or its worker started anew before it landed
+    granted ── confirm ──▶ confirmed ── full or flushed ──▶ committing ── committed ──▶ in the parameters
+       │                      │
+       └────── revoked ◀──────┘     its lease is void, or its worker restarted before it confirmed
 
 A round has `size` tickets, given to gradients that were computed on the present step. They belong to leases, not to
 workers, so nothing waits for a worker that left: revoking its leases frees its tickets. A ticket in a round that is
-being committed is beyond recall.
+being committed cannot be revoked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Ticket:
 
 
 class Rounds:
-    """step: rounds that were committed, now and before."""
+    """Rounds and their tickets. `step` counts committed rounds, including those before this start."""
 
     def __init__(self, size: int, step: int = 0) -> None:
         self.size = size
@@ -43,7 +43,9 @@ class Rounds:
         self._flushed = False
 
     def ask(self, instance: str, incarnation: int, lease: int, step: int) -> int | Refusal:
-        """A ticket for a gradient that was computed on `step`, the same when asked again; or why there is none."""
+        """Return a ticket for a gradient computed on `step`, the same on repeated requests, or the reason for a
+        refusal.
+        """
         if lease in self._void or incarnation < self._starts.get(instance, incarnation):
             return "revoked"
         self._begin(instance, incarnation)
@@ -61,7 +63,7 @@ class Rounds:
         return self._last
 
     def confirm(self, number: int) -> bool:
-        """The gradient is on every server. False: it is not taken."""
+        """Confirm that the gradient is on every server. Return False if it is not taken."""
         if number in self._open:
             self._open[number].confirmed = True
         elif number in self._revoked or not 0 < number <= self._last:
@@ -70,21 +72,21 @@ class Rounds:
         return True
 
     def flush(self) -> None:
-        """Commit the round with what there is, when all that was given out landed."""
+        """Commit the round with the confirmed tickets, once all granted ones are confirmed or revoked."""
         self._flushed = any(ticket.confirmed for ticket in self._open.values())
 
     @property
     def idle(self) -> bool:
-        """Whether nothing that landed waits for its commit."""
+        """True if no confirmed gradient waits for its commit."""
         return not self.committing and not any(ticket.confirmed for ticket in self._open.values())
 
     def revoke(self, leases: Collection[int]) -> None:
-        """These leases are void; their tickets free their places."""
+        """Void these leases and free their tickets."""
         self._void.update(leases)
         self._drop([ticket for ticket in self._open.values() if ticket.lease in self._void])
 
     def begin(self) -> tuple[int, ...]:
-        """The tickets of the round if it is complete, which then are beyond recall; empty: not yet."""
+        """Return the tickets of the round if it is complete, else nothing; they cannot be revoked from then on."""
         tickets = self._open.values()
         due = len(tickets) == self.size or self._flushed
         if self.committing or not tickets or not due or not all(ticket.confirmed for ticket in tickets):
@@ -95,12 +97,12 @@ class Rounds:
         return self.committing
 
     def committed(self) -> None:
-        """Every server has applied the round."""
+        """Count the round, which every server has applied."""
         self.step += 1
         self.committing = ()
 
     def _begin(self, instance: str, incarnation: int) -> None:
-        """What earlier starts of the instance did not land, nobody will."""
+        """Drop unconfirmed tickets of earlier incarnations, which nothing will confirm."""
         self._starts[instance] = incarnation
         self._drop([
             ticket

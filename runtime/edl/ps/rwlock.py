@@ -1,4 +1,4 @@
-"""Many at once, or one alone: pulls and pushes go through together, a cut or a round needs all to stand still."""
+"""Readers-writer lock: pushes and pulls share it, checkpoints and commits hold it exclusively."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 
 class RWLock:
-    """Who wants to be alone goes before those who come later, so it is not kept waiting by a stream of others."""
+    """Readers-writer lock in which a waiting writer precedes later readers, so that a stream of them does not starve
+    it.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -31,7 +33,7 @@ class RWLock:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """One after another, where several want it. Not to be entered from within `together`."""
+        """Hold the lock alone; writers enter one after another. Must not be entered from within `shared`."""
         with self._changed:
             self._writers += 1
             while self._readers:

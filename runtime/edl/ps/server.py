@@ -1,7 +1,8 @@
-"""A parameter server: what it answers to each call. `edl.ps.servicer` brings the calls.
+"""Implementation of a parameter server's calls, which `edl.ps.servicer` receives.
 
-It is nothing until it is arranged; then it has a term (`edl.ps.replica`), and another one when it is arranged for
-a later generation or life. Server 0 leads: it keeps the rounds of a synchronous job, and has the others cut with it.
+A server has no state until it is arranged; then it has a replica (`edl.ps.replica`), and a new one when it is arranged
+for a later generation or epoch. Server 0 leads: it coordinates the rounds of a synchronous job, and lets the others
+take their checkpoints with it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CUT_SECONDS = 60.0  # that copying, or writing, may take another server
 
 
 class Running(NamedTuple):
-    """A term, and who works for it. lead: of server 0 in sync alone."""
+    """Replica with its helpers. `coordinator` is set on server 0 in sync only."""
 
     replica: Replica
     writer: CheckpointWriter
@@ -39,7 +40,7 @@ class Running(NamedTuple):
 
 
 class Server:
-    """token: of the job, for calls to the others. store: of the cuts that are files."""
+    """Parameter server. `token` is the job's, for calls to the others. `store` holds checkpoints that are files."""
 
     def __init__(self, token: str, store: CheckpointStore) -> None:
         self._token = token
@@ -70,11 +71,14 @@ class Server:
         }
 
     def answer(self, header: msgspec.Struct, arrays: Sequence[Array]) -> Answer:
-        """The answer, and its arrays. NotReadyError, GenerationError, JobError: as `edl.ps.channel` says."""
+        """Return the answer to a call, and its arrays.
+
+        Raises NotReadyError, GenerationError or JobError with the meaning given in `edl.ps.channel`.
+        """
         return self.calls[type(header)](header, arrays)
 
     def close(self) -> None:
-        """Refuse who waits."""
+        """Refuse all calls, also waiting ones."""
         with self._arranging:
             self._end()
             self._peers.close()
@@ -221,7 +225,7 @@ class Server:
     # Terms -------------------------------------------------------------------------------------------------
 
     def _at(self, generation: int) -> Running:
-        """The term, of that generation, and who works for it."""
+        """Return the running replica with its helpers. Raises GenerationError if it is of another generation."""
         running = self._running
         if running is None:
             raise NotReadyError("the server is not arranged yet")
@@ -261,13 +265,13 @@ class Server:
         )
 
     def _write(self, name: str, copied: ReplicaSnapshot) -> msg.Shard:
-        """Write the shard as a file, for all to have. OSError, SQLFlowError: it cannot be."""
+        """Write the shard as a file and publish it. Raises OSError or SQLFlowError if that fails."""
         shard = shard_file.write(self._store.folder / name, copied)
         self._store.publish(name, shard.file)
         return shard
 
     def _end(self) -> None:
-        """Of the present term; its calls are refused from here on."""
+        """End the present replica; its calls are refused from then on."""
         running, self._running = self._running, None
         if running is not None:
             running.replica.close()

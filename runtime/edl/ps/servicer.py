@@ -1,6 +1,6 @@
-"""The calls of a parameter server, over gRPC: payloads of `edl.ps.wire`, and the job's token with each.
+"""gRPC service of a parameter server: payloads of `edl.ps.wire`, and the job's token on each call.
 
-Calls that wait hold a thread each, so there are many; a thread is made when no other is free.
+Waiting calls hold a thread each, so the pool is large; threads are created on demand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CODES = (  # the first that fits
 
 
 class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    """Speaks for a server."""
+    """Dispatches authenticated calls to a server."""
 
     def __init__(self, server: Server, token: str) -> None:
         self._token = token.encode()
@@ -67,7 +67,7 @@ _refusal = grpc.unary_unary_rpc_method_handler(_refuse)
 
 
 def serve(server: Server, address: str, token: str) -> tuple[grpc.Server, int]:
-    """Start to serve; the gRPC server, and its port."""
+    """Start to serve; return the gRPC server and its port."""
     sizes = dict(SIZES)
     options = [option for option in SERVER_OPTIONS if option[0] not in sizes and "reuseport" not in option[0]]
     served = grpc.server(

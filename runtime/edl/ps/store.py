@@ -1,6 +1,6 @@
-"""What one server holds of a model: its flat parameters and its rows of every table.
+"""Content of one server: its flat parameters and its rows of every table.
 
-Each has its own lock, and the kernels release the interpreter's, so calls about different tables go on side by side.
+Each has its own lock, and the kernels release the interpreter's, so calls for different tables run in parallel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RowGradients(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Of one push, or the mean of several. flat: of size 0 for none. rows: how many they are the mean over."""
+    """Gradients of one push, or the mean of several. `flat` has size 0 for none. `rows` counts averaged rows."""
 
     flat: Floats
     tables: dict[str, RowGradients]
@@ -35,14 +35,17 @@ class Gradients(NamedTuple):
 
 
 class StoreCopy(NamedTuple):
-    """Everything that a store holds. tables: in the order of the definition."""
+    """Copy of a store. `tables` are in the order of the definition."""
 
     flat: FlatCopy
     tables: tuple[Copied, ...]
 
 
 class Store:
-    """The share of server `index` of `servers`. values: its flat parameters. JobError: no such model can be."""
+    """Part of a model on server `index` of `servers`. `values` are its flat parameters, zeros if None.
+
+    Raises JobError if they do not fit the definition.
+    """
 
     def __init__(self, definition: Definition, index: int, servers: int, values: Floats | None) -> None:
         self.definition = definition
@@ -59,17 +62,17 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        """Of parameters, rows and slots."""
+        """Bytes of parameters, rows and slots."""
         return self.flat.nbytes + sum(table.nbytes for table in self.tables.values())
 
     def table(self, name: str) -> RowTable:
-        """JobError: there is none of the name."""
+        """Return the table. Raises JobError if none has the name."""
         if name not in self.tables:
             raise JobError(f"there is no table {name}", hint=did_you_mean(name, self.tables))
         return self.tables[name]
 
     def check(self, gradients: Gradients) -> None:
-        """JobError: they are not of this model. So none of them is applied when one cannot be."""
+        """Raise JobError if the gradients do not fit the model, before any of them is applied."""
         flat = gradients.flat
         if flat.dtype != np.float32 or flat.shape not in ((0,), (self.layout.size,)):
             raise JobError(f"a push has {flat.size:,} gradients for {self.layout.size:,} parameters")
@@ -79,30 +82,30 @@ class Store:
                 raise JobError(f"gradients of the table {name} are {values.shape} for {ids.shape} ids")
 
     def apply(self, gradients: Gradients) -> None:
-        """One step of the optimizer."""
+        """Apply one step of the optimizer."""
         if gradients.flat.size:
             self.flat.update(gradients.flat, gradients.rate)
         for name, (ids, values) in gradients.tables.items():
             self.tables[name].update(ids, values, gradients.rate, distinct=True)
 
     def room(self) -> StoreCopy:
-        """Memory for a copy."""
+        """Return memory for a copy."""
         return StoreCopy(self.flat.room(), tuple(table.room() for table in self.tables.values()))
 
     def copied(self, room: StoreCopy) -> StoreCopy:
-        """A copy of everything, as quick as memory is."""
+        """Copy everything into `room` and return it, as fast as memory allows."""
         tables = zip(self.tables.values(), room.tables, strict=True)
         return StoreCopy(self.flat.copied(room.flat), tuple(table.copied(own) for table, own in tables))
 
     def adopt(self, copied: StoreCopy) -> None:
-        """Take over what `copied` gave; the arrays are the store's from now on."""
+        """Restore a result of `copied`, and take ownership of its arrays."""
         self.flat.adopt(copied.flat)
         for table, own in zip(self.tables.values(), copied.tables, strict=True):
             table.adopt(own)
 
 
 def mean(pushes: Sequence[Gradients]) -> Gradients:
-    """The mean of pushes, weighted by their rows; one is its own mean, to the bit."""
+    """Return the mean of pushes, weighted by their rows; that of a single push is bit-identical to it."""
     if len(pushes) == 1:
         return pushes[0]
     rows = sum(push.rows for push in pushes)
@@ -121,7 +124,7 @@ def mean(pushes: Sequence[Gradients]) -> Gradients:
 
 
 def warm_up() -> None:
-    """Load the compiled kernels, for arrays that came over the wire: those are not to be written to."""
+    """Load the compiled kernels for read-only arrays, as they arrive over the wire."""
     table = RowTable(TableSpec("", 1), 0, Optimizer("torch", "sgd", {"momentum": 0.0}))
     ids, gradients = np.arange(2), np.zeros((2, 1), np.float32)
     for array in (ids, gradients):

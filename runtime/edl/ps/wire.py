@@ -1,11 +1,12 @@
-"""How a call to a parameter server travels: a header and raw arrays, as one payload of a gRPC message.
+"""Encoding of a call to a parameter server: a header and raw arrays, as one payload of a gRPC message.
 
     bytes 0-3       length of the head, little-endian
     bytes 4-        head: MessagePack [header struct, [[dtype, shape], …]]
     from there      each array's bytes, C order, little-endian, each at a multiple of 8 bytes from the start
 
-Identity serializers of gRPC carry it: a protobuf field of bytes would copy every array once more on each side. The
-arrays of a decoded payload are views of it, read-only. dtypes are the few of `_DTYPES`; nothing in it can execute.
+gRPC carries it with identity serializers: a protobuf field of bytes would copy every array once more on each side. The
+arrays of a decoded payload are read-only views of it. Only the dtypes of `_DTYPES` are permitted; nothing in a payload
+can execute.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(header: msgspec.Struct, arrays: Sequence[Array] = ()) -> bytes:
-    """The payload. TypeError: an array of a dtype that does not travel."""
+    """Return the payload. Raises TypeError if an array has a dtype that is not permitted."""
     parts = [np.asarray(array, order="C") for array in arrays]
     head = _encoder.encode((header, [(_code(part), part.shape) for part in parts]))
     pieces: list[Any] = [len(head).to_bytes(_LENGTH, "little"), head]
@@ -44,7 +45,7 @@ def encode(header: msgspec.Struct, arrays: Sequence[Array] = ()) -> bytes:
 
 
 def decode(payload: bytes, kind: type[S]) -> tuple[S, list[Array]]:
-    """The header and the arrays. SpecError: this is no such payload."""
+    """Return the header and the arrays. Raises SpecError if the payload is damaged."""
     try:
         length = int.from_bytes(payload[:_LENGTH], "little")
         head = memoryview(payload)[_LENGTH : _LENGTH + length]

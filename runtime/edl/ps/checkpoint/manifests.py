@@ -1,9 +1,9 @@
-"""Cuts on disk: the files of all servers, and a manifest that makes them one.
+"""Checkpoints on disk: the files of all servers, and a manifest that makes them one checkpoint.
 
     <checkpoints>/<name>/server-0.safetensors …   `edl.ps.checkpoint.shard_file`
-    <checkpoints>/<name>/manifest.json            written last: without it there is no cut
+    <checkpoints>/<name>/manifest.json            written last: without it the checkpoint is incomplete
 
-A cut is read by any number of servers: each takes its share of all files.
+Any number of servers can restore a checkpoint: each reads its part of all files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHUNK = 65_536  # rows
 
 
 def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> Manifest:
-    """What makes the shards a cut. SpecError: one of them was not written."""
+    """Return the manifest of the shards. Raises SpecError if one of them was not written."""
     for shard in shards:
         if shard.error:
             raise SpecError(f"the checkpoint {name} lacks {shard.file}: {shard.error}")
@@ -45,7 +45,7 @@ def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> 
 
 
 def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> None:
-    """Make the files a cut. OSError, SQLFlowError: it cannot be."""
+    """Complete a checkpoint by its manifest. Raises OSError or SQLFlowError if it cannot be written."""
     folder = store.folder / name
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
@@ -55,7 +55,7 @@ def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> Non
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """SpecError: the cut is not complete, damaged, or of another version."""
+    """Return the manifest. Raises SpecError if the checkpoint is incomplete, damaged, or of another version."""
     try:
         data = (folder / MANIFEST).read_bytes()
         version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
@@ -73,7 +73,10 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def complete(checkpoints: Path) -> list[str]:
-    """The names of the complete cuts to go on from, the oldest first. A job that runs may remove some meanwhile."""
+    """Return the names of complete checkpoints that training can resume from, the oldest first.
+
+    A running job may remove some of them meanwhile.
+    """
     if not checkpoints.is_dir():
         return []
     cuts = [
@@ -84,7 +87,7 @@ def complete(checkpoints: Path) -> list[str]:
 
 
 def _written(folder: Path) -> int:
-    """When the cut was complete, in ns; 0: it is not, or is gone."""
+    """Return the completion time of the checkpoint in ns, or 0 if it is incomplete or gone."""
     try:
         read_manifest(folder)
         return (folder / MANIFEST).stat().st_mtime_ns
@@ -96,15 +99,16 @@ def _written(folder: Path) -> int:
 
 
 def files_for(manifest: Manifest, index: int, servers: int) -> list[str]:
-    """Which files of a cut server `index` of `servers` reads."""
+    """Return the names of the files of a checkpoint that server `index` of `servers` reads."""
     own = [manifest.shards[index]] if len(manifest.shards) == servers else manifest.shards
     return [shard.file for shard in own]
 
 
 def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> Start:
-    """What server `index` of `servers` begins with. same_leases: it goes on for the workers of then.
+    """Return the initial state of server `index` of `servers`.
 
-    SpecError: the cut is damaged, or of another version.
+    `same_leases` is True if the same workers continue with the leases of the checkpoint. Raises SpecError if the
+    checkpoint is damaged, or of another version.
     """
     if len(manifest.shards) == servers:
         own = opened(folder / manifest.shards[index].file, manifest.shards[index])
@@ -125,12 +129,12 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
 
 
 def goes_on(asked: Arrange, manifest: Manifest) -> bool:
-    """Whether a server that is arranged with the cut goes on for the workers and leases of then."""
+    """Return True if a server arranged with the checkpoint continues with the workers and leases of its time."""
     return asked.epoch > 0 and manifest.at.generation == asked.generation
 
 
 def start_of(own: ShardFile, *, same_leases: bool) -> Start:
-    """What a server begins with that goes on from a shard of its own, as one of as many."""
+    """Return the initial state of a server from its own shard, for an unchanged number of servers."""
     header = own.header
     store = Store(header.definition, header.index, header.servers, None)
     store.adopt(own.store())
@@ -138,14 +142,15 @@ def start_of(own: ShardFile, *, same_leases: bool) -> Start:
 
 
 def read_weights(folder: Path) -> dict[str, npt.NDArray[np.generic]]:
-    """What `stream_weights` gives, all in memory."""
+    """Return the weights that `stream_weights` yields, all in memory."""
     return whole(stream_weights(folder))
 
 
 def stream_weights(folder: Path) -> Stream:
-    """The weights of the model, named as those of `edl.embeddings.model_tables.Tables.get_weights` and its adapter.
+    """Return the weights of the model, named as those of `edl.embeddings.model_tables.Tables.get_weights` and its
+    adapter.
 
-    SpecError: the cut is not complete, damaged, or of another version.
+    Raises SpecError if the checkpoint is incomplete, damaged, or of another version.
     """
     files = _files(folder, read_manifest(folder))
     definition = files[0].header.definition
@@ -171,7 +176,7 @@ def stream_weights(folder: Path) -> Stream:
 
 
 def _ascending(parts: Sequence[Copied], dim: int) -> Iterator[tuple[Ids, Floats]]:
-    """The rows of several files by ascending id, some at a time; of the rows no more is in memory."""
+    """Yield the rows of several files by ascending id, in chunks; only one chunk of rows is in memory at a time."""
     ids = np.concatenate([part.ids for part in parts])
     order = np.argsort(ids)
     ends = np.cumsum([len(part.ids) for part in parts])
@@ -193,7 +198,7 @@ def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:
 
 
 def _parameters(files: Sequence[ShardFile], definition: Definition) -> dict[str, list[Floats]]:
-    """Of each parameter its value and slots."""
+    """Return the value and the optimizer slots of each parameter."""
     placement = Placement(definition.dense, len(files))
     found: dict[str, list[Floats]] = {}
     for server, file in enumerate(files):
@@ -204,7 +209,7 @@ def _parameters(files: Sequence[ShardFile], definition: Definition) -> dict[str,
 
 
 def _flat(files: Sequence[ShardFile], index: int, servers: int) -> FlatCopy:
-    """The flat parameters and slots of server `index`."""
+    """Return the flat parameters and slots of server `index`, from the files of any number of servers."""
     definition = files[0].header.definition
     parameters = _parameters(files, definition)
     layout = Placement(definition.dense, servers).layout(index)

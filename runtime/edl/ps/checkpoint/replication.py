@@ -1,9 +1,8 @@
-"""Cuts in memory: each server keeps its shard, and the server after it a copy, where no disk is shared.
+"""Checkpoints in memory, for jobs without a shared disk: each server keeps its shard, and the next server a copy.
 
-A shard is the bytes of its file (`edl.ps.checkpoint.shard_file`). It travels in pieces, each in a call of its own;
-who takes it compares the checksum of the whole. A server that takes a lost one's place gets its shard back from
-the server after it, and the shard that it is to keep a copy of from the one before it, so that any server may be
-lost again.
+A shard is the bytes of its file (`edl.ps.checkpoint.shard_file`). It is sent in pieces, one call each; the receiver
+verifies the checksum of the whole. A server that replaces a lost one fetches its own shard from the next server, and
+the copy that it has to keep from the previous one, so that any server may be lost again.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _SECONDS = 10.0  # of a call with a piece
 
 
 class Held(NamedTuple):
-    """A shard in memory."""
+    """Shard in memory."""
 
     shard: msg.Shard
     data: Bytes
 
 
 class _PartialShard(msgspec.Struct):
-    """A shard of which the first `upto` bytes are there."""
+    """Shard of which the first `upto` bytes have arrived."""
 
     shard: msg.Shard
     data: Bytes
@@ -45,7 +44,7 @@ class _PartialShard(msgspec.Struct):
 
 
 class ShardCache:
-    """The shards that one process holds, by cut and server. It outlives the terms of a server."""
+    """Shards that one process holds, by checkpoint and server index. It outlives the replicas of a server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +60,9 @@ class ShardCache:
             return self._held.get((checkpoint, index))
 
     def add(self, checkpoint: str, shard: msg.Shard, start: int, piece: Bytes) -> None:
-        """A piece has come, perhaps again. SpecError: it does not fit, or the shard is not what it should be."""
+        """Add a piece, possibly a repeated one. Raises SpecError if it is out of order, or the whole shard has a wrong
+        checksum.
+        """
         key = checkpoint, shard.index
         with self._lock:
             if key in self._held and self._held[key].shard == shard:
@@ -82,7 +83,7 @@ class ShardCache:
             self._held[key] = Held(shard, partial.data)
 
     def forget(self, before: str, kept: Collection[str]) -> None:
-        """Cuts whose names are less than `before`, but for those."""
+        """Drop checkpoints whose names are less than `before`, except those in `kept`."""
         with self._lock:
             for found in (self._held, self._partial):
                 for key in [key for key in found if key[0] < before and key[0] not in kept]:
@@ -90,14 +91,14 @@ class ShardCache:
 
 
 class ShardReplication:
-    """Where one server's shards go to and come from: its memory, and the servers beside it."""
+    """Writes and restores the shards of one server, by its own memory and that of the adjacent servers."""
 
     def __init__(self, memory: ShardCache, token: str) -> None:
         self._memory = memory
         self._token = token
 
     def write(self, checkpoint: str, copied: ReplicaSnapshot) -> msg.Shard:
-        """Keep the shard, and have the next server keep it. ClusterError, SpecError: it does not."""
+        """Keep the shard, and send a copy to the next server. Raises ClusterError or SpecError if that fails."""
         data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in shard_file.pieces(copied)])
         index, addresses = copied.arranged.index, copied.arranged.addresses
         shard = msg.Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
@@ -109,7 +110,10 @@ class ShardReplication:
         return shard
 
     def restore(self, asked: msg.Arrange, manifest: msg.Manifest) -> Start:
-        """What the server begins with. SpecError, JobError: nobody has it any more. AwayError: one does not answer."""
+        """Return the initial state of the server.
+
+        Raises SpecError or JobError if no server holds the shard any more, AwayError if one does not answer.
+        """
         servers = len(asked.addresses)
         if len(manifest.shards) != servers:
             raise SpecError(
@@ -122,7 +126,7 @@ class ShardReplication:
         return manifests.start_of(file, same_leases=manifests.goes_on(asked, manifest))
 
     def _found(self, asked: msg.Arrange, shard: msg.Shard, holder: int) -> Held:
-        """The shard; had from `holder` where it is not here."""
+        """Return the shard, fetched from server `holder` unless it is in memory."""
         held = self._memory.get(asked.restore, shard.index)
         if held is None or held.shard != shard:
             with ServerChannel(asked.addresses[holder], self._token) as channel:
@@ -147,7 +151,7 @@ class ShardReplication:
         self._memory.add(asked.checkpoint, asked.shard, asked.start, _piece(arrays))
 
     def piece(self, asked: msg.Fetch) -> Bytes:
-        """SpecError: the shard is not here, or not so long."""
+        """Return a piece of a shard. Raises SpecError if the shard is not in memory, or shorter."""
         held = self._memory.get(asked.checkpoint, asked.index)
         if held is None or not 0 <= asked.start < len(held.data):
             raise SpecError(

@@ -1,10 +1,11 @@
-"""A server's file of a cut: a safetensors file, with what is no array in its metadata.
+"""File of one server in a checkpoint: a safetensors file; data that is not an array is in its metadata.
 
-    flat            float32 (1 + slots, size): the parameters, then each slot
+    flat            float32 (1 + slots, size): the parameters, then each optimizer slot
     table.I.ids     int64 (n,), table.I.data float32 (n, dim x (1 + slots)): rows with their slots, in no order
-    first, state.I  float32: the state before any worker pushed one, and what each pushed last
+    first, state.I  float32: the initial state, and the state that each worker pushed last
 
-Names of users are in the metadata, so none can be in the way. A file gets its name when it is complete.
+User-defined names are in the metadata only, so that none can collide with these. A file is renamed to its final name
+when it is complete.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PIECE = 16 << 20  # bytes that are written, or sent, at once
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What is no array. states: instances, in the order of their arrays."""
+    """Metadata of a shard file. `states` are names of instances, in the order of their arrays."""
 
     index: int
     servers: int
@@ -56,7 +57,7 @@ class _Entry(msgspec.Struct):
 
 
 def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
-    """Write the file, and say what it is. OSError: it cannot be."""
+    """Write the file and return its description. Raises OSError if that fails."""
     index = copied.arranged.index
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name_of(index)
@@ -76,12 +77,12 @@ def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
 
 
 def name_of(index: int) -> str:
-    """The name of a server's file."""
+    """Return the name of a server's file."""
     return f"server-{index}.safetensors"
 
 
 def pieces(copied: ReplicaSnapshot) -> Iterator[bytes | memoryview]:
-    """The bytes of the file, in pieces."""
+    """Yield the bytes of the file in pieces."""
     arrays = _arrays(copied)
     kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
     head, starts = header(kinds, {_KEY: msgspec.json.encode(_header(copied)).decode()})
@@ -117,7 +118,7 @@ def _arrays(copied: ReplicaSnapshot) -> dict[str, Any]:
 
 
 def opened(path: Path, shard: Shard) -> ShardFile:
-    """The file of that name. SpecError: as of a ShardFile."""
+    """Open a file as a memory map. Raises SpecError if it is damaged, or of another version."""
     try:
         raw = np.memmap(path, np.uint8, "r")
     except (OSError, ValueError) as error:  # the latter of an empty file
@@ -126,9 +127,9 @@ def opened(path: Path, shard: Shard) -> ShardFile:
 
 
 class ShardFile:
-    """A file of a cut, from its bytes; its arrays are views of them. SpecError: it is damaged, or of another version.
+    """Shard read from its bytes; its arrays are views of them. `path` names it in errors.
 
-    path: what errors call it.
+    Raises SpecError if it is damaged, or of another version.
     """
 
     def __init__(self, path: Path, raw: npt.NDArray[np.uint8], shard: Shard) -> None:
@@ -149,12 +150,12 @@ class ShardFile:
         return FlatCopy(self._arrays["flat"], self.header.flat_steps)
 
     def table(self, number: int) -> Copied:
-        """The table at that place in the definition."""
+        """Return the table with that index in the definition."""
         arrays, steps = self._arrays, self.header.table_steps[number]
         return Copied(arrays[f"table.{number}.ids"], arrays[f"table.{number}.data"], steps)
 
     def store(self) -> StoreCopy:
-        """Everything, in arrays of its own."""
+        """Return a copy of parameters and tables in arrays of its own."""
         tables = [self.table(number) for number in range(len(self.header.definition.tables))]
         flat = self.flat()
         return StoreCopy(

@@ -1,6 +1,6 @@
-"""Cuts of one server under way: copied at once, written by a thread, one after another.
+"""Checkpoints of one server in progress: copied at once, written by a thread one after another.
 
-Written is a shard that is on disk, or with the neighbour: as who takes the cut says.
+The caller chooses whether a shard is written to disk or replicated in the memory of the next server.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Write = Callable[
 
 
 class Taken(NamedTuple):
-    """A cut that was copied. shard: of this server, when it is written."""
+    """Checkpoint whose state was copied. `shard` is the result of writing this server's part."""
 
     version: Version
     progress: tuple[Progress, ...]
     shard: Future[Shard]
 
     def written(self, seconds: float) -> Shard:
-        """Wait for the shard. AwayError: it takes longer."""
+        """Wait for the shard to be written. Raises AwayError if it takes longer."""
         try:
             return self.shard.result(seconds)
         except TimeoutError:
@@ -40,7 +40,7 @@ class Taken(NamedTuple):
 
 
 class CheckpointWriter:
-    """Takes cuts of a term."""
+    """Takes the checkpoints of a replica."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -50,7 +50,10 @@ class CheckpointWriter:
         self._taken: dict[str, Taken] = {}
 
     def take(self, name: str, write: Write, *, told: bool = True) -> Taken:
-        """Copy everything now, and have it written; the same when it was taken already. told: see `Book.cut`."""
+        """Copy everything now and write it in the background; return the known one if it was taken already.
+
+        See `PushLog.snapshot` for `told`.
+        """
         with self._taking:
             if (known := self._taken.get(name)) is not None:
                 return known
@@ -64,13 +67,13 @@ class CheckpointWriter:
             return taken
 
     def written(self) -> dict[str, Shard]:
-        """Shards of the last cuts, by name."""
+        """Return the written shards of the last checkpoints, by name of the checkpoint."""
         with self._lock:
             done = {name: taken.shard for name, taken in self._taken.items() if taken.shard.done()}
         return {name: shard.result() for name, shard in done.items() if not shard.cancelled()}
 
     def close(self) -> None:
-        """Cuts that wait are not written any more."""
+        """Stop; pending checkpoints are not written."""
         self._writer.shutdown(wait=False, cancel_futures=True)
 
 
