@@ -1,12 +1,12 @@
-"""Where the checkpoints of a job are kept, so that an instance finds what another one has written.
+"""Stores of a job's checkpoints, through which instances read the files that others have written.
 
-    folder    a folder that all instances see: of the job, on one machine; or on a volume
-    relay     the disk of the master, over its port, where instances share no disk; `keeper` is its other end
-    objects   an object store, by fsspec
-    copies    what the last two have in common: each instance has files of its own
-    opening   which of them a job has
+    folder                       folder that all instances see: the job's, on one machine; or on a volume
+    master_client, master_store  disk of the master, over its port, where instances share no disk
+    object_store                 object store, by fsspec
+    local_copies                 common base of the last two: each instance has files of its own
+    factory                      choice of the store
 
-A checkpoint is a folder of files with a name. Its last file is published last, and makes it complete.
+A checkpoint is a named folder of files. Its last file is published last, and completes it.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ POSITION = "position.msgpack"  # the last file of a trainer's checkpoint; that o
 
 
 class GoneError(JobError):
-    """A checkpoint is not there any more."""
+    """Error of a checkpoint that does not exist any more."""
 
 
 class CheckpointStore(Protocol):
-    """What one instance sees of the checkpoints of its job. folder: where it writes and reads the files itself.
+    """View of one instance on the checkpoints of its job. `folder` is where it writes and reads files itself.
 
-    Methods may take long, and raise JobError or OSError where the store cannot be reached.
+    Methods may take long, and raise JobError or OSError if the store cannot be reached.
     """
 
     folder: Path
 
     def publish(self, name: str, *files: str) -> None:
-        """These files of `folder / name` are complete; each is there for all others when it is there as a whole.
+        """Publish complete files of `folder / name`. Others see each of them whole or not at all.
 
-        They may be moved away.
+        The local files may be moved away.
         """
         ...
 
     def fetch(self, name: str, *files: str) -> Path:
-        """`folder / name`, where these files are now; all that were published, where none is named.
+        """Return `folder / name` with these files, or with all published ones if none is named.
 
-        It may take what was fetched under another name away. GoneError: they are not there any more.
+        Files fetched under another name may be removed. Raises GoneError if the files do not exist any more.
         """
         ...
 
     def names(self, having: str = "") -> list[str]:
-        """Of checkpoints, in their order; having: of those in which this file was published."""
+        """Return the sorted names of checkpoints; with `having`, of those in which this file was published."""
         ...
 
     def remove(self, name: str) -> None: ...
 
     def clear(self) -> None:
-        """The job is over: remove all that is kept outside of its folder."""
+        """Remove all that is outside of the job's folder, after its end."""
         ...

@@ -1,7 +1,7 @@
-"""Which store the checkpoints of a job are in, as its environment says.
+"""Choice of a job's checkpoint store, from its environment.
 
-EDL_CHECKPOINTS is a folder that all instances see, the URL of an object store, or the word `master`: it keeps them.
-Without it they are in the job folder, which all instances of one machine see; on Kubernetes the master keeps them.
+EDL_CHECKPOINTS is a folder that all instances see, the URL of an object store, or the word `master` for the master's
+disk. The default is the job folder, which all instances of one machine see; on Kubernetes, the master's disk.
 """
 
 from __future__ import annotations
@@ -25,43 +25,48 @@ MASTER = "master"
 
 
 def are_with_master(job: Path) -> bool:
-    """Whether instances send their checkpoints to the master, because they share no disk."""
+    """Return True if instances send their checkpoints to the master, because they share no disk."""
     named = os.environ.get(VARIABLE, "")
     deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
     return named == MASTER or (deployed and not named)
 
 
 def keeper(job: Path) -> Keeper | None:
-    """What the master keeps checkpoints with; None where that is not its part."""
+    """Return the master's store of checkpoints, or None if it stores none."""
     if not are_with_master(job):
         return None
     return Keeper(JobFolder(job).checkpoints, int(os.environ.get(MOST, "0")))
 
 
 def when(written: Checkpoints, job: Path, servers: int) -> Checkpoints:
-    """What the JobSpec says, for so many servers where they are."""
+    """Return the checkpoint settings of the JobSpec, adapted to the store and the number of servers."""
     return with_master(written, servers) if are_with_master(job) else written
 
 
 def with_master(written: Checkpoints, servers: int) -> Checkpoints:
-    """What the JobSpec says, for so many servers that share no disk: they send each other what is too much for one."""
+    """Return the settings for servers without a shared disk: several replicate shards to each other, too large for the
+    master.
+    """
     return msgspec.structs.replace(written, copies="neighbours") if servers > 1 else written
 
 
 def for_master(job: Path) -> CheckpointStore:
-    """JobError: the object store cannot be opened."""
+    """Return the master's view of the store. Raises JobError if the object store cannot be opened."""
     return _named(job, MASTER) or SharedFolder(JobFolder(job).checkpoints)
 
 
 def curves(job: Path) -> str:
-    """Where the curves are kept too, of a job whose folder goes with its pods: a folder or a URL; empty: nowhere."""
+    """Return the folder or URL with copies of a job's curves, or an empty text.
+
+    Only a job whose folder vanishes with its pods has copies.
+    """
     named = os.environ.get(VARIABLE, "")
     deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
     return f"{named.rstrip('/')}/tensorboard/{job.name}" if deployed and named not in ("", MASTER) else ""
 
 
 def for_instance(job: Path, instance: Instance) -> CheckpointStore:
-    """JobError: the object store cannot be opened."""
+    """Return an instance's view of the store. Raises JobError if the object store cannot be opened."""
     own = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"
     if are_with_master(job):
         from edl.checkpoints.master_client import Relay  # with gRPC
@@ -72,7 +77,7 @@ def for_instance(job: Path, instance: Instance) -> CheckpointStore:
 
 
 def _named(job: Path, who: str) -> CheckpointStore | None:
-    """The store that the environment names, if that is not the master's disk."""
+    """Return the store that the environment names, or None if that is the default or the master's disk."""
     named = os.environ.get(VARIABLE, "")
     if named in ("", MASTER):
         return None

@@ -1,4 +1,4 @@
-"""Checkpoints in a folder that all instances see: what is written there is published."""
+"""Checkpoints in a folder that all instances see: written files are published."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from edl.checkpoints import GoneError
 
 
 class SharedFolder:
-    """volume: whether the folder is outside of the job's."""
+    """Store in a folder. `volume` is True if the folder is outside of the job's."""
 
     def __init__(self, folder: Path, *, volume: bool = False) -> None:
         self.folder = folder
         self._volume = volume
 
     def publish(self, name: str, *files: str) -> None:
-        """They are where all look for them."""
+        """Do nothing: the files are in the shared folder already."""
 
     def fetch(self, name: str, *files: str) -> Path:
         found = self.folder / name
@@ -40,7 +40,7 @@ class SharedFolder:
 
 
 def sync(path: Path) -> None:
-    """Have the disk keep what was written into a file, or the names in a folder."""
+    """Flush a file's content, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What stores that are no folder have in common: each instance has one of its own, to send from and to fetch into."""
+"""Base of stores other than a folder: each instance has its own folder, to send from and to fetch into."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from edl.checkpoints import GoneError
 
 
 class Copies(ABC):
-    """folder: of this instance alone. What was sent, and what was fetched before, takes no room there."""
+    """Store with local copies. `folder` belongs to this instance; files are removed after sending and before the next
+    fetch.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,12 +45,12 @@ class Copies(ABC):
 
     @abstractmethod
     def _send(self, name: str, path: Path) -> None:
-        """Have others find the file."""
+        """Send a file, so that others find it."""
 
     @abstractmethod
     def _receive(self, name: str, file: str, path: Path) -> None:
-        """Write what was sent to `path`. GoneError: it is not there."""
+        """Write a sent file to `path`. Raises GoneError if it does not exist any more."""
 
     @abstractmethod
     def _files(self, name: str) -> Sequence[str]:
-        """Of a checkpoint, those that are there."""
+        """Return the names of a checkpoint's files."""

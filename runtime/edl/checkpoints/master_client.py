@@ -1,7 +1,7 @@
 """Checkpoints on the disk of the master, for instances that share none: sent and fetched over its port.
 
-A file goes in pieces, and goes on where it was when a call is lost; to a master that has lost it, from the start. A
-master that is away is waited for: to send something, not for long, as the next checkpoint will do as well.
+A file is sent in pieces. After a lost call it continues at the same position; after the master lost the file, from the
+start. Calls wait for an absent master; those that send only shortly, since the next checkpoint will do as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class Relay(Copies):
-    """address, token: of the master."""
+    """Client of the master's store."""
 
     def __init__(self, folder: Path, address: str, token: str) -> None:
         super().__init__(folder)
@@ -43,10 +43,10 @@ class Relay(Copies):
         self._call(lambda stub: stub.Discard, pb.DiscardRequest(name=name))
 
     def clear(self) -> None:
-        """The disk of the master goes with it."""
+        """Do nothing: the checkpoints vanish with the master's disk."""
 
     def _send(self, name: str, path: Path) -> None:
-        """JobError: the master has no room. AwayError: it is away for long."""
+        """Send a file. Raises JobError if the master has no room, AwayError if it is absent for long."""
         size, crc = path.stat().st_size, checksum(path)
         with path.open("rb") as file:
             upto = 0
@@ -85,7 +85,7 @@ class Relay(Copies):
     def _call(
         self, method: Callable[[MasterStub], Callable[..., R]], request: Any, patience: float = math.inf
     ) -> R:
-        """method: of the stub, which may be another one each time."""
+        """Call a method, selected from the present stub in each attempt."""
         end = time.monotonic() + patience
         while True:
             try:
@@ -97,5 +97,5 @@ class Relay(Copies):
 
     @cached_property
     def _channel(self) -> MasterChannel:
-        """Of its own, so that what is large holds up no heartbeat."""
+        """Separate channel to the master, so that large files delay no heartbeat."""
         return MasterChannel(self._address, self._token)

@@ -1,7 +1,7 @@
-"""The master's end of a relay: files of checkpoints that arrive in pieces are kept on its disk, and read again.
+"""Master's end of `master_client`: files of checkpoints that arrive in pieces and are read again.
 
-Calls may be repeated, by who sends a file or by another one. A file is there when all of it is, with the checksum of
-what was sent. Names come over the wire, so only such are taken as cannot lead out of the folder.
+Calls may be repeated, by the same or another sender. A file is published when it is complete, with the checksum that
+was sent. Names come over the wire, so only those are accepted that cannot lead out of the folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARTIAL = ".partial"
 
 
 class Sent(NamedTuple):
-    """Which file somebody sends."""
+    """File that is being sent."""
 
     name: str
     file: str
@@ -33,7 +33,7 @@ class Sent(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of a file that is kept. size, crc: of the whole."""
+    """Piece of a stored file. `size` and `crc` are those of the whole file."""
 
     data: bytes
     size: int
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 class Keeper:
-    """folder: of the checkpoints. most: bytes that they may take; 0: as many as the disk has."""
+    """Store in `folder`, limited to `most` bytes, or by its disk if that is 0. Thread-safe."""
 
     def __init__(self, folder: Path, most: int = 0) -> None:
         self._folder = folder
@@ -51,9 +51,9 @@ class Keeper:
         self._sums: dict[tuple[str, str], int] = {}
 
     def keep(self, sent: Sent, start: int, data: bytes) -> int:
-        """A piece has come; how many bytes of the file are here. Others than those from there on are not taken.
+        """Store a piece and return the number of bytes of the file that are present. A piece from elsewhere is ignored.
 
-        JobError: there is no room, or what came is damaged.
+        Raises JobError if there is no room, or the file arrived damaged.
         """
         path = self._path(sent.name, sent.file)
         key = sent.name, sent.file
@@ -78,7 +78,7 @@ class Keeper:
             return upto
 
     def read(self, name: str, file: str, start: int) -> Piece:
-        """GoneError: there is no such file."""
+        """Return a piece of a file. Raises GoneError if the file does not exist."""
         path = self._path(name, file)
         try:
             with path.open("rb") as opened:
@@ -92,7 +92,7 @@ class Keeper:
             raise GoneError(f"the checkpoint {name} is gone") from None
 
     def files(self) -> dict[str, list[str]]:
-        """Of each checkpoint, those that are complete."""
+        """Return the complete files of each checkpoint."""
         with self._lock:  # or a folder may go while it is listed
             if not self._folder.is_dir():
                 return {}
@@ -134,14 +134,14 @@ class Keeper:
         self._sums[sent.name, sent.file] = crc
 
     def _path(self, name: str, file: str) -> Path:
-        """SpecError: they are no names of ours."""
+        """Return the path of a file. Raises SpecError if a name is not permitted."""
         if not (_NAME.fullmatch(name) and _NAME.fullmatch(file)) or file.endswith(_PARTIAL):
             raise SpecError(f"{name!r}, {file!r} is no file of a checkpoint")
         return self._folder / name / file
 
 
 def checksum(path: Path) -> int:
-    """Of a whole file."""
+    """Return the CRC-32 of a file."""
     crc = 0
     with path.open("rb") as file:
         while data := file.read(PIECE):

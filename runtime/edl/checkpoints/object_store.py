@@ -1,6 +1,6 @@
 """Checkpoints in an object store, such as s3://bucket/folder or gs://bucket/folder, by fsspec.
 
-An object is there as a whole or not at all, and a checkpoint is complete when its last one is.
+Objects are written atomically, and a checkpoint is complete when its last one exists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from edl.errors import JobError
 
 
 class ObjectStore(Copies):
-    """url: where the checkpoints of this job are."""
+    """Store at `url`, which holds the checkpoints of this job."""
 
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(folder)
@@ -55,7 +55,7 @@ class ObjectStore(Copies):
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Whatever the library of a store raises, in our words."""
+        """Convert any exception of a store's library to GoneError or JobError. `what` is the attempted operation."""
         try:
             yield
         except FileNotFoundError:
@@ -65,7 +65,7 @@ class ObjectStore(Copies):
 
 
 def opened(url: str) -> tuple[Any, str]:
-    """The file system of a folder or of a URL, and the path there. JobError: it cannot be opened."""
+    """Return the file system of a folder or URL, and the path in it. Raises JobError if it cannot be opened."""
     try:
         from fsspec.core import url_to_fs
 

@@ -1,4 +1,4 @@
-"""How a job that failed is told to another process, and raised there as the error that it was."""
+"""Transfer of a job's error to another process, where it is raised as the same exception."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from edl.jobs.outcome import JobCancelledError
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The job failed or was cancelled; its log has all frames. traceback: of users' code alone, as text."""
+    """Failure or cancellation of a job; its log has the full traceback. `traceback` has frames of users' code only."""
 
     code: str
     message: str
@@ -31,7 +31,7 @@ _ERRORS: dict[str, type[SQLFlowError]] = {
 
 
 def to_failed(error: BaseException, log: str) -> Failed:
-    """What a client is told of an error. One that is nobody's fault but ours is named by type, and the log."""
+    """Return an error's description for clients. An internal error is described by its type and the log file."""
     if isinstance(error, UserCodeError):
         return Failed(error.code, error.message, error.hint, error.traceback)
     if isinstance(error, SQLFlowError):

@@ -1,11 +1,11 @@
-"""Job folders: where program, pinned rows, results and logs of a job lie while it runs, and its status.
+"""Job folders: program, pinned rows, results, logs and status of each job.
 
-They live in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by
-the user alone. An id sorts by the time it was made. Pinned rows, checkpoints and results are removed when a job ends,
-and by `sweep` when the job's process died before it could.
+They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by the
+user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
+if the job's process died before it could.
 
-A job that runs apart from its client is `finished` when what it made lies in its folder, and `done` when that is in
-the data source. A process of a detached one, or a session with its source, stores it: see `unclaimed` and `claim`.
+A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
+data source. A process of a detached job, or a session with its source, stores it: see `unclaimed` and `claim`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ STARTING = "kubernetes"  # the place of a job that is being brought there
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a job. Times are UTC in ISO 8601; `started_as` tells the process from a later one of its id.
+    """Status of a job. Times are UTC in ISO 8601. `started_as` distinguishes the process from a later one with its pid.
 
-    place: where the job runs without a process of this machine, for people to read; empty: it does not.
+    `place` describes where the job runs without a process of this machine, else it is empty.
     """
 
     kind: Kind
@@ -52,23 +52,23 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def alive(self) -> bool:
-        """Whether the process that runs the job is there; elsewhere, whether it ran when we last looked."""
+        """True if the job's process exists; for a job elsewhere, if it was running when it was last checked."""
         return self.state == "running" and (bool(self.place) or self.attended)
 
     @property
     def unclaimed(self) -> bool:
-        """Whether what the job made waits in its folder, and nobody is there to take it."""
+        """True if the job's result is in its folder, and the process that was to store it is gone."""
         return self.state == "finished" and not self.attended
 
     @property
     def attended(self) -> bool:
-        """Whether the process is there that runs the job, or has started it."""
+        """True if the process that runs or started the job exists."""
         return start_time(self.pid) == self.started_as
 
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """The folder of one job."""
+    """Folder of one job."""
 
     path: Path
 
@@ -86,17 +86,17 @@ class JobFolder:
 
     @property
     def held_out(self) -> Path:
-        """Where validation rows of a query of their own are pinned."""
+        """Folder of validation rows pinned from a query of their own."""
         return self.rows / "held-out"
 
     @property
     def model(self) -> Path:
-        """The archive whose weights the job uses or starts from, where it needs one."""
+        """Archive with the weights that the job uses or starts from, if it needs one."""
         return self.path / "model.zip"
 
     @property
     def weights(self) -> Path:
-        """In place of `model`: weights without an archive around them."""
+        """Weights without an archive, in place of `model`."""
         return self.path / "weights.safetensors"
 
     @property
@@ -105,17 +105,17 @@ class JobFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Where a trainer that has a master writes its cuts."""
+        """Folder of checkpoints of a job that has a master."""
         return self.path / "checkpoints"
 
     @property
     def own(self) -> Path:
-        """Where instances have folders of their own, for what they send elsewhere."""
+        """Folder with a folder for each instance, of files to be sent elsewhere."""
         return self.path / "own"
 
     @property
     def archive(self) -> Path:
-        """The model that the job trained."""
+        """Archive of the model that the job trained."""
         return self.path / "archive.zip"
 
     @property
@@ -128,23 +128,23 @@ class JobFolder:
         return self.path / "logs"
 
     def status(self) -> Status:
-        """SpecError: the status is damaged or not there."""
+        """Return the status. Raises SpecError if it is missing or damaged."""
         try:
             return msgspec.json.decode(self._status.read_bytes(), type=Status)
         except (OSError, msgspec.MsgspecError) as error:
             raise SpecError(f"the status of job {self.id} cannot be read: {error}") from None
 
     def update(self, **changes: Any) -> Status:
-        """Change fields of the status, in one step for who reads it at the same time."""
+        """Change fields of the status atomically."""
         return self._write(msgspec.structs.replace(self.status(), **changes))
 
     def owned_by(self, pid: int) -> Status:
-        """The job is run by this process from now on, for example because it was detached."""
+        """Record that this process runs the job from now on, for example because it was detached."""
         return self.update(pid=pid, started_as=start_time(pid) or "")
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[bool]:
-        """Whether the job is unclaimed, and ours as long as this lasts; who has done its part ends the job in it."""
+        """Claim the job within this context; yield True if it was unclaimed. The claimant ends the job there."""
         with (self.path / "claim.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,7 +154,7 @@ class JobFolder:
                 yield self.status().unclaimed
 
     def claimed(self) -> bool:
-        """True while a process holds the claim, to commit what the job made."""
+        """Return True while a process holds the claim, to commit the job's result."""
         with (self.path / "claim.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -163,13 +163,16 @@ class JobFolder:
         return False
 
     def finish(self, pid: int, started_as: str) -> Status:
-        """The job is done, and this process is to store what it made; once that is gone, others may `claim` it."""
+        """Record that the job is done and this process has to store its result.
+
+        If the process is gone, others may `claim` the job.
+        """
         return self.update(state="finished", ended=_now(), pid=pid, started_as=started_as)
 
     def end(self, state: State, error: str = "") -> Status:
-        """The job is over: say how, and remove what is large; of one that was cancelled all but its log.
+        """Record the end of the job, and remove large files; of a cancelled job, all but its log.
 
-        What a failed job trained stays, because it may have failed when that was to be stored.
+        The model of a failed job stays, because it may have failed while that was being stored.
         """
         self.remove_data()
         if state == "cancelled":
@@ -183,7 +186,7 @@ class JobFolder:
         shutil.rmtree(self.rows, ignore_errors=True)
 
     def remove_data(self) -> None:
-        """Rows, checkpoints and results."""
+        """Remove rows, checkpoints and results."""
         for folder in (self.rows, self.checkpoints, self.own, self.results):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -196,7 +199,7 @@ class JobFolder:
                     path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Everything of the job, its log included."""
+        """Remove the job with its log."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     @property
@@ -211,13 +214,13 @@ class JobFolder:
 
 
 def state_folder() -> Path:
-    """The user's state folder of this program; XDG says that a relative path there counts as none."""
+    """Return the user's state folder of this program; XDG requires that a relative path is ignored."""
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
     return (base if base.is_absolute() else Path.home() / ".local" / "state") / "sqlflow-edl"
 
 
 def state_id() -> str:
-    """What tells this state folder from those of other users and machines, whoever has the same path."""
+    """Return a unique id of this state folder, to distinguish it from others at the same path."""
     path = state_folder() / "id"
     try:
         return path.read_text(encoding="ascii")
@@ -232,12 +235,12 @@ def state_id() -> str:
 
 
 def new_id() -> str:
-    """Of a job; it begins with the time, by which `is_over` knows what is too old."""
+    """Return a new job id. It begins with the time, which `is_over` uses to recognize old jobs."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(3)}"
 
 
 def create(kind: Kind, statement: str = "") -> JobFolder:
-    """A new job, run by this process, with its empty folders."""
+    """Create a job that this process runs, with its empty folders."""
     job = JobFolder(state_folder() / "jobs" / new_id())
     try:
         job.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -263,7 +266,7 @@ def create(kind: Kind, statement: str = "") -> JobFolder:
 
 
 def jobs() -> list[JobFolder]:
-    """All jobs, the oldest first."""
+    """Return all jobs, the oldest first."""
     folder = state_folder() / "jobs"
     if not folder.is_dir():
         return []
@@ -271,7 +274,9 @@ def jobs() -> list[JobFolder]:
 
 
 def find(job_id: str) -> JobFolder:
-    """The job of an id, or of its only beginning or end. SemanticError: none, or several."""
+    """Return the job with an id, or with a unique beginning or end of one. Raises SemanticError if none or several
+    match.
+    """
     known = {job.id: job for job in jobs()}
     if job_id in known:
         return known[job_id]
@@ -286,7 +291,7 @@ def find(job_id: str) -> JobFolder:
 
 
 def unclaimed() -> list[JobFolder]:
-    """Jobs that finished when their client had left, the oldest first; `claim` one before touching it."""
+    """Return jobs that finished after their client had left, the oldest first; `claim` one before changing it."""
     found = []
     for job in jobs():
         with contextlib.suppress(SpecError):
@@ -296,7 +301,7 @@ def unclaimed() -> list[JobFolder]:
 
 
 def unstarted() -> list[JobFolder]:
-    """Jobs whose client was gone before they could start elsewhere: something of them may be there."""
+    """Return jobs whose client died while it deployed them; some of their objects may exist."""
     found = []
     for job in jobs():
         with contextlib.suppress(SpecError):
@@ -307,9 +312,9 @@ def unstarted() -> list[JobFolder]:
 
 
 def is_over(job_id: str) -> bool:
-    """Whether nothing comes of a job any more: it has ended on this machine, or is older than any job gets.
+    """Return True if a job has no effect any more: it has ended on this machine, or is older than any job may get.
 
-    What a job has left in a data source may be of another machine, or of another user, whose jobs are not known here.
+    Remains in a data source may be of another machine or user, whose jobs are not known here.
     """
     folder = JobFolder(state_folder() / "jobs" / job_id)
     if re.fullmatch(r"[\w-]+", job_id) and folder.path.is_dir():
@@ -326,7 +331,7 @@ def is_over(job_id: str) -> bool:
 
 
 def sweep() -> list[JobFolder]:
-    """Mark jobs whose process is gone as died, and remove the rows that such jobs and ended ones left; those marked."""
+    """Mark jobs whose process is gone as died and return them; remove rows left by these and by ended jobs."""
     died = []
     for job in jobs():
         try:

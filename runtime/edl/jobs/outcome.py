@@ -1,4 +1,4 @@
-"""How a job ends."""
+"""Outcome of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MeasuredOn = Literal["", "validation", "training", "all"]
 
 
 class JobCancelledError(JobError):
-    """The job was told to stop."""
+    """Error of a job that was cancelled."""
 
     code = "cancelled"
 
@@ -23,11 +23,11 @@ class JobCancelledError(JobError):
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="done"):
-    """What a job came to.
+    """Result of a job.
 
-    rows: trained on, counted once per epoch; predicted; or evaluated. figures: `loss` and the program's metrics, or the
-    importance of each column, over the rows that `measured_on` names. tasks: 0 … tasks-1, whose results are staged.
-    notes: what to do better next time.
+    `rows` are those trained on, counted once per epoch; predicted; or evaluated. `figures` are `loss` and the program's
+    metrics, or the importance of each column, over the rows that `measured_on` names. `tasks` is the number of tasks
+    with staged results. `notes` are recommendations for the next run.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""Which process is which: a process id alone is used again, together with the start time it is not."""
+"""Identity of a process: its id, which is reused, together with its start time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def start_time(pid: int) -> str | None:
-    """What tells this process from every other that had or will have its id; None when no such process runs.
+    """Return the start time of a process, which with its pid identifies it, or None if it does not run.
 
-    Linux says when it started, in ticks since the machine did. Where that cannot be read, the text is empty for
-    every process that runs, and a process is known by its id alone.
+    On Linux it is in ticks since boot. Where it cannot be read, it is empty for every running process, which is then
+    identified by its id alone.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

@@ -1,6 +1,6 @@
 """Channels to the master: the job's token on every call, keepalive, and deadlines.
 
-A call that fails because the master is away raises `AwayError`; who calls decides whether to try again.
+A call that fails because the master is away raises `AwayError`; the caller decides if it is retried.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ R = TypeVar("R")
 
 
 class AwayError(ClusterError):
-    """The other side cannot be reached now, or did not answer in time."""
+    """Error of a peer that cannot be reached at present, or did not answer in time."""
 
 
 class MasterChannel:
-    """A connection to the master of a job, from any thread. Close it, or use it as a context.
+    """Connection to the master of a job. Thread-safe. Close it, or use it as a context manager.
 
-    gRPC looks up a name that is not known less and less often, down to once in two minutes; and a master in a pod has
-    none until its successor is there. So a channel that has got no answer for a while is replaced.
+    gRPC looks up an unknown name less and less often, down to once in two minutes; and a master in a pod has none until
+    its successor runs. So a channel without an answer for a while is replaced.
     """
 
     def __init__(self, address: str, token: str, *, renew_secs: float = RENEW_SECS) -> None:
@@ -67,14 +67,14 @@ class MasterChannel:
 
     @property
     def stub(self) -> MasterStub:
-        """What `call` and `begin` call a method of; ask for it each time."""
+        """Stub with the methods for `call` and `begin`; get it anew for each call."""
         with self._lock:
             if self._away and time.monotonic() - self._since > self._renew_secs:
                 self._open()
             return self._stub
 
     def call(self, method: Callable[..., R], request: Any, seconds: float) -> R:
-        """Call a method of `stub`. AwayError: the master is away. ClusterError: it refuses."""
+        """Call a method of `stub`. Raises AwayError if the master is away, ClusterError if it refuses."""
         try:
             response = method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
@@ -84,7 +84,7 @@ class MasterChannel:
         return response
 
     def begin(self, method: Any, request: Any, seconds: float) -> Any:
-        """Begin a call that may be cancelled; the future of its response, which raises `grpc.RpcError`."""
+        """Begin a cancellable call; return the future of its response, which raises `grpc.RpcError`."""
         future = method.future(request, timeout=seconds, metadata=self._metadata)
         future.add_done_callback(lambda done: self._note(done.code()))
         return future
@@ -100,7 +100,7 @@ class MasterChannel:
         self.close()
 
     def _open(self) -> None:
-        """Go on with a new channel."""
+        """Replace the channel by a new one."""
         self._channels.append(grpc.insecure_channel(self._address, options=OPTIONS))
         self._stub = MasterStub(self._channels[-1])  # type: ignore[no-untyped-call]  # generated
         self._away, self._since = False, 0.0
@@ -109,7 +109,7 @@ class MasterChannel:
         self._channels = self._channels[-2:]
 
     def _note(self, code: grpc.StatusCode) -> None:
-        """A call has ended: whether the master is away, and since when this channel has known."""
+        """Record the status of a call: if the master is away, and since when."""
         with self._lock:
             away = code is grpc.StatusCode.UNAVAILABLE
             if away and not self._away:
@@ -118,7 +118,7 @@ class MasterChannel:
 
 
 def translated(error: grpc.RpcError) -> ClusterError:
-    """The error in our words."""
+    """Return the exception of this package for an error of gRPC."""
     code = error.code()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
         return AwayError(f"the master of the job does not answer ({code.name.lower().replace('_', ' ')})")

@@ -1,4 +1,4 @@
-"""The exchange with the master as protobuf messages, and back."""
+"""Conversion of the exchange with the master to protobuf messages and back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KIND_NAMES: dict[int, UpdateKind] = {number: name for name, number in _KINDS.it
 
 
 def task_to(task: Task, *, whole: bool = True) -> pb.Task:
-    """whole: with what only the worker needs."""
+    """Encode a task. `whole` includes fields that only the worker needs."""
     return pb.Task(
         type=_TYPES[task.type],
         id=task.id,
@@ -56,7 +56,7 @@ def task_to(task: Task, *, whole: bool = True) -> pb.Task:
 
 
 def task_from(message: pb.Task) -> Task:
-    """SpecError: what it carries is damaged."""
+    """Decode a task. Raises SpecError if its content is damaged."""
     return Task(
         message.id,
         _NAMES[message.type],
@@ -71,7 +71,7 @@ def task_from(message: pb.Task) -> Task:
 
 
 def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRequest:
-    """wait_secs: how long the answer may take while there is nothing to say that differs from `known`."""
+    """Encode a request. `wait_secs` is the longest wait for an answer that differs from `known`."""
     return pb.ExchangeRequest(
         instance=request.instance,
         incarnation=request.incarnation,
@@ -157,7 +157,7 @@ def joined_to(joined: Joined | None) -> pb.Registration:
 
 
 def joined_from(message: pb.Registration) -> Joined | None:
-    """None: refused."""
+    """Decode a registration; return None if it was refused."""
     if message.refused:
         return None
     return Joined(

@@ -1,4 +1,4 @@
-"""A job on Kubernetes: what its master asks of the API server, and what client and master both know of a job there.
+"""Jobs on Kubernetes: calls of a master to the API server, and the deployment that client and master share.
 
-The client makes a Job whose pod is the master; the master makes the pods of workers and parameter servers.
+The client creates a Job whose pod is the master; the master creates the pods of workers and parameter servers.
 """

@@ -1,8 +1,8 @@
-"""Requests to the API server, which are repeated as long as that may help.
+"""Requests to the API server, with retries of transient failures.
 
-Bodies and answers are JSON as the server has it. The official client contributes the connections and the credentials
-only, by attributes that all its releases have: how it serialises calls differs between them. An answer is decoded once,
-into the fields that are needed.
+Bodies and answers are the server's JSON. The official client contributes only connections and credentials, by
+attributes that all its releases have: its serialization of calls differs between them. An answer is decoded once, into
+the needed fields.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class RefusedError(ClusterError):
-    """The API server refuses. status: of HTTP; reason: such as `AlreadyExists`."""
+    """Error of a request that the API server refuses. `status` is that of HTTP, `reason` a code such as
+    `AlreadyExists`.
+    """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -40,11 +42,11 @@ class RefusedError(ClusterError):
 
 
 class UnreachableError(ClusterError):
-    """The API server does not answer, or has no time; what was asked may have been done or not."""
+    """Error of a request without an answer; it may have been carried out or not."""
 
 
 class _PassingError(Exception):
-    """It may go better the next time. wait: seconds until then that the server asks for."""
+    """Transient failure. `wait` is the number of seconds to wait that the server asks for."""
 
     def __init__(self, words: str, wait: float = 0.0) -> None:
         super().__init__(words)
@@ -52,7 +54,7 @@ class _PassingError(Exception):
 
 
 class Calls:
-    """Asks the server of a client, from any thread. patience: seconds until one that does not answer is given up."""
+    """Requests to the server of a client. Thread-safe. `patience` is the number of seconds after which retries end."""
 
     def __init__(self, api: ApiClient, patience: float = PATIENCE) -> None:
         self._api = api
@@ -60,7 +62,7 @@ class Calls:
         self._closed = threading.Event()
 
     def close(self) -> None:
-        """Repeat nothing any more."""
+        """Stop retrying."""
         self._closed.set()
 
     def ask(
@@ -72,9 +74,11 @@ class Calls:
         *,
         patience: float | None = None,
     ) -> bytes:
-        """The answer. RefusedError; UnreachableError: not within `patience` seconds, those of this object by default.
+        """Return the answer.
 
-        A request that is repeated may have been done before, so that what it makes is there already.
+        A request that is retried may have been carried out before, so that the object which it creates exists already.
+        Raises RefusedError, or UnreachableError without an answer within `patience` seconds, by default those of this
+        object.
         """
         end = time.monotonic() + (self._patience if patience is None else patience)
         for number in range(1_000_000):
@@ -90,7 +94,7 @@ class Calls:
         raise AssertionError
 
     def stream(self, path: str, query: dict[str, str | int], silence: float) -> BaseHTTPResponse:
-        """An answer that comes bit by bit, asked for once. silence: seconds after which it counts as broken."""
+        """Return a streamed answer, requested once. `silence` is the number of seconds without data that breaks it."""
         try:
             response = self._send("GET", path, None, query, silence)
             if response.status != 200:

@@ -1,7 +1,7 @@
-"""`Cluster` with pods: what a master asks of Kubernetes.
+"""Implementation of `Cluster` with pods.
 
-Each instance is a pod, owned by the job's Job. The name of a pod has the incarnation in it, so that a request may be
-repeated: a pod that is there already is the one that was asked for.
+Each instance is a pod, owned by the job's Job. The name of a pod includes the incarnation, so that a request may be
+repeated: an existing pod of that name is the requested one.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ _pods = msgspec.json.Decoder(Pod)
 
 
 class KubernetesCluster:
-    """The pods of one job, for any thread.
+    """Pods of one job. Thread-safe.
 
-    workers: that the job asks for. watch_secs: that one watch takes. patience: as of `Calls`.
+    `workers` is the number of workers in the JobSpec. `watch_secs` is the duration of one watch. `patience` is that of
+    `Calls`.
     """
 
     room: Room | None = None  # Kubernetes places as many as are asked for, sooner or later
@@ -70,7 +71,10 @@ class KubernetesCluster:
         self._tidying = ThreadPoolExecutor(TIDYING, "edl-tidy")
 
     def start(self, instance: Instance) -> None:
-        """NoRoomError also where the server does not answer: whether it was started shows when it is asked again."""
+        """Create the instance's pod.
+
+        Raises NoRoomError also if the server does not answer: repeating the request shows if the pod was created.
+        """
         name, incarnation = instance.key
         with self._lock:
             newest = self._newest.get(name, -1)
@@ -107,7 +111,7 @@ class KubernetesCluster:
         return changes
 
     def watch(self) -> Iterator[Change | Room]:
-        """As of the last `list`; without one, what there is comes first."""
+        """Yield changes since the last `list`, or the present states first if there was none."""
         if not self._version:
             yield from self.list()
         stream = PodStream(self._calls, self._path, self._selector, self._version, self._watch_secs)
@@ -126,7 +130,9 @@ class KubernetesCluster:
             stream.close()
 
     def end_all(self, grace: float) -> None:
-        """Stop what has not ended; several at once. Ended pods stay for their logs, until the Job goes."""
+        """Stop all instances that have not ended, several at once. Ended pods stay for their logs, until the Job is
+        deleted.
+        """
         there = [change.instance for change in self.list() if change.state != "ended"]
 
         def stop(instance: Instance) -> None:
@@ -144,7 +150,7 @@ class KubernetesCluster:
         self._tidying.shutdown(wait=False, cancel_futures=True)
 
     def _accept(self, instance: Instance, refused: RefusedError) -> None:
-        """Raise what a refused pod means, unless it is there."""
+        """Raise the error for a refused pod, unless it exists already."""
         if refused.reason == "AlreadyExists":
             if not self._is_ours(names.pod(self._deployment.name, instance)):
                 raise ClusterError(f"{refused.message}, and it is not of this job")
@@ -154,7 +160,7 @@ class KubernetesCluster:
         raise ClusterError(f"the cluster refuses {instance.name}: {refused.message}")
 
     def _is_ours(self, name: str) -> bool:
-        """Also where it is gone again: it was the job's, which names its pods."""
+        """Return True if the pod belongs to this job. A deleted one does: the job chose its name."""
         try:
             found = _pods.decode(self._calls.ask("GET", f"{self._path}/{name}")).metadata
         except RefusedError as error:
@@ -165,7 +171,7 @@ class KubernetesCluster:
         )
 
     def _delete(self, pod: str, options: dict[str, object], patience: float | None = None) -> bool:
-        """Whether it was there, as far as `options` want it."""
+        """Delete a pod; return False if it does not exist, or does not meet the preconditions in `options`."""
         try:
             self._calls.ask("DELETE", f"{self._path}/{pod}", options, patience=patience)
         except RefusedError as error:
@@ -179,7 +185,7 @@ class KubernetesCluster:
             return self._roster.seen(pod) if is_there else self._roster.gone(pod)
 
     def _look(self) -> Iterator[Change]:
-        """Give up pods that do not get on."""
+        """Give up stuck pods and yield their changes."""
         with self._lock:
             found = self._roster.given_up(time.monotonic())
         for pod, verdict in found:
@@ -190,7 +196,9 @@ class KubernetesCluster:
                     yield change
 
     def _withdraw(self, pod: Pod, *, unchanged: bool) -> bool:
-        """Whether it could be deleted; else it is to be tried again. unchanged: unless it has got on."""
+        """Delete a stuck pod; return False if that has to be retried. With `unchanged`, only if it has made no
+        progress.
+        """
         found = pod.metadata
         before = {"uid": found.uid}
         if unchanged:
@@ -203,7 +211,7 @@ class KubernetesCluster:
             return False
 
     def _tidy(self) -> None:
-        """Have pods deleted that nobody needs any more."""
+        """Delete ended pods that are no longer needed, in the background."""
         with self._lock:
             found = self._roster.superseded()
         with contextlib.suppress(RuntimeError):  # closed
@@ -213,7 +221,7 @@ class KubernetesCluster:
 
 
 def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
-    """All pods, and the version of their list. A list of many pages that takes too long begins again, as one."""
+    """Return all pods and the version of their list. A list whose pages expire is read again in one request."""
     query: dict[str, str | int] = {"labelSelector": selector, "limit": PAGE}
     found: list[Pod] = []
     while True:

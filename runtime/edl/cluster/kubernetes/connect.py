@@ -15,9 +15,11 @@ POOL = 48  # connections that are kept: a master creates 32 pods at once, and as
 
 
 def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:
-    """A client for the context of the user's kubeconfig, the current one by default; in a pod, for its own cluster.
+    """Return a client for a context of the user's kubeconfig, by default the current one; in a pod, for its own
+    cluster.
 
-    In a pod too, a KUBECONFIG in the environment comes first. ClusterError: there is no such context, or none at all.
+    In a pod too, KUBECONFIG in the environment takes precedence. Raises ClusterError if there is no such context, or no
+    kubeconfig.
     """
     client, config = _library()
     configuration = client.Configuration()
@@ -35,7 +37,7 @@ def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:
 
 
 def default_namespace(context: str = "") -> str:
-    """That of the context, the current one by default; `default` where it names none, or there is none."""
+    """Return the namespace of the context, by default the current one; `default` if it names none or does not exist."""
     _, config = _library()
     with contextlib.suppress(config.ConfigException):
         contexts, current = config.list_kube_config_contexts(_file())
@@ -46,7 +48,7 @@ def default_namespace(context: str = "") -> str:
 
 
 def current_context() -> str:
-    """The name of the one that counts where none is named. ClusterError: there is none."""
+    """Return the name of the current context. Raises ClusterError if there is none."""
     _, config = _library()
     try:
         _, current = config.list_kube_config_contexts(_file())
@@ -56,7 +58,7 @@ def current_context() -> str:
 
 
 def _file() -> str | None:
-    """The library reads the variable when it is imported, and not again."""
+    """Return the path in KUBECONFIG now; the library reads the variable only when it is imported."""
     return os.environ.get("KUBECONFIG")
 
 

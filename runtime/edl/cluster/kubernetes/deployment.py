@@ -1,4 +1,4 @@
-"""How a job is deployed: written by the client as `cluster/kubernetes.json`, read by the master and other clients."""
+"""Deployment of a job: written by the client as `cluster/kubernetes.json`, read by the master and other clients."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from edl.jobs.run_folder import DEPLOYMENT as FILE
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the master does about pods that do not get on.
+    """Reaction of the master to stuck pods.
 
-    pending_secs: that a parameter server may wait for a node until a worker stands in for it. image_secs: that an
-    image, or what else a container needs to start, may be out of reach until the instance counts as failed.
-    memory_factor: by which a pod's memory grows after it ran out of it. memory_limit: up to which, as a quantity;
-    empty: four times what it had first.
+    `pending_secs` is the time that a parameter server may wait for a node until a worker takes its place. `image_secs`
+    is the time that an image, or another prerequisite of a container, may be missing until the instance counts as
+    failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
+    that is empty, up to four times the initial memory.
     """
 
     pending_secs: float = 300.0
@@ -30,7 +30,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Priority classes of workers: the first `fraction` of them, rounded up, have `high`, the others `low`.
 
-    So some go on when others are preempted. An empty class is none.
+    So some workers continue when others are preempted. An empty name means no class.
     """
 
     high: str = ""
@@ -39,13 +39,12 @@ class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a job's objects are, and what its pods look like.
+    """Location of a job's objects, and the manifests of its pods.
 
-    name: of the Job; see `edl.cluster.kubernetes.names`. uid: of the Job, which owns all others; empty as long as it is
-    not known to be there.
-    job: the job's id. context: of the client's kubeconfig; empty: the current one. worker, ps: pod manifests, to
-    which the master adds name, labels, owner, EDL_INSTANCE, priority class and, after one ran out of it, memory. In
-    each, the first container is the instance's.
+    `name` is that of the Job, see `edl.cluster.kubernetes.names`, and `uid` its uid, empty until it is known to exist.
+    `job` is the job's id. `context` is that of the client's kubeconfig, empty for the current one. `worker` and `ps`
+    are pod manifests; the master adds name, labels, owner, EDL_INSTANCE, priority class and, after a pod ran out of it,
+    memory. In each, the first container is the instance's.
     """
 
     name: str
@@ -64,14 +63,17 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_deployment(job: Path, deployment: Deployment) -> None:
-    """Keep it in the job folder."""
+    """Write the deployment into the job folder."""
     folder = job / "cluster"
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(deployment), indent=2))
 
 
 def read_deployment(job: Path) -> Deployment | None:
-    """None: the job is not on Kubernetes. SpecError: damaged, or of another version."""
+    """Return the deployment, or None if the job is not on Kubernetes.
+
+    Raises SpecError if the file is damaged, or of another version.
+    """
     try:
         return msgspec.json.decode((job / "cluster" / FILE).read_bytes(), type=Deployment)
     except FileNotFoundError:

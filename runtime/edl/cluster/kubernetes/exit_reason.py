@@ -1,4 +1,4 @@
-"""What became of a pod, in the words of `edl.cluster`. Pure: a pod comes in, a change goes out."""
+"""Translation of a pod's status to a `Change` of its instance. Pure functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FINAL = frozenset({"ErrImageNeverPull", "InvalidImageName"})
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """What keeps a container from starting: of which image, and whether it will for ever."""
+    """Condition that keeps a container from starting, with its image. `final` is True if it is permanent."""
 
     image: str
     words: str
@@ -60,7 +60,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 
 
 def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
-    """stopped: we had it deleted."""
+    """Return the state of a pod's instance. `stopped` is True if this job deleted the pod."""
     if pod.has_ended:
         return _ended(pod, instance, stopped)
     if pod.status.phase == "Running":
@@ -69,7 +69,7 @@ def to_change(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
 
 
 def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
-    """Of a pod that is not there any more, as it was last."""
+    """Return the end of an instance whose pod was deleted; `pod` is its last known version."""
     if pod.has_ended:
         return _ended(pod, instance, stopped)
     unknown: _Why = ("lost", "its pod was deleted, and nobody knows how it ended")
@@ -80,7 +80,7 @@ def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
 
 
 def pending(pod: Pod) -> str:
-    """Why it does not run yet, as far as somebody said so."""
+    """Return the reason why the pod does not run yet, or an empty text if none is known."""
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status != "True":
         return _cut(scheduled.message or scheduled.reason or "")
@@ -92,13 +92,13 @@ def pending(pod: Pod) -> str:
 
 
 def unscheduled(pod: Pod) -> bool:
-    """Whether it waits for a node, in vain so far."""
+    """Return True if the scheduler found no node so far."""
     scheduled = pod.condition("PodScheduled")
     return scheduled is not None and scheduled.status == "False"
 
 
 def obstacle(pod: Pod) -> Obstacle | None:
-    """None: the node has all that the pod needs, or is getting it."""
+    """Return the obstacle to its start, or None if its node has, or is fetching, all that it needs."""
     for status in pod.statuses:
         waiting = status.state.waiting
         if waiting is not None and waiting.reason in _OBSTACLES:
@@ -108,7 +108,7 @@ def obstacle(pod: Pod) -> Obstacle | None:
 
 
 def ran_out_of_memory(pod: Pod) -> bool:
-    """Not where only a child of the instance did, which went on."""
+    """Return True if the instance was killed for lack of memory, False if only a child of it was."""
     return pod.end is not None and pod.end.reason == "OOMKilled" and pod.end.exit_code != 0
 
 
@@ -133,7 +133,7 @@ def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
 
 
 def _disruption(pod: Pod) -> _Why | None:
-    """Who ended it, where that was neither it nor we."""
+    """Return the reason if the pod was ended neither by itself nor by this job, else None."""
     status, target = pod.status, pod.condition("DisruptionTarget")
     if target is not None and target.status == "True":
         reason, words = _DISRUPTIONS.get(
@@ -149,7 +149,7 @@ def _disruption(pod: Pod) -> _Why | None:
 
 
 def _without_end(pod: Pod) -> str:
-    """Of a pod that failed though its instance never ran."""
+    """Return the reason for a failed pod whose instance never ran."""
     for status in pod.status.init_container_statuses or ():
         end = status.state.terminated
         if end is not None and end.exit_code:
@@ -158,7 +158,10 @@ def _without_end(pod: Pod) -> str:
 
 
 def _exit(pod: Pod) -> Exit | None:
-    """Above 128 stands a signal, as in a shell; 128 itself is a command that cannot be run. None: nobody knows."""
+    """Return the exit of the instance, or None if it is unknown.
+
+    As in a shell, codes above 128 are signals, and 128 itself is a command that cannot be run.
+    """
     end = pod.end
     if end is None or end.reason == "ContainerStatusUnknown":
         return None
@@ -167,6 +170,6 @@ def _exit(pod: Pod) -> Exit | None:
 
 
 def _cut(text: str) -> str:
-    """The end matters most: there stands the cause."""
+    """Shorten a text in its middle; the cause is mostly at its end."""
     half = LONGEST // 2
     return text if len(text) <= LONGEST else f"{text[: half - 1]}…{text[-half:]}"

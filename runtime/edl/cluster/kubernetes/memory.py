@@ -1,4 +1,4 @@
-"""How much memory an instance's pod gets: more than before, after it ran out of it. Pure."""
+"""Memory of pods, which grows for the next incarnation after one ran out of it. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ DEFAULT_LIMIT = 4  # times what the first pod had
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What a container asks for and may use at most, in bytes; 0: not said."""
+    """Memory request and limit of a container in bytes, 0 if not set."""
 
     request: int = 0
     limit: int = 0
 
     @property
     def size(self) -> int:
-        """Which of both ends it, as far as one is known."""
+        """Effective upper bound: the limit, else the request, else 0."""
         return self.limit or self.request
 
     def __str__(self) -> str:
-        """Whose memory it was that ran out."""
+        """Return the memory that ran out, in parentheses: `(limit 4Gi)` or `(that of its node)`."""
         if self.limit:
             return f"(limit {quantities.memory(self.limit)})"
         asked = f", and it asked for {quantities.memory(self.request)}" if self.request else ""
@@ -33,7 +33,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Growth:
-    """Of the pods of a role: both numbers times the policy's factor, as far as its limit allows."""
+    """Growth of memory for the pods of a role: request and limit times the policy's factor, up to its limit."""
 
     def __init__(self, policy: Policy, manifest: dict[str, Any]) -> None:
         told = manifest["spec"]["containers"][0].get("resources") or {}
@@ -42,7 +42,7 @@ class Growth:
         self._most = _bytes(policy.memory_limit) or DEFAULT_LIMIT * self.first.size
 
     def after(self, had: Memory) -> Memory:
-        """What follows on a pod that ran out of it. The request is never above the limit."""
+        """Return the memory that follows after `had` ran out. The request never exceeds the limit."""
         limit, request = self._grown(had.limit), self._grown(had.request)
         return Memory(min(request, limit) if limit else request, limit)
 
@@ -52,7 +52,7 @@ class Growth:
 
 
 def of_pod(pod: Pod) -> Memory:
-    """Of its instance."""
+    """Return the memory of a pod's instance."""
     return of(pod.spec.containers[0].resources) if pod.spec.containers else Memory()
 
 

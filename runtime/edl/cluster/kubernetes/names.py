@@ -1,4 +1,4 @@
-"""Names and labels of a job's objects. All of them are derived from one name, that of its `batch/v1` Job."""
+"""Names and labels of a job's objects. All of them are derived from the name of its `batch/v1` Job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ PodRole = Literal["master", "worker", "ps"]
 
 
 def job_name(kind: str, job_id: str) -> str:
-    """A name for the Job of a job: a DNS label, unique as its id is. kind: such as `train` or a model's name."""
+    """Return a name for the Job: a DNS label, unique as the job's id is. `kind` is `train`, for example, or a model's
+    name.
+    """
     unique = job_id.rpartition("-")[2]
     words = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-") or "job"
     room = LONGEST - len(APP) - len(unique) - 2
@@ -31,7 +33,7 @@ def pod(job: str, instance: Instance) -> str:
 
 
 def files(job: str, number: int) -> str:
-    """The ConfigMap with a part of the job's files."""
+    """Return the name of the ConfigMap with a part of the job's files."""
     return f"{job}-files-{number}"
 
 
@@ -48,16 +50,16 @@ def secrets(job: str) -> str:
 
 
 def address(job: str, namespace: str) -> str:
-    """Where the master is found, as host:port."""
+    """Return the address of the master, host:port."""
     return f"{job}.{namespace}.svc:{PORT}"
 
 
 def labels(job: str, job_id: str, role: PodRole | None = None) -> dict[str, str]:
-    """Of an object of the job; role: of a pod."""
+    """Return the labels of an object of the job, or of a pod with the role."""
     found = {"app.kubernetes.io/name": APP, NAME: job, JOB_ID: job_id}
     return {**found, ROLE: role} if role is not None else found
 
 
 def selector(job: str) -> str:
-    """The label selector of the pods of workers and servers."""
+    """Return the label selector of the pods of workers and servers."""
     return f"{NAME}={job},{ROLE} in (worker,ps)"

@@ -1,7 +1,7 @@
-"""What a master knows of the pods of its job: versions of them come in, changes of instances go out.
+"""Cache of a job's pods in its master: takes versions of pods, returns changes of instances.
 
-Pure: the second is handed in, and what is to be done about pods is asked for. A pod is one start of a name, so its name
-is never used again.
+Pure: times are arguments, and required actions on pods are queried. A pod is one incarnation of a name, so its name is
+never used again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Key = tuple[str, int]
 
 @dataclass(slots=True)
 class _Known:
-    """The last version of a pod, and what was told of it. superseded: nobody needs it any more, and that was said."""
+    """Last version of a pod, and the last reported change. `superseded` is True if its deletion was requested."""
 
     pod: Pod
     change: Change
@@ -39,7 +39,7 @@ class _Known:
 
 
 class Roster:
-    """The pods of one job. Not for threads."""
+    """Pods of one job. Not thread-safe."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._known: dict[Key, _Known] = {}
@@ -51,7 +51,7 @@ class Roster:
     # Versions of pods -----------------------------------------------------------------------------------------
 
     def listed(self, pods: Iterable[Pod]) -> list[Change]:
-        """All that there are. What becomes of every name: of its newest pod, even when that is gone."""
+        """Replace the cache by a complete list; return the state of each name's newest pod, including deleted ones."""
         found = {pod.instance.key: pod for pod in pods if pod.instance is not None}
         told = [
             change for key in self._known.keys() - found.keys() if (change := self._gone(key)) is not None
@@ -66,7 +66,7 @@ class Roster:
         return [newest[name] for name in sorted(newest)]
 
     def seen(self, pod: Pod) -> Change | None:
-        """What is new of a pod that is there; None: nothing."""
+        """Return the change by a new version of an existing pod, or None."""
         instance = pod.instance
         if instance is None:
             return None
@@ -83,7 +83,7 @@ class Roster:
         return change if known is None or known.change != change else None
 
     def gone(self, pod: Pod) -> Change | None:
-        """What is new of a pod that is not there any more, as it was last; None: nothing."""
+        """Return the change by the deletion of a pod, given its last version, or None."""
         if pod.instance is None:
             return None
         self.seen(pod)
@@ -99,11 +99,11 @@ class Roster:
     # What is to be done ---------------------------------------------------------------------------------------
 
     def stopping(self, key: Key) -> None:
-        """We have it deleted: that is why it ends."""
+        """Record that this job deletes the pod, as the reason of its end."""
         self._stopped.add(key)
 
     def given_up(self, now: float) -> list[tuple[Pod, GivenUp]]:
-        """Pods that do not get on; `give_up` says that they are given up."""
+        """Return stuck pods with verdicts; `give_up` confirms one."""
         return [
             (known.pod, verdict)
             for known in self._known.values()
@@ -112,7 +112,7 @@ class Roster:
         ]
 
     def give_up(self, pod: Pod, verdict: GivenUp) -> Change | None:
-        """What became of its instance; None: it has ended meanwhile."""
+        """Count a stuck pod as ended; return the change, or None if it has ended meanwhile."""
         known = self._known.get(pod.instance.key) if pod.instance is not None else None
         if known is None or known.ended:
             return None
@@ -122,9 +122,7 @@ class Roster:
         return known.change
 
     def superseded(self) -> list[Pod]:
-        """Ended pods that are not needed any more, each told once: of a name, the last to end is kept for its log until
-        the next one runs.
-        """
+        """Return ended pods to delete, each once. The last one of a name is kept for its log until the next runs."""
         newest: dict[str, int] = {}  # of a name, the last that began
         for (name, incarnation), known in self._known.items():
             if known.change.state != "pending":
@@ -137,18 +135,18 @@ class Roster:
         return found
 
     def memory(self, name: str) -> Memory | None:
-        """That the next pod of a name is to have; None: what its manifest says."""
+        """Return the memory of the next pod of a name, or None for that of its manifest."""
         found = self._memory.get(name)
         return found[1] if found else None
 
     def _inherit(self, instance: Instance, has: Memory) -> None:
-        """A pod that has more than its manifest says: an earlier one ran out of memory."""
+        """Remember that a pod has more memory than its manifest, since an earlier one ran out."""
         first = self._growth[instance.role].first
         if has.limit > first.limit or has.request > first.request:
             self._remember(instance.name, instance.incarnation, has)
 
     def _grow(self, pod: Pod, change: Change) -> Change:
-        """It ran out of memory: the next one of its name gets more."""
+        """Increase the memory of the next pod of a name after this one ran out; return the described change."""
         instance = change.instance
         had = memory.of_pod(pod)
         gets = self._growth[instance.role].after(had)

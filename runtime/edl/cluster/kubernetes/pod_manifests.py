@@ -1,4 +1,4 @@
-"""The pods that a master makes, from what its client rendered. Pure."""
+"""Manifests of instances' pods, completed from those that the client rendered. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Manifest = dict[str, Any]
 
 
 def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory | None = None) -> Manifest:
-    """The manifest of an instance's pod. workers: that the job asks for. memory: where it is to be another one."""
+    """Return the manifest of an instance's pod. `workers` is the number in the JobSpec, `memory` replaces the
+    manifest's.
+    """
     made = copy.deepcopy(deployment.manifest(instance.role))
     job = deployment.name
     labels = names.labels(job, deployment.job, instance.role)
@@ -41,7 +43,7 @@ def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory
 
 
 def owner(job: str, uid: str) -> Manifest:
-    """The Job, which takes what it owns along when it goes, and does not count these pods as its own."""
+    """Return a reference to the Job: its deletion deletes the pods, but it does not count them as its own."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -59,7 +61,7 @@ def _set_memory(resources: Manifest, memory: Memory) -> None:
 
 
 def _priority(priorities: Priorities, instance: Instance, workers: int) -> str:
-    """Of a worker; what servers have stands in their manifest."""
+    """Return the priority class of a worker; that of servers is in their manifest."""
     if instance.role != "worker":
         return ""
     number = int(instance.name.rpartition("-")[2])

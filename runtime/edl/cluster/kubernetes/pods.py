@@ -1,4 +1,4 @@
-"""Pods as the API server tells of them: what a master needs to know, and its own words for instances."""
+"""Pods as sent by the API server: the fields that a master needs, and their instances."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Labels(msgspec.Struct, array_like=True):
 
 
 class Pod(msgspec.Struct):
-    """One version of a pod. The instance is its first container; pods of a job never start one again."""
+    """Version of a pod. The instance is its first container; containers of a job are never restarted."""
 
     metadata: Metadata
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
@@ -95,7 +95,7 @@ class Pod(msgspec.Struct):
 
     @property
     def instance(self) -> Instance | None:
-        """Which it is; None: its labels say nothing of one."""
+        """Instance of the pod, or None if its labels name none."""
         labels = self.metadata.labels or {}
         told = (labels.get(names.INSTANCE), labels.get(names.ROLE), labels.get(names.INCARNATION))
         try:
@@ -111,12 +111,12 @@ class Pod(msgspec.Struct):
 
     @property
     def statuses(self) -> list[ContainerStatus]:
-        """Of all containers, those that come first first."""
+        """Statuses of all containers, init containers first."""
         return [*(self.status.init_container_statuses or ()), *(self.status.container_statuses or ())]
 
     @property
     def end(self) -> Terminated | None:
-        """How the instance's container ended; None: it did not, or nobody knows."""
+        """End of the instance's container, or None if it has not ended or the end is unknown."""
         containers, statuses = self.spec.containers, self.status.container_statuses or []
         first = containers[0].name if containers else ""
         found = next((each for each in statuses if each.name == first or not first), None)
@@ -124,7 +124,9 @@ class Pod(msgspec.Struct):
 
     @property
     def has_ended(self) -> bool:
-        """The container's end is told about a second before that of the pod."""
+        """True if the pod or its instance's container has ended; the latter is reported about a second before the
+        former.
+        """
         return self.status.phase in ("Succeeded", "Failed") or self.end is not None
 
     def condition(self, kind: str) -> Condition | None:
@@ -132,7 +134,7 @@ class Pod(msgspec.Struct):
 
 
 class PodList(msgspec.Struct):
-    """A page of pods. `continue_`: where the next begins; empty at the last."""
+    """Page of pods. `continue_` is the token of the next page, empty for the last one."""
 
     class Place(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
         resource_version: str = ""
@@ -143,14 +145,14 @@ class PodList(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """A line of a watch. object: a pod, of a bookmark its `resourceVersion` alone, of an error a refusal."""
+    """Line of a watch. `object` is a pod, for a bookmark only its `resourceVersion`, for an error a refusal."""
 
     type: str
     object: msgspec.Raw
 
 
 class Refusal(msgspec.Struct):
-    """What the server says where it refuses."""
+    """Error body of the API server."""
 
     message: str = ""
     reason: str = ""

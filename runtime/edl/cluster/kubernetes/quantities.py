@@ -17,7 +17,7 @@ MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 
 def value(quantity: str) -> Decimal:
-    """In processors or in bytes. ValueError: it is no quantity, or is negative."""
+    """Return the quantity in processors or bytes. Raises ValueError if the text is no quantity, or is negative."""
     found = _QUANTITY.fullmatch(quantity)
     if found is None or (found[3] or "") not in _SUFFIXES:
         raise ValueError(f"{quantity!r} is no quantity")
@@ -25,6 +25,6 @@ def value(quantity: str) -> Decimal:
 
 
 def memory(size: float) -> str:
-    """So many bytes, in whole MiB, or in GiB where that is a whole number too."""
+    """Return the quantity of so many bytes in whole MiB, or in GiB if that is a whole number too."""
     found = -int(-size // MEBIBYTE)
     return f"{found}Mi" if found % (GIBIBYTE // MEBIBYTE) else f"{found * MEBIBYTE // GIBIBYTE}Gi"

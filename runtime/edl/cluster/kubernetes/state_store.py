@@ -1,7 +1,7 @@
-"""A master's ledger in a ConfigMap of its job.
+"""State store of a master in a ConfigMap of its job.
 
-Writes are optimistic: each names the version that it follows. A master that begins takes the ledger over by writing its
-own name into it, and from then on whatever an earlier one writes is refused.
+Writes are optimistic: each names the version that it follows. A new master takes the store over by writing its own name
+into it, and from then on all writes of earlier masters are refused.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _Map = dict[str, Any]
 
 
 class ConfigMapLedger:
-    """The ledger of a job, from now on this master's. ClusterError: the ConfigMap cannot be had, or another master has
-    taken it over.
+    """State store of a job, taken over by this master.
+
+    Raises ClusterError if the ConfigMap is unavailable, or another master has taken it over.
     """
 
     def __init__(self, api: ApiClient, deployment: Deployment, patience: float = PATIENCE) -> None:
@@ -44,7 +45,9 @@ class ConfigMapLedger:
             self._map = self._get()  # the one before wrote in between
 
     def read(self) -> bytes | None:
-        """What was written last; None before the first time. SpecError: damaged, or of another version."""
+        """Return the last written state, or None before the first write. Raises SpecError if it is damaged, or of
+        another version.
+        """
         kept = self._map.get("binaryData") or {}
         if kept and KEY not in kept:
             raise SpecError(f"the ledger of this job is of another version: {', '.join(sorted(kept))}")
@@ -56,7 +59,7 @@ class ConfigMapLedger:
             raise SpecError("the ledger of this job is damaged") from None
 
     def write(self, data: bytes) -> None:
-        """Return when it is kept. JobError: a ConfigMap does not take as much."""
+        """Write the state and return when it is durable. Raises JobError if it is too large for a ConfigMap."""
         packed = zlib.compress(data)
         if len(packed) > LIMIT:
             size = len(packed) / (1 << 20)
@@ -74,7 +77,7 @@ class ConfigMapLedger:
                 return
 
     def close(self) -> None:
-        """Wait for the API server no more."""
+        """Stop waiting for the API server."""
         self._calls.close()
 
     def _get(self) -> _Map:
@@ -85,7 +88,7 @@ class ConfigMapLedger:
         return found
 
     def _put(self, kept: dict[str, str]) -> bool:
-        """False: somebody wrote since, or we did and did not hear of it."""
+        """Write; return False after a conflict, with another writer or with an own write whose answer was lost."""
         body = {**self._map, "data": {HOLDER: self._holder}, "binaryData": kept}
         try:
             self._map = msgspec.json.decode(self._calls.ask("PUT", self._path, body))

@@ -1,4 +1,4 @@
-"""What a job shows to those who do not follow its log, in a ConfigMap: its figures of the moment, and how it ended."""
+"""Status of a job in a ConfigMap, for clients that do not follow its log: present figures, and its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _ends: msgspec.json.Decoder[End] = msgspec.json.Decoder(End)
 
 
 class Board:
-    """Writes in a thread of its own, so that nobody waits for it. interval: seconds between two writes."""
+    """Writer of the status, in a thread of its own, so that callers never wait. `interval` is the seconds between two
+    writes.
+    """
 
     def __init__(self, api: ApiClient, deployment: Deployment, interval: float = INTERVAL) -> None:
         self._calls = Calls(api, LAST_SECS)
@@ -45,11 +47,11 @@ class Board:
         self._set(SNAPSHOT, msgspec.json.encode(snapshot).decode())
 
     def end(self, end: End) -> None:
-        """Show how the job ended, at once."""
+        """Publish the end of the job at once."""
         self._set(END, msgspec.json.encode(end).decode())
 
     def close(self) -> None:
-        """Write what was not written yet, within a while."""
+        """Write pending changes, within a time limit, and stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -75,7 +77,7 @@ class Board:
                 self._changed.wait_for(lambda: self._closed or self._ended, self._interval)
 
     def _write(self, data: dict[str, str]) -> None:
-        """Replace what is there, whoever wrote it. A conflict is with who labels or owns the ConfigMap."""
+        """Replace the data, which only this master writes. A conflict is a change of labels or owners."""
         while True:
             found: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._path))
             try:
@@ -87,7 +89,7 @@ class Board:
 
 
 def read_snapshot(data: dict[str, str]) -> Snapshot | None:
-    """Of the ConfigMap's data; None: there is none yet, or it cannot be read."""
+    """Return the snapshot in the ConfigMap's data, or None if it is missing or cannot be read."""
     try:
         return msgspec.json.decode(data.get(SNAPSHOT, ""), type=Snapshot)
     except msgspec.MsgspecError:
@@ -95,7 +97,7 @@ def read_snapshot(data: dict[str, str]) -> Snapshot | None:
 
 
 def read_end(data: dict[str, str]) -> End | None:
-    """None: the job goes on, as far as is known."""
+    """Return the end of the job, or None if it runs, as far as is known."""
     try:
         return _ends.decode(data.get(END, ""))
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""Which pods are given up because they do not get on. Pure: the second is handed in."""
+"""Policy for pods that do not start or end in time. Pure: times are arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OVERDUE_SECS = 10.0  # after its grace, that a pod has to be gone; else its node
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """How the instance of a pod counts as ended from now on. withdraw: its pod is still to be deleted."""
+    """End of an instance whose pod is given up. `withdraw` is True if its pod is still to be deleted."""
 
     reason: Reason
     detail: str
@@ -29,7 +29,7 @@ class _Wait:
 
 
 class Waits:
-    """What each pod of a job waits for, and since when."""
+    """Present wait of each pod of a job, with its start."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -37,7 +37,7 @@ class Waits:
         self._given_up: set[str] = set()  # images that no pod has run with since one waited too long
 
     def look(self, pod: Pod, instance: Instance, now: float) -> GivenUp | None:
-        """None: it gets on, or may wait longer."""
+        """Return a verdict if the pod is given up, or None if it makes progress or may wait longer."""
         what = _waits_for(pod)
         wait = self._waits.get(pod.metadata.name)
         if wait is None or wait.what != what:
@@ -57,7 +57,11 @@ class Waits:
         self._waits.pop(pod, None)
 
     def _obstructed(self, pod: Pod, secs: float) -> GivenUp | None:
-        """Where no pod ran with an image since one was given up, all that meet an obstacle are given up at once."""
+        """Return a verdict for a pod with an obstacle.
+
+        After one pod was given up, others with the same image and an obstacle are given up at once, until a pod runs
+        with it.
+        """
         found = obstacle(pod)
         if found is None:
             return None
@@ -67,7 +71,7 @@ class Waits:
 
 
 def _waits_for(pod: Pod) -> str:
-    """Empty: for nothing, it runs."""
+    """Return the kind of wait, or an empty text for a running pod."""
     if pod.metadata.deletion_timestamp is not None:
         return "end"
     if pod.status.phase == "Running":

@@ -1,4 +1,4 @@
-"""One watch after another of a job's pods, in a thread, each from where the last one ended."""
+"""Stream of a job's pods: consecutive watches in a thread, each resuming at the end of the last one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ News = tuple[Pod, bool]  # and whether it is still there
 
 
 class PodStream:
-    """News of pods, from a version of their list on. secs: that one watch takes."""
+    """Stream of pod events, starting at a version of their list. `secs` is the duration of one watch."""
 
     def __init__(self, calls: Calls, path: str, selector: str, version: str, secs: float) -> None:
         self._calls, self._path, self._secs = calls, path, secs
@@ -48,7 +48,10 @@ class PodStream:
         threading.Thread(target=self._run, name="edl-pods", daemon=True).start()
 
     def next(self, secs: float) -> News | None:
-        """None: nothing within so many seconds, or closed. ClusterError: it cannot go on; list, and begin anew."""
+        """Return the next event, or None after `secs` seconds or when closed.
+
+        Raises ClusterError if the stream cannot resume; list the pods and open a new one.
+        """
         try:
             found = self._news.get(timeout=secs)
         except queue.Empty:
@@ -78,7 +81,7 @@ class PodStream:
         return None
 
     def _watch(self) -> None:
-        """One watch, to its end. UnreachableError: it broke."""
+        """Run one watch to its end. Raises UnreachableError if it breaks."""
         from urllib3.exceptions import HTTPError
 
         silence = self._secs + SILENCE_SECS
@@ -106,7 +109,7 @@ class PodStream:
 
 
 def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
-    """What comes, line by line; what is cut off at the end is none."""
+    """Yield the complete lines of the response; a truncated last line is dropped."""
     rest = b""
     for piece in response.stream(1 << 16):
         *lines, rest = (rest + piece).split(b"\n")

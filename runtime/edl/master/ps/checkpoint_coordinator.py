@@ -131,7 +131,7 @@ class CheckpointCoordinator:
         return True
 
     def readable(self) -> bool:
-        """True if there is no complete checkpoint, or every shard of it still exists somewhere."""
+        """Return True if there is no complete checkpoint, or every shard of it still exists somewhere."""
         checkpoint, places = self._tasks.kept.checkpoint, self._tasks.kept.servers
         if checkpoint is None or checkpoint.manifest is None:
             return True
@@ -166,9 +166,9 @@ class CheckpointCoordinator:
 
 
 def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Progress]) -> JobState:
-    """The course of the job at a cut that was taken after the copy `course`. progress: of each lease, at the cut.
+    """Return the state of the job at a checkpoint taken after the copy `course`. `progress` is that of each lease then.
 
-    A task may be there with two leases: one that was revoked, and the one after it.
+    A task may have two leases: a revoked one, and its successor.
     """
     for part in sorted(progress, key=lambda part: part.task.attempt):
         number = part.task.attempt

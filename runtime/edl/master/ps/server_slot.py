@@ -1,4 +1,4 @@
-"""In-memory state of each parameter server, and calls to one."""
+"""State of each parameter server in memory, and calls to one."""
 
 from __future__ import annotations
 

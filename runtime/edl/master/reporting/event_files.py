@@ -26,10 +26,9 @@ _MASK = 0xA282EAD8
 
 
 class EventFile:
-    """Appends to a new file in `folder`; each event is in it when the call returns. OSError: it cannot be.
+    """Writer of a new event file in `folder`; each event is in it when the call returns. Raises OSError if that fails.
 
-    name: sorts behind those of earlier files of the folder. step: what earlier files say of this step, and of later
-    ones, is void.
+    `name` must sort after those of earlier files in the folder. Events of earlier files from `step` on are void.
     """
 
     def __init__(self, folder: Path, name: str, step: int) -> None:
@@ -40,11 +39,11 @@ class EventFile:
         self.restart(step)
 
     def restart(self, step: int) -> None:
-        """What was written of this step, and of later ones, is void."""
+        """Void all events from this step on."""
         self._append(_integer(2, step) + _bytes(7, _integer(1, _START)))
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Numbers by tag: `train/loss` is the curve `loss` in the group `train`."""
+        """Write numbers by tag: `train/loss` is the curve `loss` in the group `train`."""
         summary = b"".join(
             _bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items()
         )
@@ -77,7 +76,7 @@ def _bytes(number: int, value: bytes) -> bytes:
 
 
 def _float(number: int, value: float) -> bytes:
-    """What is too large for 32 bits is infinite."""
+    """Encode a number; one too large for 32 bits becomes infinite."""
     return _varint(number << 3 | 5) + struct.pack("<f", ctypes.c_float(value).value)
 
 

@@ -1,13 +1,13 @@
-"""The curves of a job, as TensorBoard shows them: event files in the job's folder, one of each master.
+"""Curves of a job for TensorBoard: event files in the job's folder, one for each master.
 
-    train/loss, train/learning_rate         of what was trained since the point before
-    job/rows_per_second, job/workers        of the moment
+    train/loss, train/learning_rate         of rows trained since the previous point
+    job/rows_per_second, job/workers        at present
     epoch/loss, validation/NAME             at the ends of epochs and rounds
 
-They are told by the step; those of a job that does not train by its rows. When the job goes back to a checkpoint, or a
-master to its ledger, what comes after that is void, and what is told of that step itself stays true. (A new master
-cannot know whether the one before came to tell the epoch that ended there, and tells it again: the same point twice.)
-A disk that is full costs the curves, never the job.
+Their axis is the step; for a job that does not train, its rows. When the job is rolled back to a checkpoint, or a
+master to its stored state, later points are void, and those of that step itself remain. (A new master does not know if
+its predecessor wrote the point of an epoch that ended there, and writes it again: the same point twice.) A full disk
+affects the curves, never the job.
 """
 
 from __future__ import annotations
