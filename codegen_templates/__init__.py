@@ -1,1 +1,1 @@
-"""The Jinja templates of generated programs, as package data."""
+"""Jinja templates of generated programs, as package data."""

@@ -1,7 +1,7 @@
-"""What one column's statistics are gathered in while its rows stream by, a batch at a time.
+"""Accumulators of column statistics: each takes the values of one column batch by batch.
 
-Each accumulator takes the values of a batch (`add`) and keeps a small state; none loops over rows. NULLs, and numbers
-that are not finite, never reach one.
+Each accumulator takes the values of a batch (`add`) and keeps a small state; none loops over rows. Callers remove
+NULLs and numbers that are not finite.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class Moments:
     integers: bool = True
 
     def add(self, values: Floats, *, integers: bool) -> None:
-        """integers: known from the type; otherwise the values are looked at, until one has a fraction."""
+        """Add the values of a batch.
+
+        integers: known from the type; otherwise the values are checked, until one has a fraction.
+        """
         if not len(values):
             return
         with np.errstate(over="ignore", invalid="ignore"):  # near the end of float64's range; see `ends`
@@ -58,10 +61,10 @@ class Moments:
         self.count = total
 
     def ends(self) -> tuple[float, float, float, float]:
-        """min, max, mean and population deviation; all 0 without values.
+        """Return min, max, mean and population deviation; all 0 without values.
 
-        Mean and deviation are rounded to the ninth significant digit of the deviation: sums differ in the last ones
-        with the size of the batches, and what depends on them (a program, its digest) should not.
+        Mean and deviation are rounded to the ninth significant digit of the deviation: the last digits of a sum depend
+        on the batch size, and results that use them (a program, its digest) must not.
         """
         if not self.count:
             return 0.0, 0.0, 0.0, 0.0
@@ -74,7 +77,7 @@ class Moments:
 
 
 def rounded(value: float, scale: float, digits: int = 9) -> float:
-    """`value` to the last of `digits` significant digits of `scale`."""
+    """Round `value` to the last of `digits` significant digits of `scale`."""
     if not scale:
         return value
     nearest = round(value, digits - 1 - math.floor(math.log10(scale)))
@@ -83,7 +86,7 @@ def rounded(value: float, scale: float, digits: int = 9) -> float:
 
 @dataclass(slots=True)
 class VectorMoments:
-    """What `Moments` is for a number, for each place of a vector."""
+    """Count, extremes, mean and squared deviations of each element of a vector; see `Moments`."""
 
     _count: Floats = field(default_factory=lambda: np.zeros(0))
     _mean: Floats = field(default_factory=lambda: np.zeros(0))
@@ -93,11 +96,11 @@ class VectorMoments:
 
     @property
     def size(self) -> int:
-        """Numbers in each vector; 0 before there was one."""
+        """Length of the vectors; 0 before the first one."""
         return len(self._mean)
 
     def add(self, values: Floats) -> None:
-        """values: of shape (n, size)."""
+        """Add vectors, an array of shape (n, size)."""
         if not values.size:
             return
         if not self.size:
@@ -122,7 +125,7 @@ class VectorMoments:
         self._count = total
 
     def ends(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Mean and population deviation of each place, rounded as those of a number; 0 where there is none."""
+        """Return mean and population deviation of each element, rounded as in `Moments`; 0 where there is no value."""
         same, some = self._least >= self._most, self._count > 0
         largest = np.finfo(np.float64).max
         std = np.nan_to_num(
@@ -136,7 +139,7 @@ class VectorMoments:
 
 @dataclass(slots=True)
 class Calendar:
-    """Which years, months, … dates and times fall into, and how often."""
+    """Counts of the years, months and other parts of dates and times."""
 
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
 
@@ -151,7 +154,7 @@ class Calendar:
                 counted[int(value)] = counted.get(int(value), 0) + int(count)
 
     def years(self) -> tuple[float, float]:
-        """Mean and population deviation of the year; 0 without one."""
+        """Return mean and population deviation of the year; 0 without values."""
         counted = self.counts.get("year", {})
         if not counted:
             return 0.0, 0.0
@@ -162,9 +165,9 @@ class Calendar:
 
 
 class RowSample:
-    """Which rows are looked at for quantiles: all; once they are more than `most`, half of them; and so on.
+    """Sample of rows for quantiles: all rows at first, then half of them each time they exceed `most`.
 
-    Whether a row is in the sample in the end depends on the seed, its number and the number of rows alone.
+    Membership of a row in the final sample depends only on the seed, the row's number and the number of rows.
     """
 
     def __init__(self, most: int, seed: int) -> None:
@@ -176,7 +179,7 @@ class RowSample:
         self._size = 0
 
     def rows(self, count: int) -> slice | Ints:
-        """An index of the sampled ones among the next `count` rows."""
+        """Return an index of the sampled rows among the next `count` rows."""
         first, self._row = self._row, self._row + count
         drawn = mix(np.arange(first, first + count, dtype=np.uint64) + self._start)
         chosen = np.flatnonzero(self._stays(drawn)) if self._halvings else slice(None)
@@ -185,7 +188,7 @@ class RowSample:
         return chosen
 
     def thin(self) -> Bools | None:
-        """Which of the rows sampled so far stay, now that there are too many; None while there are not."""
+        """Return a mask of the rows sampled so far that stay, or None while they are not too many."""
         if self._size <= self._most:
             return None
         drawn = np.concatenate(self._drawn)
@@ -205,7 +208,10 @@ class RowSample:
 
 
 def hashes(array: pa.Array) -> Hashes:
-    """A 64-bit hash of each value, shape (n,): integers and text exactly, others as float64; arbitrary where NULL."""
+    """Return a 64-bit hash of each value, shape (n,); arbitrary where NULL.
+
+    Integers and text are hashed exactly, other values as float64.
+    """
     if is_text(array.type):
         wide = pa.large_binary() if types.is_binary(array.type) else pa.large_string()
         return hash_texts(array.cast(wide))
@@ -216,10 +222,10 @@ def hashes(array: pa.Array) -> Hashes:
 
 @dataclass(slots=True)
 class Uniqueness:
-    """Whether a value occurs twice, from a sample of the distinct values: those with the smallest hashes.
+    """Test for repeated values, on a sample of the distinct values: those with the smallest hashes.
 
-    A value is in the sample by its hash alone, so a repetition of it is always seen. With up to `most` values the
-    answer is exact. A column with a repetition costs nothing from then on.
+    Membership in the sample depends only on the value's hash, so a repetition of a sampled value is always seen. With
+    up to `most` values the answer is exact. After the first repetition a column costs nothing more.
     """
 
     most: int
@@ -231,7 +237,7 @@ class Uniqueness:
     _halvings: int = 0
 
     def add(self, values: pa.Array) -> None:
-        """values: integers or text, without NULLs."""
+        """Add integers or text, without NULLs."""
         if self.repeats or not len(values):
             return
         head = values[:_HEAD]
@@ -265,13 +271,13 @@ class Uniqueness:
 
     @property
     def span(self) -> int:
-        """Whole numbers from the least to the largest; 0 of text."""
+        """Range of the integers, `largest - least + 1`; 0 for text."""
         return self.largest - self.least + 1 if self.largest or self.least else 0
 
 
 @dataclass(slots=True)
 class Counts:
-    """How often each distinct value occurs, until there are more than `most` of them, or of `most_bytes` of text."""
+    """Counts of distinct values, up to `most` values or `most_bytes` of text."""
 
     most: int
     most_bytes: int = 1 << 28
@@ -282,7 +288,7 @@ class Counts:
     _pending: int = 0
 
     def add(self, counted: pa.StructArray) -> None:
-        """What `value_counts` says of a batch."""
+        """Add the result of `value_counts` on a batch."""
         if self.stopped:
             return
         values = counted.field("values")
@@ -294,7 +300,7 @@ class Counts:
             self._compact()
 
     def ends(self) -> tuple[pa.Array, Ints] | None:
-        """Distinct values and their counts; None when they were too many or there was no batch."""
+        """Return distinct values and their counts, or None if there were too many or no batch."""
         self._compact()
         return (self._values[0], self._numbers[0]) if self._values else None
 
@@ -312,7 +318,7 @@ class Counts:
 
 @dataclass(slots=True)
 class TextShape:
-    """What all texts of a column have in common: numbers, or lists with one delimiter."""
+    """Properties common to all texts of a column: numeric, or lists with one delimiter."""
 
     longest: int = 0  # characters
     numeric: bool = True
@@ -320,7 +326,10 @@ class TextShape:
     _lists: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DELIMITERS, 0))
 
     def add(self, texts: pa.Array, counts: Ints) -> None:
-        """Distinct texts of a batch, and how many rows have each. A trait that one lacks is not looked for again."""
+        """Add the distinct texts of a batch and the number of rows of each.
+
+        A property that one text lacks is not checked again.
+        """
         if not len(texts):
             return
         self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
@@ -339,7 +348,7 @@ class TextShape:
 
     @property
     def delimiter(self) -> str:
-        """The delimiter if every text is a list, and in half of the rows or more one of several items; else empty."""
+        """Delimiter if every text is a list and at least half of the rows have several items; else empty."""
         often = [
             (found, delimiter)
             for delimiter, found in self._lists.items()
@@ -349,9 +358,9 @@ class TextShape:
 
 
 def _list_pattern(delimiter: str) -> str:
-    """Items without blanks, so that 'Smith, John' is none.
+    """Return a pattern of lists whose items have no blanks, so that 'Smith, John' does not match.
 
-    Between blanks only numbers, or items with weights such as 3:0.5, or all prose would be lists.
+    Blank-separated items must be numbers, or items with weights such as 3:0.5; otherwise all prose would be lists.
     """
     if delimiter == " ":
         item = rf"(?:[^\s:]+:)?{_NUMBER}"

@@ -1,6 +1,6 @@
-"""Models of other systems that statements may name: why there are none here, and the model that does the job.
+"""Models of other systems that a statement may name: why they are missing, and which model to use instead.
 
-They are recognised by a part of their names, as every system spells them its own way: XGBClassifier,
+They are matched by a part of their names, as every system spells them in its own way: XGBClassifier,
 BOOSTED_TREE_CLASSIFIER, BoostedTreesRegressor.
 """
 
@@ -20,7 +20,10 @@ _REGRESSION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """missing: the reason, a clause. hint: what to write today."""
+    """Replacement for a model of another system.
+
+    missing: the reason, a clause. hint: the statement to write today.
+    """
 
     missing: str
     hint: str
@@ -28,9 +31,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Models that are alike: `names` matches a part of their names, the models of `family` do their job.
+    """Group of similar models: `names` matches a part of their names, the models of `family` replace them.
 
-    hint: of models whose job no family does.
+    hint: for models that no family replaces.
     """
 
     names: str
@@ -66,13 +69,13 @@ _KINDS = (
 
 
 def alternative(name: str) -> Alternative | None:
-    """The alternative to a model of another system; None where no system is known that has one of that name."""
+    """Return the alternative to a model of another system, or None if the name is of no known system."""
     found = next((kind for kind in _KINDS if re.search(kind.names, name, re.IGNORECASE)), None)
     return Alternative(found.missing, found.hint or _train(found.family, name)) if found else None
 
 
 def _train(family: str, name: str) -> str:
-    """A hint to train the model of the family that predicts what the name says: numbers or classes."""
+    """Return a hint to train the model of the family that predicts numbers or classes, as the name says."""
     if _REGRESSION.search(name):
         return f"train a {family}Regressor"
     return f"train a {family}Classifier, or a {family}Regressor for a label that is a number"

@@ -1,7 +1,7 @@
-"""What a statement can name: models, optimizers and losses, each with its typed parameters.
+"""Catalog of models, optimizers, schedules and losses that a statement can name, each with its typed parameters.
 
-The tables say what exists and what its parameters mean; how a framework spells it is the code generator's business
-(`sqlflow_edl.codegen.frameworks`).
+The tables define the names and the meaning of the parameters. Their spelling in a framework belongs to the code
+generator (`sqlflow_edl.codegen.frameworks`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Architecture = Literal["linear", "deep", "wide_deep", "deepfm", "own"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model, optimizer or loss: its name, what it is, its parameters and the other names it goes by."""
+    """Model, optimizer or loss: its name, description, parameters and aliases."""
 
     name: str
     doc: str
@@ -34,7 +34,7 @@ class Entry:
 
 
 class Catalog:
-    """Entries by name and alias; case, underscores and spaces do not count."""
+    """Entries by name and alias; case, underscores and spaces are ignored."""
 
     def __init__(self, noun: str, entries: Iterable[Entry]) -> None:
         self.noun = noun
@@ -47,7 +47,7 @@ class Catalog:
         return self._by_key.get(_key(name))
 
     def get(self, name: str, span: Span | None) -> Entry:
-        """The entry; SemanticError with the nearest name."""
+        """Return the entry. Raises SemanticError with the nearest name if there is none."""
         entry = self.find(name)
         if entry is None:
             raise SemanticError(
@@ -57,14 +57,14 @@ class Catalog:
 
 
 def family(name: str) -> str | None:
-    """The family of models that the name means: a model's name without Classifier or Regressor."""
+    """Return the family of models that the name means: a model's name without Classifier or Regressor."""
     return next((each for each in FAMILIES if _key(each) == _key(name)), None)
 
 
 def nearest_model(name: str) -> str | None:
-    """The model or family whose name is nearest; None when none is near.
+    """Return the model or family with the nearest name, or None if none is near.
 
-    A common ending makes no names alike: what stands before Classifier or Regressor must be near, too.
+    A common ending alone is not a match: the part before Classifier or Regressor must be near, too.
     """
     spellings = [
         *FAMILIES,
@@ -423,7 +423,7 @@ LOSSES = Catalog(
 
 
 def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Setting]:
-    """The entry's parameters: what is written, else the default; those without either are left out."""
+    """Return the entry's parameters: the written values, else the defaults; those with neither are omitted."""
     values: dict[str, Setting] = {}
     for row in entry.params:
         value = resolved[row.name].value if row.name in resolved else row.default
@@ -439,7 +439,10 @@ def chosen(
     kind: str,
     errors: list[SQLFlowError],
 ) -> Entry | None:
-    """The optimizer or loss that the attribute `kind` names, before its parameters are known; None without one."""
+    """Return the optimizer or loss that the attribute `kind` names, or None without one.
+
+    This runs before the entry's parameters are resolved.
+    """
     for attribute in written:
         row = dictionary.find(attribute.key)
         if row is None or row.name != kind:
@@ -452,7 +455,7 @@ def chosen(
 
 
 def elsewhere(chosen: Iterable[Entry]) -> dict[str, str]:
-    """Parameters of models, optimizers and losses that are not chosen -> the entries that have them."""
+    """Map parameters of models, optimizers and losses that are not chosen to the entries that have them."""
     own = {row.name for entry in chosen for row in entry.params}
     found: dict[str, list[str]] = {}
     for catalog in (MODELS, OPTIMIZERS, SCHEDULES, LOSSES):

@@ -1,7 +1,7 @@
 """Effects of a statement on tables and views, as far as its text shows them.
 
-The program check uses them to decide which queries it may look at before anything has run: a query over what an earlier
-statement creates or changes has columns that are not known yet.
+The program check uses them to decide which queries it may examine before any statement has run: a query over a table
+that an earlier statement creates or changes has columns that are not known yet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Changes:
 
 
 def changes(statement: Statement, dialect: str) -> Changes:
-    """The changes that the statement makes when it runs."""
+    """Return the changes that the statement makes when it runs."""
     if statement.kind != "sql":
         return Changes(tuple(each for each in effects(statement, dialect).makes if each.kind == "table"))
     try:
@@ -43,7 +43,7 @@ def changes(statement: Statement, dialect: str) -> Changes:
 
 
 def tables_read(query: str, dialect: str) -> tuple[Thing, ...] | None:
-    """The tables and views that a query reads; None where sqlglot cannot read the query."""
+    """Return the tables and views that a query reads, or None if sqlglot cannot parse the query."""
     try:
         trees(query, dialect_named(dialect))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What hints write in a query, in the SQL of its dialect, or in COLUMN, so that it may be copied as it stands."""
+"""Expressions for hints, in the dialect of the query or of COLUMN, so that users can copy them unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
 
 def name(column: str, dialect: str) -> str:
-    """The column's name, quoted where it has to be."""
+    """Return the column's name, quoted if necessary."""
     if _is_plain(column):
         return column
     quote = '"' if dialect_named(dialect).double_quotes_name else "`"
@@ -24,7 +24,7 @@ def name(column: str, dialect: str) -> str:
 
 
 def argument(column: str) -> str:
-    """The column's name in COLUMN, quoted where it has to be in a query; backticks do in every dialect."""
+    """Return the column's name in COLUMN, quoted if a query needs it; backticks are valid in every dialect."""
     return column if _is_plain(column) else quoted_name(column)
 
 
@@ -36,18 +36,18 @@ def _is_plain(column: str) -> bool:
 
 
 def seconds(column: str, dialect: str) -> str:
-    """A date or time as a number."""
+    """Return an expression of a date or time as a number."""
     return f"{_SECONDS.get(dialect, 'epoch')}({name(column, dialect)})"
 
 
 def rounded(column: str, dialect: str) -> str:
-    """A number as a whole number."""
+    """Return an expression that rounds a number to an integer."""
     written = name(column, dialect)
     return f"CAST(ROUND({written}) AS {_INTEGERS.get(dialect, 'BIGINT')}) AS {written}"
 
 
 def timestamp(column: str, dialect: str) -> str | None:
-    """A date or text as a timestamp; None where only a table's declaration makes one."""
+    """Return a cast of a date or text to a timestamp, or None if only a table's declaration makes one."""
     if dialect == "sqlite":
         return None
     written = name(column, dialect)

@@ -1,7 +1,7 @@
-"""From a PREDICT, EVALUATE or EXPLAIN statement and the JobSpec stored with its model to a JobSpec.
+"""Analysis of PREDICT, EVALUATE and EXPLAIN: from the statement and the model's JobSpec to a JobSpec.
 
-Nothing is derived again: features, label and parameters are those of training. What is checked is that the query
-gives the columns which the model reads; names match without case, columns may be more and in another order.
+Nothing is derived again: features, label and parameters are those of training. The query is only checked for the
+columns that the model reads; names match without case, and the query may have more columns in another order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXPLAINERS = {
 
 
 def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
-    """The model and attributes of PREDICT; raises what can be known before the database is asked."""
+    """Return the model and attributes of PREDICT. Raises errors that need no database."""
     errors = _missing_select(statement)
     if statement.columns:
         errors.append(
@@ -53,7 +53,7 @@ def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
 def prediction(
     statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
-    """The JobSpec of a PREDICT statement, but for its rows."""
+    """Return the JobSpec of a PREDICT statement, without its rows."""
     _, attributes = check_prediction(statement)
     errors: list[SQLFlowError] = []
     renamed = columns(statement, schema, trained.columns, errors)
@@ -76,7 +76,7 @@ def prediction(
 
 
 def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
-    """The model and attributes of EVALUATE; raises what can be known before the database is asked."""
+    """Return the model and attributes of EVALUATE. Raises errors that need no database."""
     errors = _missing_select(statement)
     return _model(statement.model, statement, errors), _attributes(statement, EVALUATE, errors)
 
@@ -84,7 +84,7 @@ def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
 def evaluation(
     statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
-    """The JobSpec of an EVALUATE statement, but for its rows."""
+    """Return the JobSpec of an EVALUATE statement, without its rows."""
     _, attributes = check_evaluation(statement)
     errors: list[SQLFlowError] = []
     label = statement.labels[0] if statement.labels else None
@@ -116,7 +116,7 @@ def evaluation(
 def _report(
     written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]
 ) -> spec.job.EvaluationReport:
-    """What the answer is to be; an error where it is none for such labels."""
+    """Return the kind of report; add an error if the label does not allow it."""
     report: spec.job.EvaluationReport = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
     least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
     classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
@@ -136,7 +136,7 @@ def _report(
 
 
 def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
-    """The model and attributes of EXPLAIN; raises what can be known before the database is asked."""
+    """Return the model and attributes of EXPLAIN. Raises errors that need no database."""
     errors = _missing_select(statement)
     if statement.using is not None and str(statement.using).casefold() not in EXPLAINERS:
         errors.append(
@@ -155,7 +155,7 @@ def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Res
 def explanation(
     statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
-    """The JobSpec of an EXPLAIN statement, but for its rows."""
+    """Return the JobSpec of an EXPLAIN statement, without its rows."""
     _, attributes = check_explanation(statement)
     errors: list[SQLFlowError] = []
     renamed = columns(statement, schema, trained.columns, errors)
@@ -178,13 +178,13 @@ def explanation(
 
 
 def _is_of_other_explainers(key: str) -> bool:
-    """Whether it says how SQLFlow is to draw a plot, or which column is the label, which the model knows."""
+    """Return True if the attribute is an option of a SQLFlow plot, or names the label, which the model knows."""
     name = key.casefold()
     return name.startswith(("summary.", "shap_summary.")) or name in ("plots", "label_col", "label_column")
 
 
 def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
-    """The spec without the metrics of the model's module."""
+    """Return the spec without the metrics of the model's module."""
     if trained.own is None:
         return trained
     functions = tuple(name for name in trained.own.functions if name != "eval_metrics_fn")
@@ -192,14 +192,14 @@ def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
 
 
 def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
-    """The column that weighed the training rows, where the query has it."""
+    """Return the column that weighted the training rows, if the query has it."""
     written = trained.weights
     found = schema.find(written.column) if written else None
     return spec.Weights(found, written.mean) if written and found else None
 
 
 def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
-    """What should be known of how a model is used, on rows that are fixed."""
+    """Return notes on the use of a model, once its rows are pinned."""
     if used.kind == "explain":
         without = [each.key for each in statement.attributes if _is_of_other_explainers(each.key)]
         if statement.using is not None:
@@ -238,7 +238,7 @@ def _used(
 
 
 def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[str, tuple[spec.Feature, ...]]:
-    """The model's features over the columns of another query."""
+    """Return the model's features over the columns of another query."""
     return {
         name: tuple(spec.with_columns(feature, renamed) for feature in features)
         for name, features in trained.inputs.items()
@@ -248,7 +248,7 @@ def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[st
 def columns(
     statement: ast.Statement, schema: Schema, wanted: Sequence[str], errors: list[SQLFlowError]
 ) -> dict[str, str]:
-    """The model's column -> the query's; an error for those that the query does not give."""
+    """Map the model's columns to the query's; add an error for missing ones."""
     found = {column: schema.find(column) for column in wanted}
     missing = [column for column, name in found.items() if name is None]
     if missing:
@@ -276,7 +276,7 @@ def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str
 
 
 def _target(target: ast.Name | None, label: str) -> tuple[str, str]:
-    """Table and column: of a dotted target the last part is the column, a single name is a table."""
+    """Return table and column: the last part of a dotted target is the column, a single name is a table."""
     if target is None:
         return "", label
     if len(target.parts) == 1:

@@ -1,4 +1,4 @@
-"""What is predicted: which kind of label the column is, its classes, the model that suits it, its metrics."""
+"""Choice of the label: its kind and classes, the model that suits it, its metrics."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: mo
 
 
 def wants(model: catalog.Entry | None) -> Want:
-    """The statistics of the label column that `choose` needs."""
+    """Return the statistics of the label column that `choose` needs."""
     if model is None or model.task is None:
         return Want.MOMENTS | Want.COUNTS
     return Want.COUNTS if model.task == "classification" else Want.MOMENTS
 
 
 def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFlowError | None:
-    """What the column's type alone says against it."""
+    """Return the error that the column's type alone causes, or None."""
     kind = schema.type(label)
     if kind is ColumnType.OTHER:
         return schema.unusable(label, None)
@@ -47,7 +47,7 @@ def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFl
 
 
 def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[catalog.Entry, spec.Label]:
-    """The model and the typed label; SemanticError when the rows cannot teach it."""
+    """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
     if found.rows == 0:
         raise SemanticError("the query yields no rows", span=plan.statement.select_span)
     if found.nulls:
@@ -69,9 +69,9 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
 
 
 def _suited(plan: TrainingPlan, classes: Values) -> catalog.Entry:
-    """The model for this label, of a family, or the user's own with its task.
+    """Return the model for this label: of a family, or the user's own with its task.
 
-    A loss that is written decides; else few distinct values are classes, other numbers a regression.
+    A written loss decides; otherwise few distinct values are classes, other numbers a regression.
     """
     choice = plan.settings.choice
     most = choice.example.most_classes or MOST_AUTO_CLASSES
@@ -127,7 +127,7 @@ def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> Semantic
 
 
 def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowError]) -> tuple[str, ...]:
-    """The metrics to report, by their canonical names."""
+    """Return the canonical names of the metrics to report."""
     written = plan.settings.resolved.get("validation.metrics")
     return resolve_metrics(
         written.value if written else None, label, plan.settings.span("validation.metrics"), errors
@@ -137,7 +137,7 @@ def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowErro
 def resolve_metrics(
     written: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
-    """Canonical names of the written metrics, or those of the kind of label where none is written."""
+    """Return canonical names of the written metrics, or those of the kind of label if none is written."""
     kind = metrics.kind_of(label)
     names: list[str] = []
     for name in written if isinstance(written, tuple) else metrics.DEFAULTS[kind]:

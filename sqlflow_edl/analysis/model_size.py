@@ -1,4 +1,4 @@
-"""How large a model will be, from the widths of its layers; no framework is needed to know."""
+"""Estimated size of a model from the widths of its layers, without loading a framework."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sqlflow_edl.analysis.catalog import MODELS, Architecture
 
 
 def parameters(spec: JobSpec) -> int | None:
-    """Trainable numbers of the model; None for a model of which only the framework knows."""
+    """Count the trainable numbers of the model, or return None if only the framework knows."""
     model = MODELS.find(spec.model.name)
     return _COUNTS[model.architecture](spec) if model else None
 
 
 def memory(spec: JobSpec) -> int | None:
-    """Bytes of parameters, gradients and the optimizer's slots together."""
+    """Return the bytes of parameters, gradients and the optimizer's slots together."""
     count = parameters(spec)
     return None if count is None else count * FLOAT_BYTES * (2 + slots(spec.optimizer))
 
 
 def input_width(spec: JobSpec) -> int:
-    """float32 values that a row gives the model, embeddings looked up."""
+    """Return the number of float32 values of a row, embeddings looked up."""
     return _width(spec.features)
 
 
@@ -32,13 +32,13 @@ def _width(features: Iterable[Feature]) -> int:
 
 
 def _tables(features: Iterable[Feature]) -> int:
-    """Numbers of the embeddings."""
+    """Count the numbers of the embeddings."""
     embeddings = (feature for feature in features if isinstance(feature, Embedding))
     return sum(num_ids(feature.category) * feature.dim for feature in embeddings)
 
 
 def _weights(features: Iterable[Feature]) -> int:
-    """Weights of a sum over the numbers and the ids, for one output."""
+    """Count the weights of a linear sum over the numbers and the ids, for one output."""
     return sum(
         num_ids(feature.category) if isinstance(feature, OneHot | Embedding) else width(feature)
         for feature in features
@@ -46,12 +46,12 @@ def _weights(features: Iterable[Feature]) -> int:
 
 
 def _layers(widths: Iterable[int]) -> int:
-    """Weights and biases of layers of these widths, inputs first."""
+    """Count weights and biases of layers of these widths, inputs first."""
     return sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
 
 
 def _deep(spec: JobSpec, features: Sequence[Feature]) -> int:
-    """Embeddings, and dense layers over them, normalised or not; without hidden layers, a linear model."""
+    """Count embeddings and the dense layers over them, normalised or not; without hidden layers, a linear model."""
     units = spec.model.params.get("hidden_units")
     hidden = [int(each or 0) for each in units] if isinstance(units, tuple) else []
     scales = 2 * sum(hidden) if spec.model.params.get("batch_norm") else 0

@@ -1,4 +1,4 @@
-"""The model that a TRAIN statement names: a built-in one, a family of them, or the user's own."""
+"""Model that a TRAIN statement names: a built-in one, a family, or the user's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from sqlflow_edl.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """entry: the model; None means that of `family` which suits the label. own: the user's own, as its source tells."""
+    """Chosen model.
+
+    entry: the model, or None for that of `family` which suits the label. own: the user's own model, as its source
+    describes it.
+    """
 
     entry: catalog.Entry | None
     family: str = ""
@@ -20,17 +24,20 @@ class Choice:
 
     @property
     def example(self) -> catalog.Entry:
-        """The model, or one of its family: they have the same inputs and parameters."""
+        """Entry of the model, or of one of its family: they have the same inputs and parameters."""
         return self.entry or catalog.MODELS.entries[f"{self.family}Classifier"]
 
     @property
     def framework(self) -> str:
-        """The framework without WITH model.framework."""
+        """Framework if WITH model.framework is not given."""
         return (self.own and self.own.framework) or "keras"
 
 
 def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
-    """The model that the statement names; where that is none, an error, and a choice to look on with."""
+    """Return the model that the statement names.
+
+    An unknown name adds an error and returns a substitute, so that the analysis can continue.
+    """
     if statement.model is None:
         return Choice(None, "DNN")
     name = statement.model.text
@@ -44,7 +51,7 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
 
 
 def _built_in(name: str) -> Choice | None:
-    """The model or family of that name; None where there is none."""
+    """Return the model or family of that name, or None."""
     if found := catalog.MODELS.find(name):
         return Choice(found)
     family = catalog.family(name)

@@ -1,7 +1,7 @@
-"""A statement from afar: a title for people, and the tables and models that it makes and uses, by their names.
+"""Outline of a statement: its title, and the tables and models that it makes and uses, by their names.
 
-Names are all there is to go by before a statement runs, so what depends on what is known as far as names tell: a query
-that sqlglot cannot read uses nothing, as far as anybody knows.
+Dependencies are decided by names alone, since that is all that is known before a statement runs. A query that sqlglot
+cannot parse is taken to use nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST = 60  # characters of a name in a title
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A table (or view) or a model, by the parts of its name."""
+    """Table (or view) or model, by the parts of its name."""
 
     kind: Literal["table", "model"]
     parts: tuple[str, ...]
@@ -34,7 +34,7 @@ class Thing:
         return f"the {self.kind} {'.'.join(self.parts)}"
 
     def is_same(self, other: Thing) -> bool:
-        """Whether the two may be one: `main.t` and `t` may, `a.t` and `b.t` may not."""
+        """Return True if the two may be the same object: `main.t` and `t` may, `a.t` and `b.t` may not."""
         shared = min(len(self.parts), len(other.parts))
         if self.kind == "model":
             return self == other
@@ -47,7 +47,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a statement makes or changes, and what it needs."""
+    """Objects that a statement makes or changes, and those it needs."""
 
     makes: tuple[Thing, ...] = ()
     uses: tuple[Thing, ...] = ()
@@ -57,7 +57,7 @@ class Effects:
 
 
 def title(statement: Statement, dialect: str) -> str:
-    """One line that names the kind of statement and the model or table: `TRAIN DNNClassifier INTO irises`."""
+    """Return one line that names the kind of statement and the model or table: `TRAIN DNNClassifier INTO irises`."""
     if statement.kind == "sql":
         return _sql_title(statement.text, dialect)
     words = {
@@ -112,7 +112,7 @@ _NAMED = frozenset(
 
 
 def _sql_title(text: str, dialect: str) -> str:
-    """The verb, and the name of what it is about; never a value, which may be a password."""
+    """Return the verb and the name of its object; never a value, which may be a password."""
     tokens = (token for token in sql_tokens(text, 0, dialect_named(dialect)) if token.kind != "comment")
     first = next(tokens, None)
     verb = first.word if first else ""
@@ -131,7 +131,7 @@ def _sql_title(text: str, dialect: str) -> str:
 
 
 def _dotted(text: str, start: int, dialect: str) -> str:
-    """The dotted name that begins there, without its quotes."""
+    """Return the dotted name that begins there, without its quotes."""
     name = ""
     for token in sql_tokens(text, start, dialect_named(dialect)):
         part = token.kind in ("word", "name")
@@ -145,7 +145,7 @@ def _dotted(text: str, start: int, dialect: str) -> str:
 
 
 def effects(statement: Statement, dialect: str) -> Effects:
-    """The tables and models that the statement makes and uses."""
+    """Return the tables and models that the statement makes and uses."""
     if statement.kind == "sql":
         return sql_effects(statement.text, dialect)
     if statement.kind == "drop_model" and statement.if_exists:
@@ -159,13 +159,13 @@ def effects(statement: Statement, dialect: str) -> Effects:
 
 
 def depends(effects: Effects, missing: Iterable[Thing]) -> Thing | None:
-    """The first of the missing things that a statement of these effects uses, or changes."""
+    """Return the first of the missing objects that a statement of these effects uses or changes, or None."""
     missing = list(missing)
     return next((each for used in effects.uses for each in missing if used.is_same(each)), None)
 
 
 def _models(*names: Name | None) -> tuple[Thing, ...]:
-    """A model's version was there before, so only its name without one can be missing."""
+    """Return models by name; only one without a version can be missing, as a version existed before."""
     return tuple(Thing("model", (str(name),)) for name in names if name is not None and name.version is None)
 
 
@@ -174,7 +174,7 @@ def _tables(*names: Name | None) -> tuple[Thing, ...]:
 
 
 def _result(target: Name | None) -> tuple[Thing, ...]:
-    """PREDICT's target is a table, or a table and a column."""
+    """Return PREDICT's target table, from a name of a table or of a table and a column."""
     if target is None:
         return ()
     return (Thing("table", target.parts[:-1] if len(target.parts) > 1 else target.parts),)
@@ -191,7 +191,7 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
 
 @lru_cache(maxsize=256)
 def sql_effects(text: str, dialect: str) -> Effects:
-    """The tables that ordinary SQL makes and uses; none where sqlglot cannot read it."""
+    """Return the tables that ordinary SQL makes and uses; none if sqlglot cannot parse it."""
     try:
         effects = [_tree_effects(tree) for tree in trees(text, dialect_named(dialect))]
     except ValueError:
@@ -221,7 +221,7 @@ def _tree_effects(tree: exp.Expr) -> Effects:
 
 
 def target_of(tree: exp.Expr) -> exp.Table | None:
-    """The table that the statement makes or changes."""
+    """Return the table that the statement makes or changes, or None."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Merge | exp.Alter):
@@ -231,6 +231,6 @@ def target_of(tree: exp.Expr) -> exp.Table | None:
 
 
 def table_named(table: exp.Table) -> Thing | None:
-    """None: what stands for a table has no name, such as a function."""
+    """Return the table, or None if it has no name, such as a table function."""
     parts = tuple(part.name for part in table.parts)
     return Thing("table", parts) if all(parts) else None

@@ -1,4 +1,4 @@
-"""How much each row counts: `train.weight_column` and `train.class_weights`."""
+"""Weights of rows: `train.weight_column` and `train.class_weights`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMN, CLASSES = "train.weight_column", "train.class_weights"
 
 
 def column(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowError]) -> str:
-    """The column that weighs rows, empty without one; an error when it cannot."""
+    """Return the weight column, empty without one; add an error if it is unusable."""
     written = settings.get(COLUMN)
     if written is None:
         return ""
@@ -44,7 +44,7 @@ def of_rows(
     statistics: Mapping[str, ColumnStatistics],
     errors: list[SQLFlowError],
 ) -> spec.Weights | None:
-    """The weights of a JobSpec; None where each row counts once."""
+    """Return the weights of a JobSpec, or None if all rows weigh the same."""
     if not column:
         return None
     found = statistics[column]
@@ -67,7 +67,7 @@ def of_rows(
 def of_classes(
     settings: Settings, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
 ) -> tuple[float, ...]:
-    """A weight for each class of the label, in their order; empty where none is written."""
+    """Return a weight for each class of the label, in their order; empty if none is written."""
     written = settings.resolved.get(CLASSES)
     if written is None:
         return ()
@@ -82,7 +82,7 @@ def of_classes(
 
 
 def refuse_classes(settings: Settings, loss: str) -> SemanticError:
-    """Classes are weighed by the losses that have a name; that of a module is what it is."""
+    """Return the error for class weights with a user's own loss, which does not take them."""
     return SemanticError(
         f"classes are weighed by losses of this language, and the loss is {loss}",
         span=settings.span(CLASSES),
@@ -91,7 +91,7 @@ def refuse_classes(settings: Settings, loss: str) -> SemanticError:
 
 
 def _written(label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowError]) -> tuple[float, ...]:
-    """The weights by class as they are written, 1 for a class that is not."""
+    """Return the written weights by class, 1 for other classes."""
     weights = dict.fromkeys(map(_text, label.classes), 1.0)
     for name, value in given.items:
         weight = plain(value)
@@ -108,7 +108,7 @@ def _written(label: spec.ClassLabel, given: ast.MapValue, errors: list[SQLFlowEr
 
 
 def _balanced(label: spec.ClassLabel, found: ColumnStatistics) -> tuple[float, ...]:
-    """Inverse to how often a class occurs in the training rows, 1 for a row on average; 1 for one that does not."""
+    """Weight classes inversely to their frequency in the training rows, 1 on average; absent classes have weight 1."""
     counts = dict(zip(found.counts.values, found.counts.counts, strict=True)) if found.counts else {}
     return tuple(
         round(found.rows / (len(counts) * counts[value]), 9) if value in counts else 1.0

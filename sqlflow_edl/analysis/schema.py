@@ -1,4 +1,4 @@
-"""The columns of a query as the analysis sees them: a few kinds of type, and names that people misspell."""
+"""Columns of a query for the analysis: a few column types, and name resolution with suggestions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ColumnType(enum.Enum):
-    """What a column can become. `words` names it in a message."""
+    """Kind of column, which decides the features it can become. `words` names it in a message."""
 
     NUMBER = "a number"
     BOOLEAN = "a boolean"
@@ -35,7 +35,7 @@ class ColumnType(enum.Enum):
 
 
 class Schema:
-    """Names and types of a query's columns, in order. Names resolve exactly, else without case.
+    """Names and types of a query's columns, in order. Names match exactly, else without case.
 
     dialect: of the query, in which hints are written.
     """
@@ -50,27 +50,27 @@ class Schema:
         return name if name in self.names else self._folded.get(name.casefold())
 
     def resolve(self, name: ast.Name) -> str:
-        """The column that a written name means; `table.column` means its last part."""
+        """Return the column of a written name; `table.column` means its last part."""
         for candidate in (name.text, str(name), name.parts[-1]):
             if found := self.find(candidate):
                 return found
         raise SemanticError(f"unknown column {name.text}", span=name.span, hint=self.known(name.parts[-1]))
 
     def known(self, near: str = "") -> str | None:
-        """A hint: the nearest column, or the columns when they are few."""
+        """Return a hint: the nearest column, or the columns if they are few."""
         return did_you_mean(near, self.names) if near else "selected: " + ", ".join(self.names[:12])
 
     def type(self, name: str) -> ColumnType:
         return column_type(self._arrow_type(name))
 
     def parts(self, name: str) -> Sequence[str]:
-        """The parts that a column of dates or times has: year, month, …; none for other columns."""
+        """Return the parts of a date or time column: year, month, …; none for other columns."""
         from edl.features.calendar import parts_of
 
         return parts_of(self._arrow_type(name)) if self.type(name).temporal else ()
 
     def require_category(self, column: str, span: Span | None) -> None:
-        """SemanticError unless the column's values can be told apart as categories: text, integers, booleans."""
+        """Raise SemanticError unless the column's values can be categories: text, integers, booleans."""
         kind = self.type(column)
         if kind is ColumnType.OTHER:
             raise self.unusable(column, span)
@@ -82,20 +82,20 @@ class Schema:
             )
 
     def is_integer(self, column: str) -> bool:
-        """Whether the column holds whole numbers, or lists of them."""
+        """Return True if the column holds whole numbers, or lists of them."""
         import pyarrow.types as types
 
         arrow = self._item_type(column) or self._arrow_type(column)
         return bool(types.is_integer(arrow) or types.is_null(arrow))
 
     def is_null(self, column: str) -> bool:
-        """Whether the column has no type, because all that it holds is NULL."""
+        """Return True if the column has no type because all its values are NULL."""
         import pyarrow.types as types
 
         return bool(types.is_null(self._arrow_type(column)))
 
     def items(self, column: str) -> ColumnType | None:
-        """What a column of lists holds; None for another column."""
+        """Return the item type of a column of lists, or None for another column."""
         item = self._item_type(column)
         return column_type(item) if item is not None else None
 

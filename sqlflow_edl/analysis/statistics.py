@@ -1,16 +1,16 @@
-"""The fitting pass: what feature columns need to know of the training rows, from one stream over them.
+"""Fitting pass: statistics of the training rows for feature columns, from one stream over them.
 
-Every figure is defined here once, for every source alike:
+The definitions are the same for every source:
 
-* NULL, and a number that is NaN or infinite, counts as null and enters no other figure;
+* NULL, and a number that is NaN or infinite, counts as null and enters no other statistic;
 * the deviation is that of the population; mean and deviation keep nine significant digits (of the deviation);
 * quantiles are of type 7 (linear between order statistics), over all rows, or a seeded sample of half a million to a
-  million of them when they are more;
-* of cells that hold several values each figure is that of the items; the first cell that cannot be read ends it, and is
-  kept as the error that the feature then raises, with its place in the statement;
+  million of them if there are more;
+* statistics of cells with several values are those of the items; the first cell that cannot be read ends them, and
+  is kept as the error that the feature then raises, with its source span;
 * values are ordered by count, most frequent first, then text by its bytes and numbers by size.
 
-A column is asked for no more than its feature wants (`Want`), because that is most of the time it takes.
+Only the statistics that a feature wants (`Want`) are collected, because they take most of the time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
 
 
 class Want(enum.Flag):
-    """The statistics that a feature column is fitted with. A text column has no moments and no quantiles."""
+    """Statistics that a feature column is fitted with. A text column has no moments and no quantiles."""
 
     NONE = 0
     MOMENTS = enum.auto()  # min, max, mean, std, integers
@@ -64,30 +64,30 @@ class Want(enum.Flag):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueCounts:
-    """Distinct values, most frequent first, and how often each occurs.
+    """Distinct values, most frequent first, and their counts.
 
-    values: all text, all integers or all booleans; fractional numbers, dates and times are their text.
+    values: all text, all integers or all booleans; fractional numbers, dates and times as text.
     """
 
     values: Values
     counts: tuple[int, ...]
 
     def vocabulary(self, *, max_size: int | None = None, min_count: int = 1) -> tuple[str | int, ...]:
-        """The values for a Vocabulary, booleans as 'true' and 'false': at most the `max_size` most frequent."""
+        """Return the values for a Vocabulary, booleans as 'true' and 'false': at most the `max_size` most frequent."""
         counted: Iterable[tuple[str | int, int]] = zip(self.values, self.counts, strict=True)
         frequent = [_word(value) for value, count in counted if count >= min_count]
         return tuple(frequent[:max_size])
 
     @property
     def classes(self) -> Values:
-        """The values in their natural order, text by its bytes."""
+        """Values in their natural order, text by its bytes."""
         # UTF-8 keeps the order of code points, so Python's order of text is that of its bytes.
         return tuple(sorted(self.values))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnStatistics:
-    """What is known of one column of the training rows; what was not wanted has its default."""
+    """Statistics of one column of the training rows; those that were not wanted have their defaults."""
 
     rows: int = 0
     nulls: int = 0
@@ -112,7 +112,7 @@ class ColumnStatistics:
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
 
     def quantiles(self, probabilities: Sequence[float]) -> tuple[float, ...]:
-        """The quantiles of the sample, in the order of `probabilities`; none without values."""
+        """Return the quantiles of the sample, in the order of `probabilities`; empty without values."""
         if not len(self.sample):
             return ()
         return tuple(np.quantile(self.sample, probabilities).tolist())
@@ -126,10 +126,10 @@ def collect(
     lists: Iterable[Cells] = (),
     most_distinct: int = MOST_DISTINCT,
 ) -> dict[str, ColumnStatistics]:
-    """The wanted statistics of each column in `wants`; the batches need not hold others.
+    """Collect the wanted statistics of each column in `wants`; the batches may have other columns.
 
-    seed: of the sample for quantiles. lists: how columns among them are read whose cells hold several values. A column
-    of a type that means nothing here is a SemanticError.
+    seed: of the sample for quantiles. lists: the readings of columns whose cells hold several values. Raises
+    SemanticError for a column of an unsupported type.
     """
     columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
     for cells in lists:
@@ -149,13 +149,13 @@ def collect(
 def distinct_values(
     batches: Iterable[pa.RecordBatch], column: str, *, most: int = MOST_DISTINCT
 ) -> Values | None:
-    """The values of a column in their natural order, NULL not among them; None when there are more than `most`."""
+    """Return the values of a column in their natural order without NULL, or None if there are more than `most`."""
     found = collect(batches, {column: Want.COUNTS}, seed=0, most_distinct=most)[column]
     return found.counts.classes if found.counts is not None else None
 
 
 class _Column:
-    """Gathers one column's statistics."""
+    """Collector of one column's statistics."""
 
     def __init__(self, name: str, want: Want, most_distinct: int) -> None:
         self.name = name
@@ -214,7 +214,7 @@ class _Column:
             )
 
     def thin(self, stays: Bools) -> None:
-        """Keep only those of the sampled rows; a text column has none."""
+        """Keep only the sampled rows in the mask; a text column has none."""
         if self.sample:
             self.sample = [np.concatenate(self.sample)[stays]]
 
@@ -263,7 +263,7 @@ class _Column:
 
 
 class _Cells:
-    """Gathers the statistics of the items in one column's cells, until one cannot be read."""
+    """Collector of the statistics of the items in one column's cells, until one cannot be read."""
 
     def __init__(self, cells: Cells, most_distinct: int) -> None:
         self.cells = cells
@@ -296,7 +296,7 @@ _OF_ITEMS: Mapping[Items, Want] = {"numbers": Want.NONE, "ids": Want.MOMENTS, "w
 
 
 def _words(values: pa.Array) -> pa.Array:
-    """Booleans, integers and text as they are; floats and decimals as integers when they all are, else as text."""
+    """Return booleans, integers and text unchanged; floats and decimals as integers if all are, else as text."""
     if types.is_boolean(values.type) or types.is_integer(values.type):
         return values
     if types.is_floating(values.type) or types.is_decimal(values.type):

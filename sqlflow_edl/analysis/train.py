@@ -1,7 +1,7 @@
-"""From a TRAIN statement and the columns of its query to a JobSpec, in two steps around the pass over the rows.
+"""Analysis of TRAIN: from a statement and its query's columns to a JobSpec, before and after the pass over the rows.
 
-`plan` checks all that can be checked without rows (model, attributes, columns, label) and says which statistics it
-wants; `TrainingPlan.fit` turns those into the JobSpec. Both collect their errors and raise them together.
+`plan` checks everything that needs no rows (model, attributes, columns, label) and returns the wanted statistics;
+`TrainingPlan.fit` turns these into the JobSpec. Both collect their errors and raise them together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sqlflow_edl.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The statement's attributes, checked, before the rows are known."""
+    """Checked attributes of the statement, before the rows are known."""
 
     choice: Choice
     framework: spec.job.Framework
@@ -48,7 +48,7 @@ class Settings:
 
     @property
     def model(self) -> catalog.Entry | None:
-        """The model; None where the label chooses it."""
+        """Model, or None if the label chooses it."""
         return self.choice.entry
 
     def get(self, name: str) -> Setting:
@@ -58,14 +58,14 @@ class Settings:
         return self.resolved[name].written.value.span if name in self.resolved else None
 
     def theirs(self, function: str) -> spec.Component | None:
-        """A function of the model's module, by its dotted name; None where the statement or a default says it."""
+        """Return a function of the model's module by its dotted name, or None if it is not taken from there."""
         own = self.choice.own
         return spec.Component(f"{own.module}.{function}") if own and function in self.functions else None
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """A TRAIN statement that makes sense, waiting for the statistics of its rows."""
+    """Checked TRAIN statement that needs the statistics of its rows."""
 
     statement: ast.Statement
     query: spec.Query
@@ -91,7 +91,7 @@ class TrainingPlan:
         return self.settings.get("train.shuffle") is not False
 
     def wants(self) -> dict[str, Want]:
-        """Column -> the statistics that `fit` needs of the training rows."""
+        """Map columns to the statistics of the training rows that `fit` needs."""
         wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)}
         for draft in self.drafts:
             for part in draft.parts or (draft,):
@@ -104,23 +104,23 @@ class TrainingPlan:
         return wants
 
     def checks(self) -> DataChecks:
-        """The checks of the rows, which have yet to stream by."""
+        """Return the checks of the rows, before any row is read."""
         columns = [column for column in self.wants() if column not in (self.label, self.weight)]
         return DataChecks(self.label, columns, self.schema, self.seed)
 
     @property
     def named(self) -> set[str]:
-        """The columns that COLUMN names, or that the model which training starts from reads."""
+        """Columns that COLUMN names, or that the parent model reads."""
         written = {column for draft in self.drafts if not draft.why for column in draft.columns}
         kept = (feature for features in self.kept.values() for feature in features)
         return written | {column for feature in kept for column in spec.source_columns(feature)}
 
     def lists(self) -> set[Cells]:
-        """The cells of several values whose statistics `fit` needs."""
+        """Return the cells of several values whose statistics `fit` needs."""
         return {cells for draft in self.drafts for cells in draft.lists}
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
-        """The JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
+        """Return the JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
         errors: list[SQLFlowError] = []
         choice = self.settings.choice
         model, label = labels.choose(self, statistics[self.label], classes)
@@ -164,7 +164,7 @@ class TrainingPlan:
         return dict(catalog.parameters(entry, self.settings.resolved))
 
     def _model_parameters(self, model: catalog.Entry) -> dict[str, spec.job.Parameter]:
-        """Without the number of classes of a built-in model: the label says it."""
+        """Return the parameters without the number of classes of a built-in model, which the label determines."""
         hidden = () if self.settings.choice.own else ("n_classes",)
         found = {name: value for name, value in self._parameters(model).items() if name not in hidden}
         return warm_start.parameters(self.parent, found, self.settings.resolved) if self.parent else found
@@ -195,7 +195,7 @@ class TrainingPlan:
     def _kept(
         self, parent: warm_start.Parent, statistics: Statistics, errors: list[SQLFlowError]
     ) -> ModelInputs:
-        """The parent's features; what COLUMN writes must be among them."""
+        """Return the parent's features; written columns must be among them."""
         errors += warm_start.check_written(parent, self.drafts, self.kept, statistics)
         self.notes.extend(warm_start.notes(parent, self.kept, statistics))
         for features in self.kept.values():
@@ -226,7 +226,10 @@ class TrainingPlan:
         return fitted
 
     def _left_out(self, statistics: Statistics) -> list[tuple[Draft, tuple[str, str] | None]]:
-        """Each draft, with what is left out of it and why; a number that is an id stays where nothing else does."""
+        """Return each draft with the reason to leave it out, or None.
+
+        A number that is an id stays if nothing else does.
+        """
         found = [left_out(draft, statistics, self.schema) if draft.why else None for draft in self.drafts]
         if all(found):
             found = [
@@ -238,7 +241,7 @@ class TrainingPlan:
         return list(zip(self.drafts, found, strict=True))
 
     def _note(self, note: str) -> bool:
-        """Whether the note is a new one."""
+        """Add a note; true if it is new."""
         if note in self.notes:
             return False
         self.notes.append(note)
@@ -254,7 +257,7 @@ def plan(
 ) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together.
 
-    parent: the model that TRAIN … USING starts from. workers: of the session, whatever the statement says.
+    parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement.
     """
     errors: list[SQLFlowError] = []
     notes: list[str] = list(statement.warnings)
@@ -295,7 +298,7 @@ def plan(
 
 
 def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> Settings:
-    """The settings, before the database is asked; raises all their errors together."""
+    """Return the settings without the database; raises all their errors together."""
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
     raise_all(errors)
@@ -305,7 +308,7 @@ def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None 
 def check_without_columns(
     statement: ast.Statement, parent: warm_start.Parent | None = None, workers: int | None = None
 ) -> None:
-    """Check a TRAIN statement as far as that needs no columns of its query; raises all errors together.
+    """Check a TRAIN statement as far as possible without the columns of its query; raises all errors together.
 
     parent, workers: as for `plan`.
     """
@@ -326,7 +329,7 @@ def check_settings(
     notes: list[str],
     parent: warm_start.Parent | None = None,
 ) -> Settings:
-    """Model, optimizer, loss and attributes: all that can be known before the database is asked."""
+    """Check model, optimizer, loss and attributes, which need no database."""
     choice = choose(statement, errors)
     if parent:
         choice = warm_start.choice(parent, choice, statement, errors)
@@ -394,7 +397,7 @@ def _framework(
 
 
 def _given(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:
-    """The parameters of the model that are written."""
+    """Return the written parameters of the model."""
     return [
         name.removeprefix("model.")
         for name in resolved
@@ -424,7 +427,7 @@ def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError])
 
 
 def _written_label(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | None:
-    """The one label that the statement names; errors where it names none or several."""
+    """Return the one label that the statement names; add errors if it names none or several."""
     if not statement.labels:
         errors.append(
             SemanticError(

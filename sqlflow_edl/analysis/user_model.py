@@ -1,11 +1,11 @@
-"""A model of the user's own in a TRAIN statement: its parameters are those of its class or function.
+"""User-defined model in a TRAIN statement: its parameters are those of its class or function.
 
-`WITH model.units = 3` is its parameter `units`. What the program itself knows it fills in where the signature has a
-parameter of that name: `features` (then the model is given the arrays of the features, else one matrix), `in_features`
-(the width of that matrix), `outputs` or `out_features` (one for a number or two classes, else the number of classes).
+`WITH model.units = 3` sets its parameter `units`. The program itself passes parameters of these names if the signature
+has them: `features` (then the model is given the arrays of the features, else one matrix), `in_features` (the width of
+that matrix), `outputs` or `out_features` (one for a number or two classes, else the number of classes).
 
-`loss`, `optimizer`, `eval_metrics_fn` and `callbacks` that stand in the model's module are the program's too, unless
-the statement names others.
+The program also uses `loss`, `optimizer`, `eval_metrics_fn` and `callbacks` of the model's module, unless the
+statement names others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HOOKS = "sqlflow_"  # how methods begin that SQLFlow calls in place of its own 
 
 
 def look_up(name: ast.Name) -> OwnModel:
-    """The model of that dotted name, which SQL may have made here; SemanticError with the place."""
+    """Return the model of that dotted name, if SQL may use it. Raises SemanticError with the source span."""
     try:
         if str(name).partition(".")[0] in _LIBRARIES:
             raise _other_library(str(name))
@@ -60,7 +60,7 @@ def look_up(name: ast.Name) -> OwnModel:
 
 
 def _other_library(name: str) -> SemanticError:
-    """The refusal of an estimator that is no network, with the models that do its work."""
+    """Return the error for an estimator that is no neural network, with the equivalent models."""
     library = _LIBRARIES[name.partition(".")[0]]
     family = "Linear" if any(part in name for part in _LINEAR) else "DNN"
     hint = f"write TO TRAIN {family}Classifier, or {family}Regressor for a label that is a number"
@@ -78,9 +78,9 @@ def _hooks(found: OwnModel, hooks: list[str]) -> SemanticError:
 
 
 def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
-    """The model as the catalog would have it; the label decides its task.
+    """Return a catalog entry for the model; the label decides its task.
 
-    Where the signature takes anything, what is written with `model.` is a parameter too.
+    If the signature takes any keyword, attributes written with `model.` are parameters, too.
     """
     names = list(own.signature.names)
     if own.signature.anything:
@@ -91,7 +91,7 @@ def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
 
 
 def unseen(statement: ast.Statement) -> Entry:
-    """A stand-in for a model that was not found: it takes every attribute that is no other's, of any type."""
+    """Return a substitute for an unknown model: it takes every unclaimed attribute, of any type."""
     known = Dictionary((*TRAIN, *KUBERNETES))
     keys = dict.fromkeys(each.key for each in statement.attributes if known.find(each.key) is None)
     rows = (
@@ -103,7 +103,7 @@ def unseen(statement: ast.Statement) -> Entry:
 
 
 def _reserved(parameter: str) -> bool:
-    """Whether `model.parameter` means something for every model, as model.optimizer does."""
+    """Return True if `model.parameter` is an attribute of every model, as model.optimizer is."""
     return not parameter.isidentifier() or Dictionary(TRAIN).find(f"model.{parameter}") is not None
 
 
@@ -114,7 +114,7 @@ def _attribute(own: OwnModel, parameter: str) -> Attribute:
 
 
 def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowError]) -> None:
-    """Add an error when a required parameter is neither given nor filled in."""
+    """Add an error if a required parameter is neither given nor filled in."""
     lacking = [name for name in own.signature.required if name not in {*given, *PASSED}]
     if lacking:
         plural = "s" if len(lacking) > 1 else ""
@@ -128,9 +128,10 @@ def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowE
 
 
 def functions(own: OwnModel, framework: str, written: Iterable[str]) -> tuple[str, ...]:
-    """The functions of the contract that the program takes from the model's module.
+    """Return the functions of the contract that the program takes from the model's module.
 
-    That are those which can be called as the contract calls them, unless the statement says itself what they would:
+    Those are the functions with a compatible signature that no attribute of the statement replaces.
+
     written: its attributes by their canonical names.
     """
     names = set(written)
@@ -153,11 +154,11 @@ _SAID_BY: Mapping[str, tuple[str, ...]] = {
 
 
 def _fits(signature: Signature, arguments: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Return True if a function can be called with that many arguments."""
     return signature.anything or len(signature.required) <= arguments <= len(signature.names)
 
 
 def stored(own: OwnModel, given: Iterable[str], functions: tuple[str, ...]) -> spec.Own:
-    """The model as the JobSpec keeps it."""
+    """Return the model in the form of a JobSpec."""
     passes = tuple(name for name in PASSED if name in own.signature.names and name not in set(given))
     return spec.Own(own.module, own.attribute, own.digest, passes, functions)

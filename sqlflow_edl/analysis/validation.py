@@ -1,4 +1,4 @@
-"""The validation rows: a share of the query's rows, or those of a query of their own."""
+"""Validation rows: a share of the query's rows, or the rows of a query of their own."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ DEFAULT_FRACTION = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """The validation rows of a statement. query: that gives them; without one they are a `fraction` of
-    the training query's, None by default.
+    """Validation rows of a statement: those of `query`, or else a `fraction` of the training query's rows.
 
-    span: of the query or fraction. in_text: whether the query stands there byte for byte, not in a string.
+    fraction: None for the default. span: of the query or fraction. in_text: the query stands there byte for byte, not
+    in a string.
     """
 
     query: str = ""
@@ -39,19 +39,19 @@ class HeldOut:
     in_text: bool = False
 
     def rows(self, total: int) -> int:
-        """Number of validation rows among `total`, without a query; never all."""
+        """Return the number of validation rows among `total`, never all; 0 if they have a query of their own."""
         fraction = self.fraction
         if fraction is None:
             fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
         return 0 if self.query else min(round(total * fraction), max(total - 1, 0))
 
     def placed(self) -> AbstractContextManager[None]:
-        """Where errors of the database in the query are."""
+        """Return a context that sets the source span of database errors in the query."""
         return placed(self.span) if self.in_text else instead(self.span)
 
 
 def chosen(statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> HeldOut:
-    """What is written; an error when it is written twice."""
+    """Return the written validation rows; add an error if they are written twice."""
     found = []
     if written := statement.validate:
         span = written.query_span if written.query is not None else written.span
@@ -70,9 +70,9 @@ def chosen(statement: ast.Statement, resolved: Mapping[str, Resolved], errors: l
 
 
 def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Schema) -> list[SQLFlowError]:
-    """Errors for columns that are read and that the validation query lacks.
+    """Return errors for columns that are read and that the validation query lacks.
 
-    own: columns of the training query; given: of this one.
+    own: columns of the training query. given: columns of the validation query.
     """
     errors: list[SQLFlowError] = []
     for column in dict.fromkeys(read):
@@ -89,7 +89,7 @@ def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Sc
 
 
 def labels(label: str, batches: Iterable[pa.RecordBatch]) -> ColumnStatistics:
-    """Statistics of the labels of validation rows: their number, NULLs and classes."""
+    """Return statistics of the labels of validation rows: their number, NULLs and classes."""
     counted = (
         batch.select([found]).rename_columns([label])
         for batch in batches
@@ -99,7 +99,10 @@ def labels(label: str, batches: Iterable[pa.RecordBatch]) -> ColumnStatistics:
 
 
 def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, dialect: str) -> None:
-    """SemanticError unless the query, if there is one, has rows and each has a label that the training rows know."""
+    """Raise SemanticError unless the validation query has rows and all its labels occur in the training rows.
+
+    Without a validation query there is nothing to check.
+    """
     if not held_out.query:
         return
     if not found.rows:

@@ -1,8 +1,8 @@
-"""TRAIN … USING m: training goes on from the weights of a model, so what they mean must stay what it was.
+"""TRAIN … USING m: training continues from the weights of a model, so their meaning must not change.
 
 Features with their vocabularies and statistics, classes, and the shape of the model are those of m, whatever the new
-rows would have given; optimizer, loss, settings and rows are the statement's. What would change the meaning of a
-weight is an error that says what differs; how far the new rows are from those of m is noted.
+rows would have given; optimizer, loss, settings and rows are the statement's. Anything that would change the meaning
+of a weight is an error; the distance of the new rows from those of m is a note.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MANY = 0.05  # share of rows with an unknown value that is noted
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The model that training starts from: `name@version`, its JobSpec, and where the statement names it."""
+    """Model that training starts from: `name@version`, its JobSpec, and its span in the statement."""
 
     reference: str
     spec: spec.JobSpec
@@ -41,7 +41,7 @@ class Parent:
 
 
 def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
-    """The model of the parent; an error when the statement names another."""
+    """Return the model of the parent; add an error if the statement names another."""
     name = parent.spec.model.name
     if parent.spec.edited:
         errors.append(
@@ -67,7 +67,7 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
 
 
 def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
-    """Errors for what is written and would change the shape of a weight."""
+    """Return errors for attributes that would change the shape of a weight."""
     theirs = {f"model.{name}": value for name, value in parent.spec.model.params.items()}
     theirs["model.framework"] = parent.spec.framework
     for name, there in theirs.items():
@@ -87,7 +87,7 @@ def _plain(value: object) -> object:
 def parameters(
     parent: Parent, written: Mapping[str, spec.job.Parameter], resolved: Mapping[str, Resolved]
 ) -> dict[str, spec.job.Parameter]:
-    """The parameters of the model: the parent's, but for those that are written."""
+    """Return the parameters of the model: the written ones, else the parent's."""
     kept = {name: value for name, value in written.items() if f"model.{name}" in resolved}
     return {**parent.spec.model.params, **kept}
 
@@ -95,13 +95,13 @@ def parameters(
 def inputs(
     parent: Parent, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> ModelInputs:
-    """The parent's features, of the columns that this query gives."""
+    """Return the parent's features, over the columns of this query."""
     renamed = inference.columns(statement, schema, parent.spec.columns, errors)
     return inference.renamed_inputs(parent.spec, renamed)
 
 
 def wants(features: ModelInputs) -> dict[str, Want]:
-    """The statistics by which the new rows are compared."""
+    """Return the statistics by which the new rows are compared."""
     found: dict[str, Want] = {}
     for feature in _each(features):
         column = _category(feature)
@@ -113,7 +113,10 @@ def wants(features: ModelInputs) -> dict[str, Want]:
 
 
 def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
-    """The parent's label in this query's column. SemanticError: it has classes that the parent does not know."""
+    """Return the parent's label in this query's column.
+
+    Raises SemanticError if it has classes that the parent does not know.
+    """
     theirs = parent.spec.label
     if isinstance(theirs, spec.ClassLabel) and isinstance(found, spec.ClassLabel):
         unknown = [value for value in found.classes if value not in theirs.classes]
@@ -129,7 +132,7 @@ def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
 def check_written(
     parent: Parent, drafts: Iterable[Draft], features: ModelInputs, statistics: Statistics
 ) -> list[SQLFlowError]:
-    """Errors for what COLUMN makes and the parent has not; sizes that come from the rows do not count."""
+    """Return errors for written columns that the parent lacks; sizes that come from the rows are ignored."""
     errors: list[SQLFlowError] = []
     theirs = {name for feature in _each(features) for name in _signatures(feature)}
     shown = ", ".join(dict.fromkeys(_described(_category(feature)) for feature in _each(features)))
@@ -147,7 +150,7 @@ def check_written(
 
 
 def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
-    """Whose features these are, and where the new rows are far from its rows."""
+    """Return notes on the origin of the features, and on rows far from those of the parent."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(_category, _each(features))):
         if isinstance(feature, spec.Standardize):
@@ -163,7 +166,7 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
 
 
 def _unknown(feature: spec.Vocabulary, statistics: Statistics) -> float:
-    """The share of rows whose value is not in the vocabulary; all where there are too many values to count."""
+    """Return the share of rows with a value outside the vocabulary; 1 if there are too many values to count."""
     found: ColumnStatistics = statistics[feature.column]
     if not found.rows or found.nulls == found.rows:
         return 0.0
@@ -183,7 +186,7 @@ def _category(column: Fitted) -> Fitted:
 
 
 def _signatures(feature: spec.Feature) -> set[str]:
-    """By what names a feature of the parent may be written: its form, its dimension, may be left out."""
+    """Return the signatures by which a feature of the parent may be written; form and dimension may be omitted."""
     inner = _described(_category(feature))
     if isinstance(feature, spec.Embedding):
         return {inner, f"embedding({inner})", f"embedding({inner}, {feature.dim})"}
@@ -191,7 +194,7 @@ def _signatures(feature: spec.Feature) -> set[str]:
 
 
 def _signature(column: Fitted) -> str:
-    """What a written column is, without what was fitted: `embedding(hash_bucket(city, 100), 8)`."""
+    """Return the signature of a written column, without fitted parts: `embedding(hash_bucket(city, 100), 8)`."""
     inner = _described(_category(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
@@ -208,7 +211,7 @@ def _has_vocabulary(category: spec.Category) -> bool:
 
 
 def _described(column: Fitted) -> str:
-    """`hash_bucket(city, 100)`; of what is fitted to rows the column alone."""
+    """Return `hash_bucket(city, 100)`; of a category that is fitted to rows, the column alone."""
     if isinstance(column, spec.ListOf):
         return f"list_of({_described(column.category)})"
     if isinstance(column, spec.Concat):

@@ -1,6 +1,6 @@
-"""What can be asked of a job by a command that did not start it, wherever the job runs.
+"""Interface of a running job for commands that did not start it, on any backend.
 
-`sqlflow_edl.backends.find` finds the handle of a job; each place where jobs run has a class of its own.
+`sqlflow_edl.backends.find` returns the handle of a job; each backend has a class of its own.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from edl.jobs.snapshot import Row, Snapshot
 
 
 class LostSightError(ClusterError):
-    """A job that goes on cannot be followed any more."""
+    """Loss of contact with a job that continues."""
 
     def __init__(self, job_id: str, why: str) -> None:
         super().__init__(why, hint=f"job {job_id} goes on: sqlflow attach {job_id} follows it")
 
 
 class UnseenEndError(LostSightError):
-    """A job is over, and nothing tells what it came to. state: how it ended, as far as that is known."""
+    """End of a job whose result is unknown. state: how it ended, as far as that is known."""
 
     def __init__(self, state: State, why: str, hint: str = "") -> None:
         ClusterError.__init__(self, why, hint=hint)
@@ -34,11 +34,10 @@ class UnseenEndError(LostSightError):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A job at this moment.
+    """Current state of a job.
 
-    snapshot: what its master says, or said last; None: there is none. instances: its processes or pods, those that
-    watch over the others first. logs: names of instances. notes: why it does not get on, in words. metrics: where
-    Prometheus finds its figures.
+    snapshot: the last report of its master, or None if there is none. instances: its processes or pods, supervising
+    ones first. logs: names of instances. notes: reasons why it makes no progress. metrics: the address for Prometheus.
     """
 
     status: Status
@@ -51,7 +50,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A job in a list. status: None: it cannot be read. remark: why the status may be out of date."""
+    """Entry in the list of jobs.
+
+    status: None if it cannot be read. remark: the reason why the status may be outdated.
+    """
 
     id: str
     status: Status | None
@@ -60,16 +62,16 @@ class Listed:
 
 
 class Follower(Protocol):
-    """Who is told of a job that runs. Every call returns quickly."""
+    """Receiver of the events of a running job. Every call returns quickly."""
 
     def note(self, text: str) -> None:
-        """Something the user should know, such as why a part of the job waits."""
+        """Report something the user should know, such as why a part of the job waits."""
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None: ...
 
 
 class LogLines(Protocol):
-    """Lines of a job's logs, each with the name of its instance, as they come. names: of the logs so far."""
+    """Lines of a job's logs as they arrive, each with the name of its instance. names: of the logs so far."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -78,23 +80,23 @@ class LogLines(Protocol):
 
 
 class JobHandle(Protocol):
-    """A job wherever it runs. ClusterError: that place cannot be reached, or does not know the job."""
+    """Handle of a job on any backend. Raises ClusterError if the backend is unreachable or does not know the job."""
 
     @property
     def folder(self) -> JobFolder: ...
 
     def look(self) -> Look:
-        """How the job is; its status is brought up to date. SpecError: that is damaged."""
+        """Return the current state of the job after updating its status. Raises SpecError if that is damaged."""
 
     def follow(self, follower: Follower) -> Outcome:
-        """Tell of the job from its start until it has ended; what it came to.
+        """Report the job's events from its start to its end, and return its result.
 
-        An error of the job is raised as it was there; JobCancelledError: it was cancelled. What else ends the wait
-        leaves the job as it is.
+        Raises the job's own error if it failed, and JobCancelledError if it was cancelled. Any other interruption of
+        the wait leaves the job running.
         """
 
     def cancel(self) -> None:
-        """Have the job end, and wait until nothing of it runs."""
+        """Cancel the job, and wait until nothing of it runs."""
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogLines]:
-        """What an instance has printed, or all of them; follow: and prints, until the job has ended."""
+        """Return the log lines of an instance, or of all. follow: continue until the job has ended."""

@@ -1,4 +1,4 @@
-"""The user's jobs, wherever they run: the one place that tells the kinds of handles apart."""
+"""Lookup of the user's jobs on all backends: the only module that distinguishes kinds of handles."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sqlflow_edl.backends.report import state_of
 
 
 def find(job_id: str) -> JobHandle:
-    """The job of an id, or of its only beginning or end. SemanticError: none, or several."""
+    """Return the job of an id or of a unique prefix or suffix of one. Raises SemanticError for none or several."""
     return handle(job_folder.find(job_id))
 
 
 def handle(folder: JobFolder) -> JobHandle:
-    """SpecError: the job's folder is damaged."""
+    """Return the handle of the job. Raises SpecError if its folder is damaged."""
     if folder.status().place:
         from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
 
@@ -29,7 +29,10 @@ def handle(folder: JobFolder) -> JobHandle:
 def logs(
     job: JobHandle, instance: str | None = None, *, follow: bool = False
 ) -> AbstractContextManager[LogLines]:
-    """What an instance has printed, or all of them; see `JobHandle.logs`. SemanticError: there is no such instance."""
+    """Return the log lines of an instance, or of all; see `JobHandle.logs`.
+
+    Raises SemanticError if there is no such instance.
+    """
     if instance is not None and instance not in (known := job.look().logs):
         hint = did_you_mean(instance, known)
         raise SemanticError(f"job {job.folder.id} has no log of {instance}", hint=hint)
@@ -37,7 +40,7 @@ def logs(
 
 
 def cancel(job: JobHandle) -> str:
-    """End the job, and say so. ClusterError: it does not run."""
+    """Cancel the job and return a message. Raises ClusterError if it is not running."""
     status = job.look().status
     if not status.alive:
         raise ClusterError(f"job {job.folder.id} does not run: it is {state_of(status)}")
@@ -46,7 +49,7 @@ def cancel(job: JobHandle) -> str:
 
 
 def listed() -> list[Listed]:
-    """All jobs, the oldest first. Those elsewhere are asked for there."""
+    """Return all jobs, oldest first. The status of remote jobs is updated first."""
     folders = job_folder.jobs()
     remarks = _refreshed([folder for folder in folders if _runs_elsewhere(folder)])
     return [_listed(folder, remarks.get(folder.id, "")) for folder in folders]
@@ -68,7 +71,7 @@ def _runs_elsewhere(folder: JobFolder) -> bool:
 
 
 def _refreshed(folders: list[JobFolder]) -> dict[str, str]:
-    """Why we do not know how they are now, by the id of the job."""
+    """Update the status of remote jobs and return the reasons of failures, by job id."""
     if not folders:
         return {}
     from sqlflow_edl.backends.kubernetes.listing import refresh

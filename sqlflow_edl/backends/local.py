@@ -15,7 +15,7 @@ from sqlflow_edl.backends.log_files import LogFiles, log_names
 
 
 class Here:
-    """A job on this machine."""
+    """Job on this machine."""
 
     def __init__(self, folder: JobFolder) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class Here:
         return Look(status, snapshot, instances, log_names(self.folder), metrics=metrics)
 
     def listed(self) -> Listed:
-        """SpecError: its status is damaged."""
+        """Return the job's entry in the list. Raises SpecError if its status is damaged."""
         status = self.folder.status()
         return Listed(self.folder.id, status, read_snapshot(self._cluster.snapshot) if status.alive else None)
 

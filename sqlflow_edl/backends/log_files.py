@@ -1,4 +1,4 @@
-"""Logs that are files of the job folder."""
+"""Logs in files of the job folder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ POLL = 0.1  # seconds between two looks at the logs
 
 
 class LogFiles:
-    """Reads a job's logs: whole lines; half a line only when no more will come.
+    """Reader of a job's logs: whole lines, and an incomplete line only if no more will come.
 
-    instance: None: of all. follow: go on until the job has ended.
+    instance: None for all. follow: continue until the job has ended.
     """
 
     def __init__(self, job: JobFolder, instance: str | None, *, follow: bool) -> None:
@@ -44,7 +44,7 @@ class LogFiles:
                 time.sleep(POLL)
 
     def _look(self) -> None:
-        """Open the logs that there are by now."""
+        """Open new logs."""
         for name in log_names(self._job):
             if name not in self._files and self._instance in (None, name):
                 self._files[name] = self._open.enter_context((self._job.logs / f"{name}.log").open("rb"))
@@ -57,12 +57,12 @@ class LogFiles:
 
 
 def log_names(job: JobFolder) -> tuple[str, ...]:
-    """The names of the job's logs: those of its instances."""
+    """Return the names of the job's logs, which are those of its instances."""
     return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
 
 
 def _lines(file: IO[bytes], *, last: bool) -> Iterator[str]:
-    """The whole lines from here on; the last one also when nobody has ended it, if it is the last."""
+    """Yield the whole lines from here on. last: also yield an incomplete last line."""
     while line := file.readline():
         if not line.endswith(b"\n"):
             if not last:

@@ -1,4 +1,4 @@
-"""Runs programs with a master and workers, as processes of this machine."""
+"""Jobs with a master and workers, as processes of this machine."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ START_SECS = 20.0  # that a supervisor has to take over its job
 
 
 def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
-    """How its processes run: each worker with its share of the cores. ClusterError: the quota has no room for them."""
+    """Return the process settings: each worker gets its share of the cores.
+
+    Raises ClusterError if the quota has no room for them.
+    """
     threads = max(1, available_cores() // spec.cluster.workers)
     return Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota), detached=detached)
 
 
 def run(job: JobFolder, how: Spec, on_event: Callable[[Progress | EpochEnd | Tally], None]) -> Outcome:
-    """Run the job in the folder, whose rows are pinned, and wait for it; an error of it is raised as it was there."""
+    """Run the job in the folder, whose rows are pinned, and wait for it; raises the job's own error if it fails."""
     with SupervisedJob.start(job, how) as running:
         return running.follow(on_event)
 
 
 def leave(job: JobFolder, how: Spec) -> None:
-    """Start the job, which goes on when this process ends. ClusterError: it does not start."""
+    """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
     with SupervisedJob.start(job, how) as running:
         try:
             _wait_for_start(job, running)

@@ -1,4 +1,4 @@
-"""Jobs as people and programs read them: which there are, and one of them with its tasks and instances."""
+"""Reports on jobs for users and programs: the list of jobs, and one job with its tasks and instances."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ANY = replace(DIALECTS["duckdb"], hash_comments=True)  # with the comments of a
 
 
 class JobReport(msgspec.Struct, frozen=True):
-    """What is known of a job. Times are UTC in ISO 8601; seconds: from its start to its end, or to now.
+    """Report on a job. Times are UTC in ISO 8601; seconds: from its start to its end, or to now.
 
-    tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second: of
-    late. cut: the last checkpoint that is complete. instances: its processes or pods, the ones that watch over the
-    others first. logs: their names. notes: why some do not get on. metrics: where Prometheus finds the figures, while
-    the job runs. tensorboard: the folder of its curves; both empty where there is none. ring, members: as in
-    `Snapshot`. place: as in `Status`.
+    tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second:
+    recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
+    their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
+    tensorboard: the folder of its curves; both are empty if there is none. ring, members: as in `Snapshot`. place: as
+    in `Status`.
     """
 
     id: str
@@ -93,12 +93,12 @@ def report(job: JobFolder, look: Look) -> JobReport:
 
 
 def state_of(status: Status) -> str:
-    """The state; of a job whose process is gone without a word, `died`."""
+    """Return the state; `died` for a job whose process ended without recording its end."""
     return "died" if status.state == "running" and not status.alive else status.state
 
 
 def _state(status: Status, snapshot: Snapshot | None) -> str:
-    """The state; of a job whose instances there is no room for, that."""
+    """Return the state; WAITING for a job whose instances have no room."""
     return WAITING if status.alive and snapshot is not None and snapshot.waits else state_of(status)
 
 
@@ -106,7 +106,7 @@ JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
 
 
 def list_rows(found: Iterable[Listed]) -> Iterator[tuple[str | None, ...]]:
-    """A row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
+    """Yield a row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
     return map(_line, found)
 
 
@@ -130,13 +130,13 @@ def _line(job: Listed) -> tuple[str | None, ...]:
 
 
 def _without_comments(statement: str) -> str:
-    """The statement without the comments before its first word."""
+    """Return the statement without the comments before its first word."""
     tokens = sql_tokens(statement, 0, _ANY)
     return next((statement[token.start :] for token in tokens if token.kind != "comment"), statement)
 
 
 def facts(found: JobReport) -> list[tuple[str, str]]:
-    """What is known of a job, but its instances."""
+    """Return the properties of a job, without its instances."""
     rows = [("job", found.id), ("kind", found.kind), ("state", found.state)]
     if found.place:
         rows.append(("place", found.place))
@@ -174,7 +174,7 @@ INSTANCES = {
 
 
 def instance_rows(found: JobReport) -> list[tuple[Any, ...]]:
-    """A row of `INSTANCES` for each."""
+    """Return a row of `INSTANCES` for each instance."""
     return [tuple(getattr(row, name) for name in INSTANCES) for row in found.instances]
 
 
@@ -182,7 +182,7 @@ SERVERS = ("parameter server", "rows", "MB", "pulled rows/s", "pushed rows/s", "
 
 
 def server_rows(found: JobReport) -> list[tuple[str, ...]]:
-    """A row of `SERVERS` for each parameter server that has told what it does."""
+    """Return a row of `SERVERS` for each parameter server that has reported its load."""
     return [
         (
             row.name,
@@ -198,7 +198,7 @@ def server_rows(found: JobReport) -> list[tuple[str, ...]]:
 
 
 def tasks(counts: Counts) -> str:
-    """`3 to do, 2 in work, 1 done`."""
+    """Return `3 to do, 2 in work, 1 done`."""
     return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
 
 
@@ -208,5 +208,5 @@ def _seconds(status: Status) -> float:
 
 
 def _minute(time: str) -> str:
-    """To the second, in UTC."""
+    """Format the time to the second, in UTC."""
     return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M:%S}Z"

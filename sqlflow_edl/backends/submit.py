@@ -1,6 +1,6 @@
-"""Runs programs: in the training process of this session, or with a master and workers, here or on Kubernetes.
+"""Execution of programs: in the session's training process, or with a master and workers, here or on Kubernetes.
 
-A JobSpec's `cluster.workers` decides: 0 is the training process. A job without rows has nothing to share.
+A JobSpec's `cluster.workers` decides: 0 is the training process, which also runs jobs without rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FRAMEWORKS = {"keras": "TensorFlow", "torch": "PyTorch"}
 
 
 class Submitter:
-    """Submits the jobs of one session; close it to end its training process.
+    """Submitter of one session's jobs; close it to end its training process.
 
-    quota: the folder of slots that jobs with workers share with others; None: what `EDL_QUOTA` names, or none.
+    quota: the folder of slots that jobs with workers share with others; None for that of `EDL_QUOTA`, if set.
     """
 
     def __init__(self, quota: Path | None = None) -> None:
@@ -34,11 +34,11 @@ class Submitter:
         self._local = LocalSubmitter()
 
     def warm(self, framework: str) -> None:
-        """Have a training process of the framework get ready; returns at once."""
+        """Start a training process of the framework in advance; return at once."""
         self._local.warm(framework)
 
     def starting(self, spec: JobSpec, on: Settings | None) -> str:
-        """What a job of the spec waits for before its first step, in words; empty: nothing that takes long."""
+        """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
         loading = f"loading {_FRAMEWORKS[spec.framework]}"
         if on is not None:
             return ""  # the cluster's events say what its pods wait for
@@ -56,9 +56,9 @@ class Submitter:
         weights: Path | None = None,
         on: Settings | None = None,
     ) -> Outcome:
-        """Run the program in the job folder on the pinned rows, and wait for it; JobError says how it failed.
+        """Run the program in the job folder on the pinned rows, and wait for it. Raises JobError if it fails.
 
-        on: how it runs on Kubernetes; None: on this machine.
+        on: settings for Kubernetes; None for this machine.
         """
         write_pinned(job.rows, pinned)
         if not (spec.cluster.workers and spec.rows.total):
@@ -72,7 +72,7 @@ class Submitter:
     def leave(
         self, job: JobFolder, spec: JobSpec, pinned: Pinned, follower: Follower, on: Settings | None = None
     ) -> None:
-        """Start the job, which goes on when this process ends."""
+        """Start the job, which continues when this process ends."""
         write_pinned(job.rows, pinned)
         if on is None:
             processes.leave(job, processes.how(spec, self._quota, detached=True))

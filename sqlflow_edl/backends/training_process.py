@@ -1,7 +1,7 @@
-"""Runs programs in a training process on this machine: one at a time, started early, kept between statements.
+"""Execution in a training process on this machine: one job at a time, started early, kept between statements.
 
-A statement of the other framework ends the process and starts one of that: two frameworks in one process would each
-take all cores, and their memory.
+A statement of the other framework replaces the process by one of that: two frameworks in one process would each take
+all cores, and their memory.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from edl.run.training_client import TrainingProcess
 
 
 class LocalSubmitter:
-    """Submits jobs to the training process; close it to end the process."""
+    """Submitter to the training process; close it to end the process."""
 
     def __init__(self) -> None:
         self._process: TrainingProcess | None = None
 
     def warm(self, framework: str) -> None:
-        """Start the process of the framework if it does not run; returns at once."""
+        """Start the process of the framework if it does not run; return at once."""
         if self._process is not None and not (self._process.framework == framework and self._process.alive):
             self.close()
         if self._process is None:
             self._process = TrainingProcess.start(framework)
 
     def loading(self, framework: str) -> bool:
-        """True if a job of the framework has to wait until that is imported, as far as is known here."""
+        """Return True if a job of the framework must wait for its import, as far as is known here."""
         process = self._process
         return process is None or process.framework != framework or not (process.ready and process.alive)
 
@@ -41,7 +41,7 @@ class LocalSubmitter:
         *,
         weights: Path | None = None,
     ) -> Outcome:
-        """Run the program in the job folder on its pinned rows, and wait for it; JobError says how it failed."""
+        """Run the program in the job folder on its pinned rows, and wait for it. Raises JobError if it fails."""
         self.warm(framework)
         process = self._process
         if process is None:

@@ -1,4 +1,4 @@
-"""From a JobSpec to a readable training program."""
+"""Code generation: from a JobSpec to a readable training program."""
 
 from sqlflow_edl.codegen.program import Program, generate
 

@@ -1,7 +1,7 @@
-"""What a JobSpec must be before a program is made of it, because one from an archive may be anybody's.
+"""Checks of a JobSpec before code generation, because one from an archive is untrusted.
 
-Most of a JobSpec enters a program as literals, or chooses from tables. What stands in a program as a name is checked
-here: a text that is none would become code.
+Most of a JobSpec enters a program as literals, or chooses from tables. The texts that enter a program as names are
+checked here: anything but a name would become code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*|")
 
 
 def check_names(spec: JobSpec) -> None:
-    """SpecError: a text that a program would have as a name is none."""
+    """Raise SpecError if a text that becomes a name in the program is not a valid name."""
     if spec.zoo is not None:
         raise SpecError(
             f"{spec.model.name} is a model of `edl train --model_def`, and has no program of a statement",
@@ -39,7 +39,7 @@ def _is_name(part: str) -> bool:
 
 
 def _names(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """What each is a name of, and the name."""
+    """Yield each name with a description of its object."""
     yield "a model", spec.model.name
     yield from (("an input", name) for name in spec.inputs)
     if activation := spec.model.params.get("activation"):

@@ -1,4 +1,4 @@
-"""How Keras and PyTorch spell the optimizers and losses of a JobSpec.
+"""Spelling of the optimizers and losses of a JobSpec in Keras and PyTorch.
 
 Tables from the names of `sqlflow_edl.analysis.catalog` to source text; a parameter that equals the framework's own
 default is not written.
@@ -17,7 +17,7 @@ from sqlflow_edl.codegen.source import Call, Expression, literal
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A class of a framework: our parameter -> its keyword, and the framework's own defaults."""
+    """Class of a framework: our parameter -> its keyword, and the framework's own defaults."""
 
     name: str
     keywords: Mapping[str, str]
@@ -114,7 +114,7 @@ def torch_optimizer(optimizer: Component) -> Expression:
 
 
 def is_clipped(optimizer: Component) -> bool:
-    """Whether gradients are clipped before a step."""
+    """Return True if gradients are clipped before a step."""
     return bool(_clipping(optimizer))
 
 
@@ -131,7 +131,7 @@ def _keywords(spelling: Spelling, optimizer: Component) -> list[tuple[str, Expre
 
 
 def schedule(name: str, params: Mapping[str, Parameter], rate: str) -> Expression:
-    """The call of a program's `learning_rate(steps)`."""
+    """Return the call in a program's `learning_rate(steps)`."""
     keywords = [
         (keyword, literal(params[parameter]))
         for parameter, (keyword, default) in schedules.PARAMETERS[name].items()
@@ -191,7 +191,7 @@ _LOSSES = {
 
 
 def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
-    """The lines of a program's `loss(labels, predictions)`; the last one returns."""
+    """Return the lines of a program's `loss(labels, predictions)`; the last one returns."""
     regression, binary, classes = _LOSSES[framework]
     values = {name: literal(value) for name, value in loss.params.items() if name != CLASS_WEIGHTS}
     if isinstance(label, ClassLabel):
@@ -204,7 +204,7 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
 
 
 def _weighed(body: list[str]) -> list[str]:
-    """The losses, each times the weight of its row's class."""
+    """Multiply each loss by the weight of its row's class."""
     *lines, last = body
     return [
         *lines,

@@ -1,4 +1,4 @@
-"""The import lines of a generated page."""
+"""Import lines of a generated module."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _HELPERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def imports(spec: JobSpec, kind: str, body: list[str], stored: bool) -> list[str]:
-    """The groups of imports. kind: of architecture; body: of the loss; stored: whether lists stand in files."""
+    """Return the groups of imports.
+
+    kind: of architecture. body: of the loss. stored: lists are stored in files.
+    """
     text = "\n".join(body)
     standard = [
         *(["import math"] if "math." in text else []),
@@ -54,5 +57,5 @@ def _modules(spec: JobSpec) -> list[str]:
 
 
 def in_order(names: list[str]) -> list[str]:
-    """Classes, then functions, as formatters order them."""
+    """Sort classes before functions, as formatters order them."""
     return sorted(names, key=lambda name: (name[0].islower(), name))

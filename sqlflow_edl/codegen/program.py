@@ -1,8 +1,8 @@
-"""From a JobSpec to the files of a training program: same spec, same bytes.
+"""Generation of a training program's files from a JobSpec: the same spec gives the same bytes.
 
-A program is a folder: `model.py` (what is learnt and how), `reader.py` (where rows come from), `job.json` (the
-JobSpec) and `vocabulary/` with lists too long to read on a page. The architecture of a built-in model is a Jinja
-template per framework; everything of the user that enters it is a literal or a comment made by `codegen.source`.
+A program is a folder: `model.py` (model, loss and optimizer), `reader.py` (data source), `job.json` (the JobSpec) and
+`vocabulary/` with lists too long for the page. The architecture of a built-in model is a Jinja template per framework;
+all user input enters it as a literal or a comment made by `codegen.source`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the pa
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The files of a generated program, by their path in its folder."""
+    """Files of a generated program, by their path in its folder."""
 
     files: Mapping[str, bytes]
 
@@ -68,7 +68,7 @@ class Program:
 
 
 def generate(spec: JobSpec) -> Program:
-    """The program of the JobSpec. SpecError: it is not one that was compiled, but damaged or made by somebody."""
+    """Return the program of the JobSpec. Raises SpecError if the spec is damaged or was not made by the compiler."""
     check_names(spec)
     try:
         return _program(spec)
@@ -165,7 +165,7 @@ def _architecture(spec: JobSpec) -> str:
 
 
 def _features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
-    """`fc.Features(…)`; of a model with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
+    """Return `fc.Features(…)`, or with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
     several = len(spec.inputs) > 1
     inputs = tuple(
         (name, _columns(features, f"{name}_" if several else "", stored))
@@ -182,7 +182,7 @@ def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes
 
 
 def _deepfm(spec: JobSpec) -> dict[str, object]:
-    """How the page says where numbers end and vectors begin in the concatenated features."""
+    """Return the template values of DeepFM: where numbers end and vectors begin in the concatenated features."""
     categories = [feature for feature in spec.features if isinstance(feature, Embedding)]
     numbers = sum(width(feature) for feature in spec.features if not isinstance(feature, Embedding))
     plural = "number" if numbers == 1 else "numbers"
@@ -203,7 +203,7 @@ def _optimizer(spec: JobSpec) -> dict[str, object]:
 
 
 def _schedule(spec: JobSpec) -> str:
-    """What `learning_rate(steps)` returns; empty for a rate that stays."""
+    """Return the body of `learning_rate(steps)`; empty for a constant rate."""
     if spec.schedule is None:
         return ""
     rate = literal(spec.optimizer.params["learning_rate"])
@@ -249,7 +249,7 @@ def _label(spec: JobSpec) -> Expression:
 
 
 def _weights(spec: JobSpec) -> str:
-    """`fc.weights(…)`; empty where each row counts once."""
+    """Return `fc.weights(…)`; empty if all rows weigh the same."""
     if spec.weights is None:
         return ""
     arguments = (literal(spec.weights.column), ("mean", literal(spec.weights.mean)))
@@ -257,7 +257,7 @@ def _weights(spec: JobSpec) -> str:
 
 
 def _class_weights(spec: JobSpec) -> str:
-    """A list in the order of the label's classes; empty where they count alike."""
+    """Return a list in the order of the label's classes; empty if all classes weigh the same."""
     given = spec.loss.params.get("class_weights")
     items = Items(tuple(map(literal, given))) if isinstance(given, tuple | list) else None
     return layout(items, prefix="CLASS_WEIGHTS = ") if items else ""

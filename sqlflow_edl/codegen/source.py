@@ -15,7 +15,7 @@ WIDTH = 100
 
 
 def literal(value: object) -> str:
-    """The Python literal of a text, number, boolean or None; text in double quotes where that needs no escape."""
+    """Return the Python literal of a text, number, boolean or None, in double quotes unless that needs an escape."""
     if isinstance(value, str):
         # repr of a text with ' and without " is in double quotes and leaves the ' alone.
         return '"' + repr("'" + value)[2:] if '"' not in value else repr(value)
@@ -30,7 +30,7 @@ def literal(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`; an argument may carry its keyword as the first of a pair."""
+    """Call `function(arguments)`; a keyword argument is a pair of name and value."""
 
     function: str
     arguments: tuple[Expression | tuple[str, Expression], ...]
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of literals."""
+    """List of literals."""
 
     items: tuple[str, ...]
 
@@ -47,9 +47,9 @@ Expression = str | Call | Items
 
 
 def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix: str = "") -> str:
-    """Source text of the expression, one line where it fits, else an argument a line with a trailing comma.
+    """Return the source text of the expression: one line if it fits, else one argument per line with a trailing comma.
 
-    prefix, suffix: what stands before and after it on its line; neither is part of the result. indent: in spaces.
+    prefix, suffix: text before and after it on its line; neither is part of the result. indent: in spaces.
     """
     line = _line(expression)
     if indent + len(prefix) + len(line) + len(suffix) <= WIDTH or isinstance(expression, str):
@@ -78,7 +78,7 @@ def _line(expression: Expression) -> str:
 
 
 def _filled(items: Iterable[str], pad: str) -> str:
-    """Items in as few lines as fit, each followed by a comma."""
+    """Arrange items in as few lines as possible, each item followed by a comma."""
     lines = [pad]
     for item in items:
         if lines[-1] != pad and len(lines[-1]) + len(item) + 2 > WIDTH:
@@ -95,9 +95,9 @@ _UNPRINTABLE = re.compile(
 
 
 def comment(text: str) -> str:
-    """The text as comment lines; characters that hide or reorder what is read are replaced.
+    """Return the text as comment lines; characters that hide or reorder text are replaced.
 
-    Never the first two lines of a file, where Python looks for an encoding.
+    Never place these in the first two lines of a file, where Python looks for an encoding.
     """
     lines = _LINE_ENDS.split(_UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n")))
     return "\n".join(f"# {line.rstrip()}".rstrip() for line in lines)

@@ -1,4 +1,4 @@
-"""A user's own model on a generated page: how it is imported, made, and what it is given."""
+"""User-defined model in a generated program: its import, construction and arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAKEN = frozenset(
 
 
 def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
-    """How the page imports and makes the user's own model, and whether that is given arrays or one matrix."""
+    """Return the template values of the user's model: its import, its call, and its input as arrays or one matrix."""
     name = own.attribute if own.attribute not in _TAKEN else "own_model"
     known = {
         "features": "FEATURES",

@@ -1,1 +1,1 @@
-"""Errors with their place in the user's text, and their rendering."""
+"""Error positions in the user's text, and rendering of errors."""

@@ -1,4 +1,4 @@
-"""The one renderer of errors: what, where, a caret under the text, what was expected, and the nearest right thing.
+"""Renderer of all errors: message, position, a caret under the text, and a hint.
 
 error: unknown column sepal_lenght
   --> iris.sql:3:8
@@ -21,7 +21,7 @@ LONGEST_LINE = 160  # of the user's text in a message; a longer line is cut arou
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A span as people count: line and column from 1, columns in characters."""
+    """Position for users: line and column from 1, columns in characters."""
 
     line: int
     column: int
@@ -30,7 +30,7 @@ class Place:
 
 
 def locate(text: str, span: Span) -> Place:
-    """Where the span's start is in `text`."""
+    """Return the position of the span's start in `text`."""
     start = min(max(span.start, 0), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
@@ -42,13 +42,16 @@ def locate(text: str, span: Span) -> Place:
 
 
 def render(error: SQLFlowError, text: str = "", name: str = "") -> str:
-    """The error as plain text of several lines. text: the program; name: its file, empty for one typed in."""
+    """Return the error as plain text of several lines.
+
+    text: the program. name: its file, empty for one typed in.
+    """
     errors = error.errors if isinstance(error, ErrorList) else (error,)
     return "\n".join(_render_one(each, text, name) for each in errors)
 
 
 def traceback_of(error: SQLFlowError) -> str:
-    """The traceback that --debug shows: of users' code alone where that raised, else of this program."""
+    """Return the traceback that --debug shows: of user code alone if that raised, else of this program."""
     if isinstance(error, UserCodeError) and error.traceback:
         return error.traceback.rstrip()
     return "".join(traceback.format_exception(error)).rstrip()
@@ -75,7 +78,7 @@ def _render_one(error: SQLFlowError, text: str, name: str) -> str:
 
 
 def _window(place: Place) -> tuple[str, int]:
-    """The part of the line that is shown, without control characters, and the cells before the caret."""
+    """Return the visible part of the line, without control characters, and the cells before the caret."""
     start = 0 if place.column <= LONGEST_LINE // 2 else place.column - LONGEST_LINE // 2
     shown = place.text[start : start + LONGEST_LINE]
     before = place.text[start : place.column - 1]
@@ -92,7 +95,7 @@ def _visible(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """Terminal cells of the text: wide characters take two, combining ones none."""
+    """Count the terminal cells of the text: wide characters take two, combining ones none."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in text

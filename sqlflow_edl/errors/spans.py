@@ -1,4 +1,4 @@
-"""Errors of a part find their place in the whole: context managers that add what the part could not know."""
+"""Context managers that add the position in the whole text to errors of a part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edl.errors import Span, SQLFlowError
 
 @contextmanager
 def placed(within: Span | None) -> Iterator[None]:
-    """Errors of the database point into its part of the program: shift their places by that part's start."""
+    """Shift errors of the database from their part of the program to the whole: add that part's start."""
     try:
         yield
     except SQLFlowError as error:
@@ -21,7 +21,7 @@ def placed(within: Span | None) -> Iterator[None]:
 
 @contextmanager
 def instead(span: Span | None) -> Iterator[None]:
-    """Errors point into a text that stands in the program as a string: their place is the whole string."""
+    """Replace error positions in a text that stands in the program as a string by the span of the string."""
     try:
         yield
     except SQLFlowError as error:
@@ -31,7 +31,7 @@ def instead(span: Span | None) -> Iterator[None]:
 
 @contextmanager
 def at(span: Span | None) -> Iterator[None]:
-    """Errors without a place are about this one."""
+    """Set the span of errors without one."""
     try:
         yield
     except SQLFlowError as error:

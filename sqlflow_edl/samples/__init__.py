@@ -1,1 +1,1 @@
-"""Sample tables to learn on."""
+"""Sample tables to learn with."""

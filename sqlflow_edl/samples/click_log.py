@@ -1,9 +1,9 @@
-"""A made-up click log: who clicks follows from single ids, from pairs of ids, and from chance.
+"""Synthetic click log: clicks depend on single ids, on pairs of ids, and on chance.
 
-Every row has an id of each of several fields (the user, the page, the advertisement, …). Ids are drawn by Zipf's law, 0
-the most frequent, as ids of real logs come. An id has a weight and a short vector; the log-odds of a click are a
-constant, the row's weights, and the products of its vectors, pair by pair. A linear model finds the weights alone, one
-with products (DeepFM) the pairs too. The same seed gives the same log, whatever number of rows is taken at a time.
+Every row has an id of each of several fields (the user, the page, the advertisement, …). Ids are drawn by Zipf's law,
+0 the most frequent, like those of real logs. An id has a weight and a short vector; the log-odds of a click are a
+constant, the row's weights, and the products of its vectors, pair by pair. A linear model learns the weights alone,
+one with products (DeepFM) the pairs too. The same seed gives the same log, whatever number of rows is taken at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ BLOCK = 65_536  # rows that are drawn together
 
 
 class ClickLog:
-    """fields: columns c0, c1, …; ids: of each of them. weights: of each id, (fields, ids)."""
+    """Generator of a click log.
+
+    fields: columns c0, c1, …. ids: of each field. weights: of each id, (fields, ids).
+    """
 
     def __init__(self, fields: int = 26, ids: int = 100_000, seed: int = 0) -> None:
         self._names = [f"c{field}" for field in range(fields)]
@@ -39,11 +42,11 @@ class ClickLog:
 
     @property
     def schema(self) -> pa.Schema:
-        """c0, c1, … and label, all int64."""
+        """Columns c0, c1, … and label, all int64."""
         return pa.schema([(name, pa.int64()) for name in (*self._names, "label")])
 
     def batches(self, rows: int, part: int = 0) -> Iterator[pa.RecordBatch]:
-        """So many rows; a label is 0 or 1. part: another one has other rows of the same log."""
+        """Yield that many rows; a label is 0 or 1. part: each part has other rows of the same log."""
         for number, start in enumerate(range(0, rows, BLOCK)):
             random = np.random.default_rng([self._seed, 1, part, number])
             ids = [np.searchsorted(self._below, random.random(BLOCK)) for _ in self._names]
@@ -52,7 +55,7 @@ class ClickLog:
             yield batch.slice(0, min(BLOCK, rows - start))
 
     def log_odds(self, ids: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.float32]:
-        """Of a click, for the ids of each field."""
+        """Return the log-odds of a click, shape (n,), for the ids of each field."""
         single = sum(weights[each] for weights, each in zip(self.weights, ids, strict=True))
         vectors = [table[each] for table, each in zip(self._vectors, ids, strict=False)]
         total = np.sum(vectors, axis=0)

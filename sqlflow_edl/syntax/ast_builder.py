@@ -1,4 +1,4 @@
-"""From the tree of the extended clauses to the fields of a `Statement`: one method per rule of the grammar."""
+"""Conversion of the parse tree of the extended clauses to a `Statement`: one method per rule of the grammar."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_DIGITS = 400  # Python itself refuses to read an integer of 4,301
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """One clause: the field of `Statement` that it fills, and with what."""
+    """Clause: the field of `Statement` that it sets, and the value."""
 
     field: str
     content: Any
@@ -46,7 +46,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Keyword:
-    """`key=value` among the arguments of a call."""
+    """Keyword argument `key=value` of a call."""
 
     key: str
     value: Value
@@ -54,7 +54,7 @@ class _Keyword:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of COLUMN, with the input that it closes a group for."""
+    """Item of COLUMN, with the input of the group that it closes, if any."""
 
     item: ColumnItem
     for_input: Name | None
@@ -62,10 +62,10 @@ class _Item:
 
 
 def build_statement(tree: Tree[Token], text: str, dialect: Dialect) -> Statement:
-    """The statement that `tree` says; its SELECT, text and span are the caller's to fill in.
+    """Return the statement of `tree`; the caller sets its SELECT, text and span.
 
-    text: the whole program, into which all positions point. Raises StatementSyntaxError, or an ErrorList of
-    them, for clauses given twice and values that cannot be read.
+    text: the whole program, into which all positions point. Raises StatementSyntaxError, or an ErrorList of them, for
+    clauses given twice and values that cannot be read.
     """
     try:
         return cast(Statement, _Builder(text, dialect).transform(tree))
@@ -131,7 +131,7 @@ class _Builder(Transformer[Token, Any]):
         return self._statement("drop_model", meta, [], model=children[-1], if_exists=len(children) > 1)
 
     def _statement(self, kind: Kind, meta: Meta, clauses: list[_Clause], **fields: Any) -> Statement:
-        """The statement of these clauses, of which COLUMN alone may be given more than once."""
+        """Return the statement of these clauses; only COLUMN may be given more than once."""
         first: dict[str, _Clause] = {}
         columns: list[ColumnClause] = []
         twice: list[SQLFlowError] = []
@@ -147,7 +147,7 @@ class _Builder(Transformer[Token, Any]):
         return Statement(kind, self._written(meta), _span(meta), columns=tuple(columns), **fields)
 
     def _too_many(self, kind: Kind, into: _Clause | None) -> Iterator[StatementSyntaxError]:
-        """An image may make several tables, all else makes one thing."""
+        """Yield an error if a statement other than RUN names several results."""
         if into is not None and kind != "run" and len(into.content) > 1:
             first, second, *_ = into.content
             yield StatementSyntaxError(
@@ -177,7 +177,7 @@ class _Builder(Transformer[Token, Any]):
         return Attribute(str(key), value, key.span)
 
     def column(self, meta: Meta, children: list[_Item]) -> _Clause:
-        """FOR closes a group of items: `COLUMN a, b FOR deep, c FOR wide` is two clauses."""
+        """Group items: FOR closes a group, so `COLUMN a, b FOR deep, c FOR wide` is two clauses."""
         groups: list[ColumnClause] = []
         items: list[ColumnItem] = []
         start = meta.start_pos
@@ -204,7 +204,7 @@ class _Builder(Transformer[Token, Any]):
         return _Clause("labels", tuple(children), _span(meta))
 
     def label_name(self, meta: Meta, children: list[Any]) -> Name:
-        """A text here is a name; in double quotes it is read as the dialect reads such a name."""
+        """Return the name in a text; in double quotes it is read by the dialect's rules for names."""
         token = children[0]
         if isinstance(token, Name):
             return token

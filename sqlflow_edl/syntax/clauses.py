@@ -1,8 +1,8 @@
-"""From the tokens of the extended clauses to a tree of the grammar's rules.
+"""Parser of the extended clauses: from tokens to a tree of the grammar's rules.
 
-The parser is fed token by token, and says before each which types it can take: so a keyword is a keyword
-only where one can stand, and a text in double quotes is a name where the dialect quotes so and only a
-name can stand. The first token that fits nowhere is an error in words, with a hint.
+The parser is fed token by token, and lists before each the token types it can take: so a keyword is a keyword only
+where the grammar allows one, and a text in double quotes is a name where the dialect quotes names so and only a name
+is allowed. The first token that does not fit raises a readable error with a hint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPES = {"path": "PATH", "number": "NUMBER", "query": "QUERY", "quoted": "QUOTE
 
 
 def parse_clauses(tokens: LazyTokens, dialect: Dialect) -> Tree[LarkToken]:
-    """The tree of the clauses; StatementSyntaxError at the first token that does not fit."""
+    """Return the tree of the clauses. Raises StatementSyntaxError at the first token that does not fit."""
     grammar = extended_grammar()
     parser: Any = grammar.parser.parse_interactive()
     depth = position = 0
@@ -54,7 +54,7 @@ def parse_clauses(tokens: LazyTokens, dialect: Dialect) -> Tree[LarkToken]:
 def _type(
     tokens: LazyTokens, position: int, choices: Collection[str], grammar: Grammar, dialect: Dialect
 ) -> str:
-    """The terminal that the token is in this place; a type that the parser does not know when it is none."""
+    """Return the terminal of the token in this context, or a type unknown to the parser if it is none."""
     token = tokens[position]
     if token.kind == "word":
         return _word_type(tokens, position, choices, grammar)

@@ -1,8 +1,7 @@
-"""What the lexer must know of each database's SQL: how it quotes and how it comments.
+"""Lexical facts of each database's SQL that the lexer needs: its quotes and comments.
 
-A statement is cut from a program, and its SELECT from the extended clauses, by these few facts alone: the
-rest of a dialect is the database's own business. `tests/sqlflow_edl/syntax/test_dialects.py` compares
-them with sqlglot's tokenizers.
+They suffice to cut statements from a program, and the SELECT from the extended clauses; the rest of a dialect is the
+database's. `tests/sqlflow_edl/syntax/test_dialects.py` compares them with sqlglot's tokenizers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from edl.errors import SemanticError, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Lexical facts of one dialect; `sqlglot` is the name of the dialect there."""
+    """Lexical facts of one dialect. sqlglot: its name in sqlglot."""
 
     name: str
     sqlglot: str
@@ -32,12 +31,12 @@ class Dialect:
 
     @property
     def double_quotes_name(self) -> bool:
-        """Is "x" a name in this dialect, not a text?"""
+        """True if "x" is a name in this dialect, not a text."""
         return '"' in self.name_quotes
 
     @property
     def bracket_quotes_name(self) -> bool:
-        """Is [x] a name in this dialect?"""
+        """True if [x] is a name in this dialect."""
         return "[" in self.name_quotes
 
 
@@ -68,7 +67,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of that name, case ignored; SemanticError with the nearest name when there is none."""
+    """Return the dialect of that name, case ignored. Raises SemanticError with the nearest name if there is none."""
     try:
         return DIALECTS[name.casefold()]
     except KeyError:
@@ -78,7 +77,7 @@ def dialect_named(name: str) -> Dialect:
 
 @cache
 def sqlglot_name(dialect: Dialect) -> str:
-    """The dialect's name in sqlglot as installed; MaxCompute without its plug-in is read as Hive."""
+    """Return the dialect's name in the installed sqlglot; MaxCompute without its plug-in is read as Hive."""
     from sqlglot import Dialect as SqlglotDialect
 
     return dialect.sqlglot if SqlglotDialect.get(dialect.sqlglot) else "hive"

@@ -1,4 +1,4 @@
-"""Syntax errors in words: what stands there, what was expected, and the keyword that was probably meant."""
+"""Messages of syntax errors: the unexpected text, what was expected, and the keyword that was probably meant."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WORDS = {
 
 
 def unclosed(token: Token) -> StatementSyntaxError:
-    """A quote, comment or parenthesis that nothing closes; the place is where it opens."""
+    """Return the error of an unclosed quote, comment or parenthesis, at its opening."""
     what = _UNCLOSED.get(token.text[0], "quote")
     opening = token.text[: 2 if what == "comment" else 1]
     return StatementSyntaxError(
@@ -57,7 +57,7 @@ def unclosed(token: Token) -> StatementSyntaxError:
 
 
 def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> StatementSyntaxError:
-    """The error at the token that does not fit; `accepted` are the terminals that would have."""
+    """Return the error at the token that does not fit. accepted: the terminals that would have fitted."""
     token = tokens[position]
     if token.kind == "unclosed":
         return unclosed(token)
@@ -75,7 +75,7 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
 
 
 def _unfilled(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
-    """The error of `{{ name }}` where the token is one of its opening braces."""
+    """Return the error of `{{ name }}` if the token is one of its opening braces."""
     for index in (max(position - 1, 0), position):
         first, second, name = tokens[index], tokens[index + 1], tokens[index + 2]
         if (
@@ -89,7 +89,7 @@ def _unfilled(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
 
 
 def _unclosed_bracket(tokens: LazyTokens, position: int) -> StatementSyntaxError | None:
-    """The error of the innermost bracket that is open before the token, if nothing behind closes it."""
+    """Return the error of the innermost bracket that is open before the token, if nothing after it closes it."""
     open_ones: list[int] = []
     index = 0
     while (token := tokens[index]).kind != "end":
@@ -114,7 +114,7 @@ def _unclosed_bracket(tokens: LazyTokens, position: int) -> StatementSyntaxError
 
 
 def expected(accepted: Collection[str]) -> str:
-    """The terminals in words: `a comma, LABEL or the end of the statement`."""
+    """Describe the terminals: `a comma, LABEL or the end of the statement`."""
     left = set(accepted)
     found: list[str] = []
     if left >= _VALUE:
@@ -133,7 +133,7 @@ def expected(accepted: Collection[str]) -> str:
 
 
 def _misspelt(tokens: LazyTokens, position: int, accepted: Collection[str]) -> StatementSyntaxError | None:
-    """The token, or the one before it that was taken for a name, is nearly a keyword."""
+    """Return the error of a misspelt keyword: the token, or the one before it that was taken for a name."""
     keywords = [terminal for terminal in accepted if terminal.isalpha() and terminal not in _WORDS]
     token, before = tokens[position], tokens[position - 1] if position else None
     if token.kind == "word" and (near := nearest(token.text, keywords)) and near != token.word:
@@ -146,7 +146,7 @@ def _misspelt(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
 
 
 def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
-    """The error at a word that is nearly that keyword."""
+    """Return the error at a word that is nearly that keyword."""
     return StatementSyntaxError(
         f"unexpected {_shown(token)}", span=Span(token.start, token.end), hint=f"did you mean {keyword}?"
     )
@@ -187,7 +187,7 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
 
 
 def _place(tokens: LazyTokens, position: int) -> Span:
-    """The token; at the end of the statement, the character behind the last one."""
+    """Return the span of the token; at the end of the statement, the position after the last one."""
     token = tokens[position]
     if token.kind != "end":
         return Span(token.start, token.end)
@@ -208,7 +208,7 @@ def _shortened(text: str, most: int = 40) -> str:
 
 
 def misplaced(keyword: Token) -> StatementSyntaxError:
-    """A clause inside the query, where no verb stands before it."""
+    """Return the error of a clause inside the query without a verb before it."""
     return StatementSyntaxError(
         f"the {keyword.word} clause stands in the SELECT",
         span=Span(keyword.start, keyword.end),
@@ -217,7 +217,7 @@ def misplaced(keyword: Token) -> StatementSyntaxError:
 
 
 def not_a_query(first: Token, verb: Token) -> StatementSyntaxError:
-    """TO TRAIN behind a statement that gives no rows."""
+    """Return the error of TO TRAIN after a statement that returns no rows."""
     return StatementSyntaxError(
         f"{first.word} … TO {verb.word} is not a statement",
         span=Span(verb.start, verb.end),
@@ -226,7 +226,7 @@ def not_a_query(first: Token, verb: Token) -> StatementSyntaxError:
 
 
 def in_parentheses(to: Token, verb: Token) -> StatementSyntaxError:
-    """A whole statement of ours inside parentheses."""
+    """Return the error of an extended statement inside parentheses."""
     return StatementSyntaxError(
         f"TO {verb.word} stands inside parentheses",
         span=Span(to.start, verb.end),
@@ -235,7 +235,7 @@ def in_parentheses(to: Token, verb: Token) -> StatementSyntaxError:
 
 
 def query_of_create(first: Token, to: Token, verb: Token) -> StatementSyntaxError:
-    """A statement of ours as the query of CREATE TABLE … AS."""
+    """Return the error of an extended statement as the query of CREATE TABLE … AS."""
     names = {
         "TRAIN": "INTO names the model",
         "PREDICT": "TO PREDICT my_table.my_column names the table",
@@ -248,7 +248,7 @@ def query_of_create(first: Token, to: Token, verb: Token) -> StatementSyntaxErro
 
 
 def variable(text: str, start: int) -> StatementSyntaxError | None:
-    """The error of `{{ name }}` at `start`, which stands for a variable; None where no such thing stands there."""
+    """Return the error of a template variable `{{ name }}` at `start`, or None if there is none."""
     match = _VARIABLE.match(text, start)
     return _no_variable(match[1] or "", Span(*match.span())) if match else None
 
@@ -262,7 +262,7 @@ def _no_variable(name: str, span: Span) -> StatementSyntaxError:
 
 
 def unreadable(text: str, statement: Span, sql: Span) -> StatementSyntaxError | None:
-    """The error at a byte that was not UTF-8, or at a NUL in the part of the statement that a database reads."""
+    """Return the error at a byte that was not UTF-8, or at a NUL in the SQL of the statement."""
     match = _UNDECODED.search(text, statement.start, statement.end) or _NUL.search(text, sql.start, sql.end)
     if match is None:
         return None
@@ -273,7 +273,7 @@ def unreadable(text: str, statement: Span, sql: Span) -> StatementSyntaxError | 
 
 
 def show_train_in_query(show: Token, train: Token) -> StatementSyntaxError:
-    """SHOW TRAIN behind a query, from which nothing parts it."""
+    """Return the error of SHOW TRAIN directly after a query, with no semicolon between them."""
     return StatementSyntaxError(
         "SHOW TRAIN is a statement of its own",
         span=Span(show.start, train.end),
@@ -282,7 +282,7 @@ def show_train_in_query(show: Token, train: Token) -> StatementSyntaxError:
 
 
 def no_into(label: Token, end: Token) -> StatementSyntaxError:
-    """The short form `query LABEL x` without a name for the model."""
+    """Return the error of the short form `query LABEL x` without a name for the model."""
     return StatementSyntaxError(
         f"{label.word} without TO TRAIN needs INTO",
         span=Span(end.start, end.end),

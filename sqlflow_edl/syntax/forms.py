@@ -1,4 +1,4 @@
-"""The forms of our statements and clauses, for people: what /help shows, and what docs/language.md begins with."""
+"""Forms of the extended statements and clauses, as /help and docs/language.md show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a statement is written. doc: a remark beside it. example: over the tables of `sqlflow samples`."""
+    """Form of a statement.
+
+    doc: a remark next to it. example: a statement over the tables of `sqlflow samples`.
+    """
 
     form: str
     doc: str = ""
@@ -66,5 +69,5 @@ WIDTH = 42  # where a remark begins
 
 
 def line(form: Form) -> str:
-    """The form with its remark, as SQL writes one."""
+    """Return the form with its remark, as an SQL comment."""
     return f"{form.form:{WIDTH - 1}} -- {form.doc}" if form.doc else form.form

@@ -1,7 +1,7 @@
-"""The LALR parser of grammar/extended.lark, built once, when the first extended statement is read.
+"""LALR parser of grammar/extended.lark, built once, when the first extended statement is read.
 
-Lark only parses: the tokens come from `sqlflow_edl.syntax.lexer`, and `clauses` feeds them one by one,
-because which of its types a word has depends on what the parser can take.
+Lark only parses: the tokens come from `sqlflow_edl.syntax.lexer`, and `clauses` feeds them one by one, because the
+type of a word depends on the terminals that the parser accepts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lark.lexer import Lexer, Token
 
 
 class _NoLexer(Lexer):
-    """Tokens are fed by hand."""
+    """Lexer that does nothing: tokens are fed to the parser directly."""
 
     __future_interface__ = 1
 
@@ -42,7 +42,7 @@ _COMPARISONS = ("<", "<=", ">", ">=", "<>", "!=", "==")
 
 @cache
 def extended_grammar() -> Grammar:
-    """The grammar of the extended clauses; about 0.1 s at the first call."""
+    """Return the grammar of the extended clauses; the first call takes about 0.1 s."""
     text = files("sqlflow_edl.grammar").joinpath("extended.lark").read_text(encoding="utf-8")
     with _no_collection():
         parser = Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=False)
@@ -57,7 +57,10 @@ def extended_grammar() -> Grammar:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Building the tables makes objects that all stay: looking for garbage among them takes a third of the time."""
+    """Disable garbage collection while the tables are built.
+
+    All their objects stay, and looking for garbage among them takes a third of the time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

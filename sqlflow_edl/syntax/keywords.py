@@ -1,7 +1,7 @@
-"""Is this word a keyword or a name? Asked only where the grammar could take it as either.
+"""Disambiguation of keywords and names, for words that the grammar accepts as either.
 
-That is so after a comma that may end its list (`COLUMN age, label LABEL x`), and for PREDICT without
-a target. Then the words that follow decide: a clause keyword has a body behind it, a name has not.
+That is so after a comma that may end its list (`COLUMN age, label LABEL x`), and for PREDICT without a target. Then
+the following words decide: a clause keyword has a body after it, a name has not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ALSO_BEGINS = {
 
 
 class LazyTokens:
-    """Tokens by position, read from their lexer when first asked for; behind the end, the last one again."""
+    """Tokens by position, read from their lexer on demand; after the end, the last one again."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
         self._read: list[Token] = []
@@ -36,16 +36,16 @@ class LazyTokens:
         return self._read[position]
 
     def last(self) -> Token:
-        """The end of the clauses, found by reading them all."""
+        """Return the end of the clauses, after reading them all."""
         self._read.extend(self._more)
         return self._read[-1]
 
 
 def opens_clause(tokens: LazyTokens, position: int) -> bool:
-    """Does the word at `position` open a clause, rather than name a column?
+    """Return True if the word at `position` opens a clause rather than names a column.
 
-    In a run of clause keywords, such as `LABEL label INTO into`, the last with a body opens a clause, so the
-    one before it is a name, and so on to the front.
+    In a run of clause keywords, such as `LABEL label INTO into`, the last with a body opens a clause, so the one
+    before it is a name, and so on backwards.
     """
     end = position
     while _has_body(tokens, end):
@@ -54,7 +54,7 @@ def opens_clause(tokens: LazyTokens, position: int) -> bool:
 
 
 def _has_body(tokens: LazyTokens, position: int) -> bool:
-    """Is there a clause keyword, and behind it something that its clause can begin with?"""
+    """Return True if a clause keyword stands there, followed by something that its clause can begin with."""
     keyword, following = tokens[position].word, tokens[position + 1]
     if keyword not in CLAUSES:
         return False
@@ -69,5 +69,5 @@ def _has_body(tokens: LazyTokens, position: int) -> bool:
 
 
 def _names_something(tokens: LazyTokens, position: int) -> bool:
-    """Does a plain name follow AS or FOR, so that these are the keywords they look like?"""
+    """Return True if a plain name follows AS or FOR, which are then keywords."""
     return tokens[position].kind in ("word", "quoted") and not opens_clause(tokens, position)

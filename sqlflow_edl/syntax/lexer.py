@@ -1,12 +1,12 @@
 """Two lexers for one text: `sql_tokens` in the database's dialect, `clause_tokens` in the extended clauses.
 
-Each sees only its own part of a program: the strings of a SELECT follow the database's rules, those of
-the clauses follow ours (both quotes, backslash escapes, doubled quotes). Both are total: whatever the
-text, they yield tokens in ascending order, never an error, and stop at the end; what is wrong is a token
-of kind "unclosed" or "unknown", and the parser complains about it. Time is linear in the text.
+Each sees only its own part of a program: the strings of a SELECT follow the database's rules, those of the clauses
+follow ours (both quotes, backslash escapes, doubled quotes). Both are total: for any text, they yield tokens in
+ascending order without an error, and stop at the end. Faulty text becomes a token of kind "unclosed" or "unknown",
+which the parser reports. Time is linear in the text.
 
-Kinds of SQL tokens:    comment string name word open close semicolon symbol unclosed
-Kinds of clause tokens: string quoted path number word symbol query unclosed unknown end
+- SQL tokens: comment string name word open close semicolon symbol unclosed
+- clause tokens: string quoted path number word symbol query unclosed unknown end
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LETTER = r"[^\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f\s\ufeff‘’“”]"
 
 
 class Token(NamedTuple):
-    """The characters [start, end) of the program's text."""
+    """Token: the characters [start, end) of the program's text."""
 
     kind: str
     start: int
@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The token as a keyword, in capitals; empty when it cannot be one."""
+        """Token as a keyword, in capitals; empty if it cannot be one."""
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
 
@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 def sql_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
-    """The tokens of `text` from `start`, as the dialect reads it, comments included."""
+    """Yield the tokens of `text` from `start` in the dialect, comments included."""
     search = _sql_pattern(dialect).search
     while match := search(text, start):
         kind = str(match.lastgroup)
@@ -56,7 +56,7 @@ def sql_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
 
 @cache
 def _sql_pattern(dialect: Dialect) -> re.Pattern[str]:
-    """One alternative per kind of token; what begins like a quote and does not end is "unclosed"."""
+    """Return one alternative per kind of token; an opening quote without an end is "unclosed"."""
     line = r"[^\n\r]*" if dialect.return_ends_comment else r"[^\n]*"
     dashes = r"--(?=[\s\x00-\x20]|\Z)" if dialect.dash_needs_space else "--"
     comments = [dashes + line] + (["#" + line] if dialect.hash_comments else [])
@@ -89,7 +89,7 @@ def _sql_pattern(dialect: Dialect) -> re.Pattern[str]:
 
 
 def _block_comment(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
-    """The kind and end of the comment that begins at `start`, which is "unclosed" when it has no end."""
+    """Return the kind and end of the comment that begins at `start`; "unclosed" if it has no end."""
     if not dialect.nested_comments:
         end = text.find("*/", start + 2)
         return ("comment", end + 2) if end >= 0 else ("unclosed", len(text))
@@ -102,7 +102,7 @@ def _block_comment(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
 
 
 def _quoted(quote: str, *, backslash: bool = False) -> str:
-    """A regular expression of a text in these quotes; the quote doubled stands for itself."""
+    """Return a regular expression of a text in these quotes; a doubled quote stands for itself."""
     if backslash:
         return rf"{quote}[^{quote}\\]*+(?:(?:\\.|{quote}{quote})[^{quote}\\]*+)*+{quote}"
     return rf"{quote}[^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+{quote}"
@@ -145,10 +145,10 @@ _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 def clause_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
-    """The tokens of the extended clauses from `start` up to the semicolon or the end of the text.
+    """Yield the tokens of the extended clauses from `start` up to the semicolon or the end of the text.
 
-    Comments are left out. The last token is always of kind "end" and stands before the semicolon. The
-    query of VALIDATE ON (…) is one token, found by the dialect's own lexer.
+    Comments are left out. The last token is always of kind "end", before the semicolon. The query of VALIDATE ON (…)
+    is one token, found by the dialect's own lexer.
     """
     open_brackets: list[str] = []
     before = ("", "")  # the two previous tokens
@@ -173,7 +173,7 @@ def clause_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
 
 
 def _clause_token(text: str, match: re.Match[str], dialect: Dialect, *, list_or_name: bool) -> Token:
-    """The token at `match`; `list_or_name` says that a bracket here may also begin a list."""
+    """Return the token at `match`. list_or_name: a bracket here may also begin a list."""
     kind = str(match.lastgroup)
     start, end = match.span()
     if kind == "block":
@@ -188,7 +188,7 @@ def _clause_token(text: str, match: re.Match[str], dialect: Dialect, *, list_or_
 
 
 def _query(text: str, opening: Token, dialect: Dialect) -> Token:
-    """The query behind the parenthesis `opening`; "unclosed" when the statement ends before it closes."""
+    """Return the query after the parenthesis `opening`; "unclosed" if the statement ends before it closes."""
     depth = 1
     start = end = opening.end
     for token in sql_tokens(text, opening.end, dialect):
@@ -220,10 +220,10 @@ _BASES = {"octal": 8, "hex": 16, "unicode": 16}
 
 
 def string_value(token_text: str) -> str:
-    r"""The text that a string of the clauses stands for.
+    r"""Return the text that a string of the clauses stands for.
 
-    \\ \' \" \` \n \t \r \0, \001, \x01 and \u0001 are escapes, a doubled quote is one quote; every other
-    backslash stays, because strings are also regular expressions over column names ("f\d+").
+    \\ \' \" \` \n \t \r \0, \001, \x01 and \u0001 are escapes, a doubled quote is one quote; every other backslash
+    stays, because strings are also regular expressions over column names ("f\d+").
     """
     quote, inner = token_text[0], token_text[1:-1]
     if quote not in inner and "\\" not in inner:
@@ -241,7 +241,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def name_value(token_text: str) -> str:
-    """The name that a word, or a name in double quotes, backticks or brackets, stands for."""
+    """Return the name that a word, or a name in double quotes, backticks or brackets, stands for."""
     quote = token_text[0]
     if quote == "[":
         return token_text[1:-1]
@@ -249,10 +249,10 @@ def name_value(token_text: str) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """`name` as it may stand in any clause, of any dialect: in backticks."""
+    """Quote `name` in backticks, which is valid in any clause of any dialect."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quoted_string(value: str) -> str:
-    """`value` as a string of the clauses."""
+    """Quote `value` as a string of the clauses."""
     return '"' + value.replace("\\", "\\\\").replace('"', '""') + '"'

@@ -1,6 +1,7 @@
-"""Statements of other systems, and our own misspelt, that are ordinary SQL as far as the splitter knows.
+"""Statements of other systems, and misspelt extended ones, which the splitter takes for ordinary SQL.
 
-The database has the first word: what it runs is run. Where it refuses, `lookalike` says what to write instead.
+The database decides first: a statement that it accepts is run. If it refuses one, `lookalike` suggests what to write
+instead.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FEW = 5  # tokens that a decision takes
 
 
 def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
-    """The error for a statement that the database refuses; None where it is like none of ours.
+    """Return the error for a statement that the database refuses, or None if it is like no extended statement.
 
     tokens: the first `FEW` of the statement, without comments.
     """

@@ -1,11 +1,12 @@
-"""From the text of a program to its statements: split, parse the clauses, build the tree.
+"""Parser of programs: split the text into statements, parse the clauses, build the tree.
 
-    parse(text, dialect) -> [Statement, …]        is_complete(text, dialect) -> bool
-    read(text, dialect) -> [Statement or error, …]
+* parse(text, dialect) -> [Statement, …]
+* read(text, dialect) -> [Statement or error, …]
+* is_complete(text, dialect) -> bool
 
-The SELECT is cut out byte for byte, its leading and trailing comments included (who puts it in parentheses
-must put a line break behind it). Ordinary SQL comes back as kind "sql", unread. If sqlglot cannot read the
-SELECT of an extended statement, that is a warning: the database decides.
+The SELECT is cut out byte for byte, including its leading and trailing comments (to put it in parentheses, add a line
+break after it). Ordinary SQL becomes a statement of kind "sql", unparsed. If sqlglot cannot parse the SELECT of an
+extended statement, that is a warning: the database decides.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _PLANNED = ("train", "auto")  # what EXPLAIN shows the plan of
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
-    """The statements of a program, in order; pieces of nothing but comments are left out.
+    """Return the statements of a program, in order; pieces with only comments are left out.
 
-    Raises StatementSyntaxError, or an ErrorList of one error or more of several statements; SemanticError
-    for an unknown dialect.
+    Raises StatementSyntaxError, or an ErrorList if several statements have errors; SemanticError for an unknown
+    dialect.
     """
     found = read(text, dialect)
     raise_all([each for each in found if isinstance(each, SQLFlowError)])
@@ -33,7 +34,7 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
 
 
 def read(text: str, dialect: str = "duckdb") -> list[Statement | SQLFlowError]:
-    """The statements of a program, in order; the error in the place of a statement that cannot be read.
+    """Return the statements of a program, in order, with the error in place of each faulty statement.
 
     Raises SemanticError for an unknown dialect.
     """
@@ -49,7 +50,7 @@ def read(text: str, dialect: str = "duckdb") -> list[Statement | SQLFlowError]:
 
 
 def is_complete(text: str, dialect: str = "duckdb") -> bool:
-    """Does the text end a statement: with a semicolon, outside strings, comments and routine bodies?"""
+    """Return True if the text ends a statement: with a semicolon, outside strings, comments and routine bodies."""
     complete = False
     for piece in split(text, dialect_named(dialect)):
         complete = piece.ended or (complete and piece.empty)
@@ -70,13 +71,13 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
 
 
 def _is_ordinary(piece: Piece, query: Span, text: str, dialect: Dialect) -> bool:
-    """Is what looks like clauses without TO part of ordinary SQL, its query being incomplete without it?"""
+    """Return True if apparent clauses without TO are ordinary SQL: the query is incomplete without them."""
     whole = Span(query.start, piece.span.end)
     return _objection(text, query, dialect) is not None and _objection(text, whole, dialect) is None
 
 
 def _raise_doubts(piece: Piece, end: int, text: str, dialect: Dialect) -> None:
-    """If the SQL up to `end` is none, say what looks like an error of an extended statement."""
+    """Raise the error of a doubtful extended statement, if the SQL up to `end` is invalid."""
     for doubt in piece.doubts:
         before = doubt.query
         if before.start == before.end or not _objection(text, Span(before.start, end), dialect):

@@ -1,4 +1,4 @@
-"""What sqlglot makes of a query: a second opinion, never the last word, which is the database's."""
+"""Checks of queries with sqlglot, as a second opinion: the database has the last word."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 120  # characters of sqlglot's message
 
 @lru_cache(maxsize=256)
 def objection(sql: str, dialect: Dialect) -> str | None:
-    """Why sqlglot cannot read `sql` as one query of the dialect, in one line; None when it can."""
+    """Return the reason, in one line, that `sql` is not one query of the dialect, or None if it is."""
     import sqlglot
 
     try:
@@ -28,7 +28,7 @@ def objection(sql: str, dialect: Dialect) -> str | None:
 
 
 def trees(sql: str, dialect: Dialect) -> list[exp.Expr]:
-    """The statements in `sql` as sqlglot reads them. ValueError: it cannot, and says in one line why."""
+    """Parse `sql` with sqlglot and return its statements. Raises ValueError with a reason of one line."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 

@@ -1,17 +1,16 @@
-"""Cutting a program into statements, and an extended statement into its query and its clauses.
+"""Splitting of a program into statements, and of an extended statement into its query and its clauses.
 
-Two lexers meet in one text and each must see only its own part, so one walk does both cuts: it reads SQL
-in the dialect until a semicolon or the beginning of the clauses, and from there on reads clauses until
-the semicolon. Clauses begin, outside the parentheses, strings and comments of a query,
+Two lexers work on one text and each must see only its own part, so one pass does both cuts: it reads SQL in the
+dialect until a semicolon or the beginning of the clauses, and from there on reads clauses until the semicolon. Clauses
+begin, outside the parentheses, strings and comments of a query,
 
 * at TO TRAIN, TO PREDICT and so on, whatever follows;
 * at TRAIN, PREDICT, ANALYZE, LABEL or TARGET without TO, where the query may end and all that follows
   parses as clauses, so that `SELECT train FROM t train` stays ordinary SQL;
 * at the first word of a statement that has no query, such as SHOW TRAIN.
 
-What looks like clauses and does not parse as such is ordinary SQL with a `Doubt`: whoever finds that it
-is no SQL either (`sqlflow_edl.syntax.parse`) can say why it is no extended statement. The walk is linear in
-the text, and never raises.
+Text that looks like clauses and does not parse as such is ordinary SQL with a `Doubt`: if it is invalid SQL too,
+`sqlflow_edl.syntax.parse` can say why it is no extended statement. The pass is linear in the text, and never raises.
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ _RESUMES = _words("""
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What to say about the statement should its SQL turn out to be none.
+    """Error to report if the statement's SQL turns out to be invalid.
 
-    query: the part before the place; the reason counts only when that alone is a query.
+    query: the text before the error; the error is reported only if that alone is a query.
     """
 
     query: Span
@@ -92,11 +91,11 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One statement of a program: ordinary SQL, or a query and the tokens of its clauses.
+    """Statement of a program: ordinary SQL, or a query and the tokens of its clauses.
 
-    raw: the characters up to and with the semicolon; the pieces of a program cover it without a gap.
-    span: the same without the semicolon, the white space around and the comments before.
-    refused: the error of ordinary SQL that the database refuses, where another statement was probably meant.
+    raw: the characters up to and including the semicolon; the pieces of a program cover it without a gap. span: the
+    same without the semicolon, the surrounding white space and the comments before. refused: the error to raise if the
+    database refuses ordinary SQL that was probably meant as another statement.
     """
 
     raw: Span
@@ -113,7 +112,7 @@ class Piece:
 
 
 def split(text: str, dialect: Dialect) -> Iterator[Piece]:
-    """The statements of a program, one after the other; their `raw` spans cover the text."""
+    """Yield the statements of a program in order; their `raw` spans cover the text."""
     start = 0
     while start < len(text):
         piece = _Walk(text, start, dialect).piece()
@@ -122,7 +121,7 @@ def split(text: str, dialect: Dialect) -> Iterator[Piece]:
 
 
 class _Walk:
-    """The walk through one statement, from `start` to its semicolon."""
+    """Pass over one statement, from `start` to its semicolon."""
 
     def __init__(self, text: str, start: int, dialect: Dialect) -> None:
         self._text = text
@@ -171,7 +170,7 @@ class _Walk:
         return token
 
     def _follow(self, token: Token) -> None:
-        """Keep track of what is open: parentheses, and the blocks of a routine's body."""
+        """Track open parentheses, and the open blocks of a routine's body."""
         if token.kind == "open":
             self._open.append(token)
             self._error = self._error or variable(self._text, token.start)
@@ -190,14 +189,14 @@ class _Walk:
     # --------------------------------------------------------------------------- where clauses begin
 
     def _begins(self, distance: int) -> bool:
-        """Does what EXPLAIN stands before begin like a query, or like clauses without one?"""
+        """Return True if the text after EXPLAIN begins like a query, or like clauses without one."""
         token = self._peek(distance)
         if token.word in ("TRAIN", "TO"):
             return self._peek(distance + 1).kind == "word"
         return (token.word or token.text) in _QUERIES
 
     def _is_own(self) -> bool:
-        """Does the statement begin with one of our words that no database begins one with?"""
+        """Return True if the statement begins with a word of ours that begins no SQL statement."""
         words = (self._peek(0).word, self._peek(1).word)
         if words in _OWN:
             return self._peek(2).kind not in ("end", "semicolon") or not _OWN[words]
@@ -219,7 +218,7 @@ class _Walk:
         return False
 
     def _suspect(self, token: Token) -> None:
-        """Remember a word in the query that looks like a keyword of ours out of place, or misspelt."""
+        """Remember a word in the query that looks like a misplaced or misspelt keyword of a clause."""
         following = self._peek(1).text
         if token.word == "COLUMN" or (token.word == "WITH" and following in ("=", ".")):
             self._misplaced += [self._doubt(token, misplaced(token))] * (not self._misplaced)
@@ -227,7 +226,7 @@ class _Walk:
             self._remember(token, did_you_mean_keyword(token, near))
 
     def _to(self, token: Token) -> bool:
-        """TO begins the clauses when a verb follows; where it cannot, remember what to say about it."""
+        """Return True if TO begins the clauses, that is, a verb follows; where it may not, remember the error."""
         verb = self._peek(0)
         if verb.kind != "word" or self._before.word == "AS" or self._before.text == ".":
             return False
@@ -247,7 +246,7 @@ class _Walk:
         return self._is_query and not self._open
 
     def _parses(self, token: Token) -> bool:
-        """Is all that follows `token` clauses? If not, remember why."""
+        """Return True if all that follows `token` parses as clauses; if not, remember the error."""
         from sqlflow_edl.syntax.clauses import parse_clauses
 
         if len(self._doubts) == _MOST_DOUBTS or (self._peek(0).word in _RESUMES and not self._ends_item(1)):
@@ -268,7 +267,7 @@ class _Walk:
         return self._is_query or bool(rules & {"attributes", "using", "into"})
 
     def _ends_item(self, distance: int) -> bool:
-        """Could the token stand behind a name in a clause?"""
+        """Return True if the token may follow a name in a clause."""
         token = self._peek(distance)
         return (
             token.kind in ("end", "semicolon") or token.word in CLAUSES or token.text in (",", ".", ":", "/")
@@ -284,7 +283,7 @@ class _Walk:
     # ---------------------------------------------------------------------------------------- pieces
 
     def _sql(self, last: Token) -> Piece:
-        """Ordinary SQL, up to the semicolon, or to the end of the text or of what is not closed there."""
+        """Return a piece of ordinary SQL, up to the semicolon, the end of the text, or an unclosed quote."""
         ended = last.kind == "semicolon"
         end = last.start if ended else len(self._text)
         never_closed = last if last.kind == "unclosed" else self._inside
@@ -301,7 +300,7 @@ class _Walk:
         )
 
     def _extended(self, token: Token, *, bare: bool = False) -> Piece:
-        """A query up to `token`, clauses from there."""
+        """Return a piece with a query up to `token` and clauses from there."""
         clauses = LazyTokens(clause_tokens(self._text, token.start, self._dialect))
         end = clauses.last().start
         ended = end < len(self._text)
@@ -319,7 +318,7 @@ class _Walk:
         )
 
     def _trimmed(self, start: int, end: int) -> Span:
-        """[start, end) without the white space, and the byte order mark, around it."""
+        """Return [start, end) without surrounding white space and byte order mark."""
         while start < end and _is_space(self._text[start]):
             start += 1
         while start < end and _is_space(self._text[end - 1]):

@@ -1,7 +1,7 @@
-"""Checks of a training's rows: warnings about what makes its figures mean less than they seem.
+"""Checks of the training rows: warnings about data that makes the metrics of a model misleading.
 
-They ride on the one pass over the training rows that fits the features, and keep a bounded state. A warning never
-stops a training, and drops no column; what is left out of derived features is decided in `derive`. The rules are in
+They run during the one pass over the training rows that fits the features, and keep a bounded state. A warning never
+stops a training and drops no column; `derive` decides which derived features are left out. The rules are in
 docs/data-checks.md, their thresholds in `thresholds`.
 """
 
@@ -35,7 +35,10 @@ _SHOWN = 3  # classes that a warning names
 
 @dataclass(frozen=True, slots=True)
 class DataWarning:
-    """One finding. about: the column or part of the rows. message: a sentence. advice: what to do."""
+    """Finding of a check.
+
+    about: the column or part of the rows. message: a sentence. advice: the remedy.
+    """
 
     about: str
     message: str
@@ -46,11 +49,11 @@ class DataWarning:
 
 
 def is_id(name: str, found: ColumnStatistics) -> bool:
-    """True if the column tells rows apart and nothing else: a text or whole number that is different in every row.
+    """Return True if the column only identifies rows: a text or whole number that is different in every row.
 
-    Of whole numbers that may be chance: drawn from a wide range, a price is as different in each row. So either their
-    range is too narrow for that, as of a row number (n values of a range s coincide n²/2s times by chance, more often
-    where some are likelier), or the column's name says it.
+    Distinct whole numbers may be chance: prices drawn from a wide range differ in each row, too. So their range must
+    also be too narrow for chance, as that of a row number (n values of a range s coincide n²/2s times by chance, more
+    often if some are likelier), or the column's name must be that of an id.
     """
     count = found.rows - found.nulls
     if not found.unique or count < FEWEST_ROWS:
@@ -66,7 +69,7 @@ def _is_named_so(name: str) -> bool:
 
 
 class DataChecks:
-    """The checks of one training, while its rows stream by. label, columns: that are read; the weight is not one."""
+    """Checks of one training while its rows are read. label, columns: those read, without the row weight."""
 
     def __init__(self, label: str, columns: Sequence[str], schema: Schema, seed: int) -> None:
         self._label = label
@@ -77,11 +80,11 @@ class DataChecks:
         self.held_out = ColumnStatistics()  # the labels of the validation rows
 
     def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Take the validation rows; before `watch`. Their columns may be in another order and case."""
+        """Read the validation rows, before `watch`. Their columns may be in another order and case."""
         self.held_out = collect(self._held_out(batches), {self._label: Want.COUNTS}, seed=0)[self._label]
 
     def _held_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows, with columns as the training query names them; each batch is looked at as it passes."""
+        """Yield the rows with columns named as in the training query; check each batch on the way."""
         wanted = [self._label, *self._columns]
         for batch in batches:
             schema = Schema(batch.schema)
@@ -91,7 +94,7 @@ class DataChecks:
             yield named
 
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The training rows, unchanged; each batch is looked at as it passes."""
+        """Yield the training rows unchanged; check each batch on the way."""
         for batch in batches:
             self._sample.add(batch)
             if self._duplicates is not None:
@@ -105,7 +108,10 @@ class DataChecks:
         features: Iterable[spec.Feature],
         named: Collection[str],
     ) -> list[DataWarning]:
-        """All that the checks found. features: of the model. named: columns that COLUMN names."""
+        """Return all findings of the checks.
+
+        features: of the model. named: columns that COLUMN names.
+        """
         used = dict.fromkeys(column for each in features for column in source_columns(each))
         scores = {
             each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
@@ -120,7 +126,7 @@ class DataChecks:
     def _copied(
         self, statistics: Statistics, scores: Mapping[str, Score], used: Collection[str]
     ) -> Iterator[DataWarning]:
-        """Held-out rows that are trained on, where they are more than rows of such columns have in common by chance."""
+        """Warn of validation rows that are also training rows, if there are more than chance explains."""
         looked = self._duplicates
         if looked is None or not set(used) <= set(self._columns) or not (count := looked.found(used)):
             return

@@ -1,10 +1,10 @@
-"""Held-out rows that are trained on, too: rows whose features have the same values, by a hash of them.
+"""Detection of validation rows that are also training rows: rows with equal feature values, compared by hash.
 
-Held-out rows are hashed first, as many as `HELD_OUT_ROWS`; then each training row is looked for among them. Most are
-told apart by the most distinct columns, so only these are hashed of every row.
+Validation rows are hashed first, up to `HELD_OUT_ROWS`; then each training row is looked up among them. The most
+distinct columns distinguish most rows, so only these are hashed for every row.
 
-Whether a column is an id, and thus no feature, is known after the pass. Columns that may be one (no value occurs twice
-in the held-out rows) are therefore compared one by one, with the first held-out row that is equal in all others.
+Id columns are no features, but are known only after the pass. Columns that may be ids (no value occurs twice in the
+validation rows) are therefore compared one by one, with the first validation row that is equal in all other columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MISSING = np.uint64(0x6E756C6C)
 
 
 class Duplicates:
-    """Counts held-out rows that are trained on: `hold_out` takes the held-out rows, then `add` the others.
+    """Counter of validation rows that are also training rows: `hold_out` takes those, then `add` the others.
 
     columns: the features, each of one value a row.
     """
@@ -52,7 +52,7 @@ class Duplicates:
             self._held[position].append(_hashed(array))
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Look for training rows among those held out."""
+        """Look up a batch of training rows among the validation rows."""
         if not self.rows:
             return
         if self._index is None:
@@ -65,13 +65,17 @@ class Duplicates:
         self._index.look_for(batch)
 
     def found(self, columns: Collection[str]) -> int:
-        """Held-out rows, of `rows`, that a training row equals. columns: that are features in the end."""
+        """Return the number of validation rows, out of `rows`, that equal a training row.
+
+        columns: the final feature columns.
+        """
         return self._index.found(columns) if self._index is not None else 0
 
 
 class _Index:
-    """The held-out rows by the hash of their values. of_columns: column -> hashes of its values. whole: columns of text
-    or whole numbers.
+    """Index of the validation rows by the hash of their values.
+
+    of_columns: column -> hashes of its values. whole: columns of text or whole numbers.
     """
 
     def __init__(self, of_columns: dict[str, Hashes], whole: Collection[str]) -> None:
@@ -112,7 +116,7 @@ class _Index:
 
 
 def _distinct(found: Hashes) -> int:
-    """Different values; by sorting, which is several times faster here than the hash table of `numpy.unique`."""
+    """Count different values by sorting, which is several times faster here than the hash table of `numpy.unique`."""
     return int(np.count_nonzero(np.diff(np.sort(found)))) + 1
 
 
@@ -121,7 +125,7 @@ def _taken(batch: pa.RecordBatch, name: str, rows: Ints) -> Hashes:
 
 
 def _hashed(array: pa.Array) -> Hashes:
-    """A hash of each value by what it means, whatever the width of its type; NULL and NaN are one value."""
+    """Return a hash of each value that does not depend on the width of its type; NULL and NaN are one value."""
     array = plain(array)
     if types.is_integer(array.type) or types.is_null(array.type):
         array = array.cast(pa.float64(), safe=False)

@@ -1,12 +1,12 @@
 """Scores of single columns: how well each of them alone predicts the label.
 
-A column that does so almost perfectly is the label in another form, or was written down after it. Scores are taken
+A column that predicts it almost perfectly is the label in another form, or was recorded after it. Scores are taken
 from a seeded sample of whole rows, so memory and time have a bound that does not grow with the table. Each row is
 predicted from the *other* rows of the sample, so a column of all different values (an id) is no perfect predictor:
 
 * by the rows of the same value: the mean of their labels, or their most frequent class. Exact for categories.
-* of numbers, dates and times, by the neighbours in their order: the mean of the two beside, or, of classes, the number
-  of places where the class changes. That sees any function of the column, straight or not, without choosing bins.
+* of numbers, dates and times, by the neighbours in their order: the mean of the two adjacent rows, or, of classes, the
+  number of class changes. That detects any function of the column, linear or not, without choosing bins.
 * of numbers and a numeric label, by the correlation too, which is exact for a line where neighbours lie far apart.
 
 A score is 1 minus the errors over those of the best constant guess: R² of a number; of classes the same for mistakes,
@@ -40,8 +40,10 @@ Kind = Literal["copy", "names", "predictor"]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The score of one column. kind: equal to the label, its classes by other names, or neither. repeats: share of the
-    pairs of rows that have the same value.
+    """Score of one column.
+
+    kind: equal to the label, its classes by other names, or neither. repeats: share of the pairs of rows with equal
+    values.
     """
 
     column: str
@@ -51,7 +53,7 @@ class Score:
 
 
 class LabelledRows:
-    """Gathers a seeded sample of rows, a batch at a time. columns: beside the label."""
+    """Collector of a seeded sample of rows, a batch at a time. columns: those other than the label."""
 
     def __init__(self, label: str, columns: Sequence[str], seed: int) -> None:
         self._label = label
@@ -61,7 +63,7 @@ class LabelledRows:
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """batch: has all columns, and may have others."""
+        """Add a batch, which has all columns and may have others."""
         chosen = self._rows.rows(batch.num_rows)
         batch = batch.select([self._label, *self._columns])
         if not isinstance(chosen, slice):
@@ -73,7 +75,10 @@ class LabelledRows:
             self._batches = self._table().filter(pa.array(stays)).combine_chunks().to_batches()
 
     def scores(self, *, classes: bool) -> list[Score]:
-        """The score of each column that can be compared; none of too few rows. classes: the label has classes."""
+        """Return the score of each column that can be compared; an empty list if there are too few rows.
+
+        classes: the label has classes.
+        """
         if not self._batches:
             return []
         table = self._table().combine_chunks()
@@ -98,7 +103,7 @@ def _chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _short(array: pa.Array) -> pa.Array:
-    """The array; of text its first characters, in a type whose offsets do not overflow."""
+    """Return the array; texts are cut to their first characters, in a type whose offsets do not overflow."""
     array = plain(array)
     if types.is_string(array.type) or types.is_large_string(array.type):
         return pc.utf8_slice_codeunits(array.cast(pa.large_string()), 0, LONGEST_TEXT)
@@ -129,14 +134,14 @@ def _score(
 
 
 def _codes(array: pa.Array) -> Ints:
-    """A number for each distinct value, NULL included."""
+    """Return a number for each distinct value, NULL included."""
     encoded = array.dictionary_encode(null_encoding="encode")
     codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
 def _numbers(array: pa.Array) -> Floats | None:
-    """Numbers, dates and times, and text that is a number, as float64, NaN for NULL; None of other values."""
+    """Return numbers, dates, times and numeric text as float64, NaN for NULL; None for other values."""
     if not is_text(array.type):
         try:
             return numbers(array, "")
@@ -149,7 +154,7 @@ def _numbers(array: pa.Array) -> Floats | None:
 
 
 def _equal(array: pa.Array, label: pa.Array) -> bool:
-    """True if the values are those of the label, perhaps in another type."""
+    """Return True if the values are those of the label, perhaps in another type."""
     one, other = _numbers(array), _numbers(label)
     if one is not None and other is not None:
         return bool(np.array_equal(one, other))
@@ -166,7 +171,10 @@ def _equal(array: pa.Array, label: pa.Array) -> bool:
 
 
 def _class_purity(codes: Ints, classes: Ints) -> tuple[float, bool]:
-    """The score by the most frequent class of the other rows with the same value, and whether values name classes."""
+    """Return the score by the most frequent class of the other rows with the same value.
+
+    The second result is true if the values name the classes.
+    """
     count = int(classes.max()) + 1
     cells, sizes = np.unique(codes * count + classes, return_counts=True)
     values = cells // count
@@ -182,7 +190,10 @@ def _class_purity(codes: Ints, classes: Ints) -> tuple[float, bool]:
 
 
 def _class_runs(ordered: Floats, classes: Ints) -> float:
-    """The score by the neighbours in order: a wrong class among others is two changes, each class has one border."""
+    """Return the score by the neighbours in order.
+
+    A wrong class among others is two changes; each class has one border.
+    """
     changes = np.count_nonzero(np.diff(classes[np.argsort(ordered, kind="stable")]))
     borders = int(np.count_nonzero(np.bincount(classes))) - 1
     return _over_guessing(max(int(changes) - borders, 0) / 2, classes)
@@ -196,14 +207,14 @@ def _over_guessing(mistakes: float, classes: Ints) -> float:
 
 
 def _others_mean(codes: Ints, wanted: Floats) -> Floats:
-    """The mean label of the other rows with the same value; the overall mean where there is none."""
+    """Return the mean label of the other rows with the same value; the overall mean where there is none."""
     sums, sizes = np.bincount(codes, wanted)[codes], np.bincount(codes)[codes]
     means: Floats = np.where(sizes > 1, (sums - wanted) / np.maximum(sizes - 1, 1), wanted.mean())
     return means
 
 
 def _neighbours_mean(ordered: Floats, wanted: Floats) -> Floats:
-    """The mean label of the two rows beside in the column's order; of the one at its ends."""
+    """Return the mean label of the two adjacent rows in the column's order; at the ends that of the one neighbour."""
     order = np.argsort(ordered, kind="stable")
     labels = wanted[order]
     means = np.empty_like(labels)

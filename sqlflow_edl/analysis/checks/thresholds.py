@@ -1,4 +1,4 @@
-"""Thresholds of the data checks, each with its reason; docs/data-checks.md has them as a table."""
+"""Thresholds of the data checks, each with its reason; docs/data-checks.md lists them in a table."""
 
 # An id: no value occurs twice.
 FEWEST_ROWS = 20  # of fewer rows a text or a small number may well differ in each by chance

@@ -1,4 +1,4 @@
-"""The arguments of COLUMN functions by their type: what a written value means, None where it means nothing."""
+"""Argument types of COLUMN functions: each converts a written value, or returns None if it does not fit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def _text(value: ast.Value) -> str | None:
 
 
 def _shape(value: ast.Value) -> int | None:
-    """How many numbers; 0 is as many as there are: NONE. Several sizes are those of a matrix in one cell."""
+    """Return the number of elements; 0 means as many as there are (NONE).
+
+    Several sizes are the dimensions of a matrix in one cell.
+    """
     if value == ast.Constant(None, value.span) or (_text(value) or "").casefold() == "none":
         return 0
     sizes = [_whole(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
@@ -59,7 +62,7 @@ def _delimiter(value: ast.Value) -> str | None:
 
 
 def _dtype(value: ast.Value) -> str | None:
-    """Every number becomes float32 in the end, so the type is only checked."""
+    """Check the type only: every number becomes float32 in the end."""
     found = (_text(value) or "").casefold()
     return found if found in DTYPES else None
 

@@ -1,4 +1,4 @@
-"""The functions of the COLUMN language that give ids: one of each row, or one of each item in a cell."""
+"""COLUMN functions that give ids: one of each row, or one of each item in a cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def of_values(
     fit: Callable[[ColumnStatistics], spec.ItemCategory],
     span: Span | None = None,
 ) -> Draft:
-    """A category of each row's value, or a list of those of its items. fit, want: of the values or items."""
+    """Return a category of each row's value, or of each item if the cells are lists.
+
+    fit, want: of the values or items.
+    """
 
     def fitted(statistics: Statistics) -> Fitted:
         category = fit(known(statistics, cells, span))
@@ -59,7 +62,7 @@ def vocabulary(
 
 
 def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
-    """Three buckets per distinct value by default: with one, two values in five would share a bucket."""
+    """Hash into three buckets per distinct value by default: with one, two values in five would share a bucket."""
 
     def fit(found: ColumnStatistics) -> spec.HashBucket:
         return spec.HashBucket(cells.column, size or max(10, 3 * found.distinct))
@@ -68,7 +71,7 @@ def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
 
 
 def words(cells: Cells, span: Span | None = None) -> Draft:
-    """A vocabulary while the values, or items, are few; hashed when they are many."""
+    """Use a vocabulary while the values, or items, are few, and hash them when they are many."""
     known_words = vocabulary(cells, span)
 
     def fit(statistics: Statistics) -> Fitted:
@@ -81,7 +84,7 @@ def words(cells: Cells, span: Span | None = None) -> Draft:
 
 
 def category_ids(cells: Cells, size: int, span: Span | None = None, function: str = "SPARSE") -> Draft:
-    """Whole numbers that are ids in [0, size). size: 0 is as many as the data needs."""
+    """Use whole numbers as ids in [0, size); size 0 means as many as the data needs."""
     column = cells.column
 
     def fit(found: ColumnStatistics) -> spec.CategoryId:
@@ -163,7 +166,7 @@ def seq_category_id(bound: Bound) -> Draft:
 
 
 def sparse(bound: Bound) -> Draft:
-    """The ids of a cell, or the ids with their weights."""
+    """Return the ids of a cell, with their weights if it has them."""
     cells = _cells(bound, "ids", delimiter=",")
     separator: str = bound["kv_delimiter"] or ""
     size: int = bound["shape"] or 0
@@ -192,7 +195,7 @@ def _words(bound: Bound) -> Cells:
 
 
 def _cells(bound: Bound, items: Items, delimiter: str = "") -> Cells:
-    """How the column is read: lists where a delimiter is written, or the column has lists."""
+    """Return how the column is read: as lists if a delimiter is written or the column has lists."""
     given, column = bound.cells, bound.cells.column
     kind, inner = bound.schema.type(column), bound.schema.items(column)
     delimiter = bound["delimiter"] or (given.delimiter if given.several or inner else delimiter)
@@ -215,7 +218,7 @@ def cross(bound: Bound) -> Draft:
 
 
 def _require_crossable(bound: Bound, column: str) -> None:
-    """SemanticError unless a CROSS can take the column: it takes columns as they are selected, and no functions."""
+    """Raise SemanticError unless CROSS can take the column: it takes selected columns only, no functions."""
     if bound.schema.type(column) is ColumnType.NUMBER and not bound.schema.is_integer(column):
         raise bound.fail(
             f"CROSS takes whole numbers and texts, {column} holds fractional numbers",
@@ -225,7 +228,7 @@ def _require_crossable(bound: Bound, column: str) -> None:
 
 
 def weighted(bound: Bound) -> Draft:
-    """The category itself, which must have weights: they count wherever there are any."""
+    """Return the category itself, which must have weights: they are applied wherever they are given."""
     inner: Draft = bound["category"]
     if not any(cells.separator for cells in inner.lists):
         raise bound.fail(

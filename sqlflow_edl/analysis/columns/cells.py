@@ -1,4 +1,4 @@
-"""How the cells of a column are read, when a function of the COLUMN language says it."""
+"""Reading of a column's cells, as a function of the COLUMN language defines it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Items = Literal["", "numbers", "ids", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One value each, or several.
+    """Cells of a column: one value each, or several.
 
-    items: what several are: the numbers of a vector, whole numbers that are ids, or values that are told apart; empty
-    for one value. delimiter: between items. separator: between an item and its weight, empty without weights. size:
-    numbers in each cell, or ids that there are; 0: as many as the data has.
+    items: the kind of several values: numbers of a vector, whole numbers that are ids, or distinct values; empty for
+    one value. delimiter: between items. separator: between an item and its weight, empty without weights. size:
+    numbers in each cell, or number of ids; 0 means as many as the data has.
     """
 
     column: str

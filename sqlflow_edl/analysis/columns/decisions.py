@@ -1,4 +1,4 @@
-"""What became of the selected columns, and why: what the plan shows, and what a model remembers of its fitting."""
+"""Decisions on the selected columns and their reasons, for the plan and for the model's record of its fitting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRITTEN = "written in COLUMN"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a column, or of several together; fitted None: nothing, for the reason `why`."""
+    """Result for a column, or for several together; fitted is None if they are left out, for the reason `why`."""
 
     columns: tuple[str, ...]
     why: str
@@ -24,14 +24,14 @@ class Decision:
 
 
 def made(draft: Draft, fitted: Fitted) -> Decision:
-    """The decision for a fitted column: who asked for it."""
+    """Return the decision for a fitted column, with its origin: written, or by type."""
     several = Want.TEXT in draft.wants and isinstance(_core(fitted), spec.ListOf | spec.Vector)
     why = "a text, of lists" if several else draft.why
     return Decision(draft.columns, f"by type: {why}" if draft.why else WRITTEN, fitted)
 
 
 def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
-    """Why the model has the feature: the decision that it comes from, and how a category enters where nobody said."""
+    """Return the reason of a feature: that of its decision, and the form of a category where none is written."""
     decisions = [decision for decision in decisions if decision.fitted is not None]
     exact = (decision for decision in decisions if decision.fitted == feature)
     same = (
@@ -47,7 +47,7 @@ def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
 
 
 def _core(column: Fitted) -> Fitted:
-    """The category in a feature that has one."""
+    """Return the category of a feature that has one, else the column itself."""
     return column.category if isinstance(column, spec.OneHot | spec.Embedding) else column
 
 
@@ -58,7 +58,7 @@ def fitting(
     features: Iterable[spec.Feature],
     warnings: Iterable[object] = (),
 ) -> Fitting:
-    """What a model remembers. features: those of the JobSpec, in order."""
+    """Return the record of the fitting that the model keeps. features: those of the JobSpec, in order."""
     left_out = (decision for decision in decisions if decision.fitted is None)
     return Fitting(
         columns=summaries(statistics, wants),
@@ -71,12 +71,12 @@ def fitting(
 def summaries(
     statistics: Mapping[str, ColumnStatistics], wants: Mapping[str, Want]
 ) -> dict[str, ColumnSummary]:
-    """Column -> what is known of it."""
+    """Map columns to their summaries."""
     return {name: summary(statistics[name], want) for name, want in wants.items()}
 
 
 def summary(found: ColumnStatistics, want: Want) -> ColumnSummary:
-    """What is known of the column, of what was wanted."""
+    """Summarize the column's statistics, limited to the wanted ones."""
     some = found.nulls < found.rows
     numbers = Want.MOMENTS in want and some
     counted = Want.COUNTS in want

@@ -1,8 +1,8 @@
-"""What a selected column becomes when COLUMN does not say it: a feature by its type and statistics, and why.
+"""Derivation of features for selected columns that COLUMN does not mention, by their type and statistics.
 
-A text is a category. Where all texts of a column are lists with one delimiter, it is the category of each item, with
-its weight where all items have one, or, of as many numbers in each cell, a vector; so is a column of lists. Which
-delimiter that is, the first pass over the rows tells; a second one then looks at the items.
+A text is a category. If all texts of a column are lists with one delimiter, it is the category of each item, with its
+weight if all items have one, or, with the same number of numbers in each cell, a vector; so is a column of lists. The
+first pass over the rows finds the delimiter; a second one then examines the items.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 def derive(
     column: str, schema: Schema, errors: list[SQLFlowError], notes: list[str], select: Span | None
 ) -> list[Draft]:
-    """The draft of an unmentioned column; none, with a note, when its type cannot be a feature."""
+    """Return the draft of an unmentioned column, or none, with a note, if its type cannot be a feature."""
     kind = schema.type(column)
     if kind is ColumnType.NUMBER:
         return [standardized(column, why="a number, standardised")]
@@ -43,7 +43,7 @@ def derive(
 
 
 def text(column: str, span: Span | None, *, why: str = "", is_category: bool = False) -> Draft:
-    """A text by what all of them have in common. is_category: it may become no vector."""
+    """Derive a text feature by the common form of all texts. is_category: a vector is not allowed."""
 
     def fit(statistics: Statistics) -> Fitted:
         delimiter = statistics[column].delimiter
@@ -56,7 +56,7 @@ def text(column: str, span: Span | None, *, why: str = "", is_category: bool = F
 def lists(
     column: str, schema: Schema, span: Span | None, *, why: str = "", is_category: bool = False
 ) -> Draft:
-    """A column of lists by their items; of fractional numbers a vector."""
+    """Derive the feature of a column of lists by their items: a vector if they are fractional numbers."""
     cells = Cells(column, "words")
     if schema.items(column) is ColumnType.NUMBER and not schema.is_integer(column):
         if is_category:
@@ -82,7 +82,7 @@ def _by_items(cells: Cells, span: Span | None, statistics: Statistics, is_catego
 
 
 def _readings(cells: Cells) -> tuple[Cells, ...]:
-    """What the items of cells may turn out to be."""
+    """Return the possible readings of the items."""
     return cells, _numbers(cells), _weighted(cells)
 
 
@@ -95,14 +95,14 @@ def _weighted(cells: Cells) -> Cells:
 
 
 def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cells]:
-    """The texts that turned out to be lists, and how their items are to be looked at."""
+    """Yield the possible readings of the texts that turned out to be lists."""
     for column, want in wants.items():
         if Want.TEXT in want and (delimiter := statistics[column].delimiter):
             yield from _readings(Cells(column, "words", delimiter))
 
 
 def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
-    """A note for each text that became several values, which nobody wrote."""
+    """Yield a note for each text that is read as several values without a written delimiter."""
     column = fitted.category if isinstance(fitted, spec.OneHot | spec.Embedding) else fitted
     parts = column.categories if isinstance(column, spec.Concat) else (column,)
     for part, found in zip(draft.parts or (draft,), parts, strict=True):
@@ -113,10 +113,10 @@ def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
 
 
 def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = None) -> list[Draft]:
-    """A date or time as its parts: the time itself, for the trend, and what recurs, as categories.
+    """Split a date or time into the time itself, for the trend, and its recurring parts, as categories.
 
-    The year is in the time itself, and minutes hardly ever matter: both are there when they are asked for. span: of
-    the column's name in COLUMN; what is named is kept even if it never differs, but for its parts.
+    The year is in the time itself, and minutes hardly ever matter: both are available on request. span: of the
+    column's name in COLUMN; a named column is kept even if it is constant, except for its parts.
     """
     kind = schema.type(column).words
     recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
@@ -128,7 +128,7 @@ def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = 
 
 
 def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str, str] | None:
-    """What of a derived feature is not worth having, and why; None when it is."""
+    """Return which part of a derived feature is left out and why, or None if it is kept."""
     column = draft.columns[0]
     found = statistics[column]
     named = draft.span is not None

@@ -1,4 +1,4 @@
-"""What passes between the functions of the COLUMN language and those who call them: drafts, and checked calls."""
+"""Types shared by the functions of the COLUMN language and their callers: drafts and checked calls."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Fitted = spec.Feature | spec.Category
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A feature column before its parameters are known.
+    """Feature column before its parameters are known.
 
-    columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError when the data does
-    not suit the function. why: what the plan says of a derived feature, empty for a written one.
-    part: of the date or time, when it is one. input: of the model, where COLUMN … FOR names one. lists: the cells of
-    several values that it reads. parts: of several categories together, whose columns want different statistics.
+    columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError if the data does not
+    suit the function. why: the plan's text for a derived feature, empty for a written one. part: of the date or time,
+    if it is one. input: of the model, if COLUMN … FOR names one. lists: the cells of several values that it reads.
+    parts: of several categories together, whose columns want different statistics.
     """
 
     columns: tuple[str, ...]
@@ -42,7 +42,7 @@ class Draft:
 
     @property
     def cells(self) -> Cells:
-        """The cells that it reads, of a draft over one column."""
+        """Cells that a draft over one column reads."""
         return self.lists[0] if self.lists else Cells(self.columns[0])
 
 
@@ -72,9 +72,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A row of the table of COLUMN functions.
+    """Row of the table of COLUMN functions.
 
-    usage: shown when a call does not fit. reads: it says how a column is read, and may stand for one in others.
+    usage: shown if a call does not fit. reads: defines how a column is read, and may be an argument of others.
     variadic: its arguments are those of its one parameter.
     """
 
@@ -89,7 +89,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A call whose arguments are checked; columns are cells of those of the query, categories are drafts."""
+    """Call with checked arguments: columns are `Cells` of the query's columns, categories are drafts."""
 
     call: ast.Call
     function: Function
@@ -108,19 +108,19 @@ class Bound:
 
     @property
     def cells(self) -> Cells:
-        """The column argument."""
+        """Column argument."""
         found: Cells = self["x"]
         return found
 
     @property
     def column(self) -> str:
-        """The column argument, whose cells must hold one value each."""
+        """Column argument, whose cells must hold one value each."""
         if self.cells.several:
             raise self.fail(f"{self.function.name} takes one value of each row, and these are lists")
         return self.cells.column
 
     def numeric_column(self, *, times: bool = False) -> str:
-        """The column argument, which must hold numbers; with `times`, dates and times count as their seconds."""
+        """Return the column argument, which must hold numbers; with `times`, dates and times count as seconds."""
         column = self.column
         kind = self.schema.type(column)
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or (times and kind.temporal):
@@ -134,7 +134,7 @@ class Bound:
         raise self.fail(f"{self.function.name} needs a number, {column} is {kind.words}", hint=hint)
 
     def temporal_column(self, part: str) -> str:
-        """The column argument, which must hold dates or times with that part."""
+        """Return the column argument, which must hold dates or times with that part."""
         column = self.column
         if part not in self.schema.parts(column):
             wanted = "a time" if part in TIME_PARTS else "a date"
@@ -147,7 +147,10 @@ class Bound:
 
 
 def known(statistics: Statistics, cells: Cells, span: Span | None) -> ColumnStatistics:
-    """What is known of a column's values, or of the items in its cells. SemanticError: a cell cannot be read."""
+    """Return the statistics of a column's values, or of the items in its cells.
+
+    Raises SemanticError if a cell cannot be read.
+    """
     found = statistics[cells.column]
     if not cells.several:
         return found

@@ -1,7 +1,7 @@
-"""The functions of the COLUMN language, each a row of one table: name, aliases, typed parameters, builder.
+"""Table of the COLUMN functions: name, aliases, typed parameters, builder.
 
-A builder makes a `Draft`: it knows which table columns it reads and which statistics of them it wants, and once
-those are there, `fit` makes the typed feature column with its parameters. A new function is a new row.
+A builder makes a `Draft`, which names the table columns it reads and the statistics of them it wants; with those,
+`fit` makes the typed feature column and its parameters. A new function is a new row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _embedding(bound: Bound) -> Draft:
 
 
 def _word(bound: Bound, name: str, known: tuple[str, ...]) -> str:
-    """One of these words, however it is written; the first where none is."""
+    """Return one of the known words, in any case; the first if none is given."""
     word: str = (bound[name] or known[0]).casefold()
     if word not in known:
         raise bound.fail(f"unknown {name} {word}", hint=did_you_mean(word, known))
@@ -42,7 +42,7 @@ def _indicator(bound: Bound) -> Draft:
 
 
 def embedding_dim(ids: int) -> int:
-    """A power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
+    """Return a power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
     return min(64, max(4, 1 << math.ceil(0.4 * math.log2(max(2, ids)))))
 
 

@@ -1,7 +1,6 @@
-"""Which features enter which input of a model, and in what form: one-hot, embedding, or as it is.
+"""Assignment of features to the inputs of a model, and their form: one-hot, embedding, or unchanged.
 
-A kind of architecture has its inputs, the names that COLUMN … FOR knows them by, and a function that puts fitted
-columns into them.
+Each architecture has its inputs, their names in COLUMN … FOR, and a function that assigns the fitted columns to them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ModelInputs = dict[str, tuple[spec.Feature, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A fitted column, the input that COLUMN … FOR names for it (empty without one), and where it is written."""
+    """Fitted column with the input that COLUMN … FOR names (empty without one) and its source span."""
 
     column: Fitted
     input: str = ""
@@ -48,7 +47,7 @@ NAMES: Mapping[Architecture, Mapping[str, tuple[str, ...]]] = {  # input -> what
 
 
 def named(clause: ast.ColumnClause, architecture: Architecture, errors: list[SQLFlowError]) -> str:
-    """The input that the clause's FOR names; empty without FOR."""
+    """Return the input that the clause's FOR names; empty without FOR."""
     if clause.for_input is None:
         return ""
     written = clause.for_input.text
@@ -71,12 +70,15 @@ def named(clause: ast.ColumnClause, architecture: Architecture, errors: list[SQL
 def assemble(
     model: Entry, columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | None
 ) -> ModelInputs:
-    """The features of each input. dim: that a model gives all its embeddings; span: of the model's name."""
+    """Return the features of each input.
+
+    dim: length that a model gives all its embeddings. span: of the model's name.
+    """
     return _ASSEMBLERS[model.architecture](columns, label, dim, span)
 
 
 def deep_feature(column: Fitted) -> spec.Feature:
-    """A category is one-hot while it is small, and a part of a date always; else an embedding."""
+    """Make a category one-hot while it is small, and a part of a date always; else an embedding."""
     if not isinstance(column, CATEGORY_TYPES):
         return column
     ids = spec.num_ids(column)
@@ -90,7 +92,7 @@ def _linear(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span |
 
 
 def _linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
-    """A category has a weight for each id and output: as one-hot while it is small, else as an embedding."""
+    """Give a category a weight for each id and output: as one-hot while it is small, else as an embedding."""
     if not isinstance(column, CATEGORY_TYPES):
         return column
     few = spec.num_ids(column) <= LARGEST_ONE_HOT["linear"]
@@ -102,9 +104,9 @@ def _deep(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | N
 
 
 def _wide_deep(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | None) -> ModelInputs:
-    """What FOR does not place: numbers and embeddings are deep, one-hots and crosses wide, other categories both.
+    """Assign columns without FOR: numbers and embeddings deep, one-hots and crosses wide, other categories to both.
 
-    Where that leaves one of the two empty, it sees what the other does: deep the crosses, wide the numbers.
+    An input that would be empty shares the columns of the other: deep takes the crosses, wide the numbers.
     """
     wide: list[spec.Feature] = []
     deep: list[spec.Feature] = []
@@ -132,9 +134,9 @@ def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
 
 
 def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
-    """A category of one id is one-hot whatever its size: the wide part looks its weights up.
+    """Make a category one-hot whatever its size: the wide part looks its weights up.
 
-    An embedding of one number is that weight.
+    An embedding of length one is that weight.
     """
     column = placed.column
     if isinstance(column, spec.Embedding) and column.dim == 1 and column.combiner == "sum":
@@ -151,7 +153,7 @@ def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
 
 
 def _deepfm(columns: Sequence[Placed], label: spec.Label, dim: int, span: Span | None) -> ModelInputs:
-    """Every category, indicators too, is an embedding of the one length; numbers are as they are."""
+    """Make every category, indicators too, an embedding of the one length; numbers are unchanged."""
     features = tuple(_field(each, dim) for each in columns)
     if not any(isinstance(feature, spec.Embedding) for feature in features):
         raise SemanticError(

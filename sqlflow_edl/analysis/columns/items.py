@@ -1,7 +1,7 @@
-"""From COLUMN items to drafts of feature columns: names, `*`, regular expressions, calls, aliases.
+"""Resolution of COLUMN items to drafts of feature columns: names, `*`, regular expressions, calls, aliases.
 
-Everything is resolved against the columns of the query; errors are collected, each with its place, so that a
-statement with three mistakes is answered with three messages.
+Everything is resolved against the columns of the query. Errors are collected, each with its source span, so that a
+statement with three mistakes gets three messages.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ COMBINE = "COMBINE"  # several items in a row, which a model sees beside each ot
 
 
 class Resolver:
-    """Resolves COLUMN items against the query's schema; errors are collected, each with its place.
+    """Resolver of COLUMN items against the query's schema; errors are collected, each with its source span.
 
-    reserved: columns that a model must not see, and what each is.
+    reserved: columns that a model must not see -> their role.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Resolver:
         self.aliases: dict[str, Draft] = {}
 
     def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
-        """The drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
+        """Return the drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
         drafts: list[tuple[Draft, str | None]] = []
         used: set[str] = set()
         self._used = used
@@ -85,7 +85,7 @@ class Resolver:
         return call.args
 
     def _plain(self, column: str, span: Span) -> list[Draft]:
-        """A column that stands in COLUMN by itself: the features of its type."""
+        """Return the features of a column that stands in COLUMN by itself, by its type."""
         kind = self.schema.type(column)
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN):
             return [standardized(column, span) if kind is ColumnType.NUMBER else numeric(column, span)]
@@ -100,7 +100,7 @@ class Resolver:
         return text(column, span, is_category=is_category)
 
     def _calls(self, call: ast.Call) -> list[Draft]:
-        """The drafts of a call: one, or one per column that a regular expression in it matches."""
+        """Return the drafts of a call: one, or one per column that a regular expression in it matches."""
         function = BY_NAME.get(call.function.casefold())
         if function is None:
             raise _unknown_function(call)
@@ -117,7 +117,7 @@ class Resolver:
         return drafts
 
     def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
-        """The values that the argument stands for: several where it is a regular expression."""
+        """Return the values of the argument: several if it is a regular expression."""
         if parameter.type == "column":
             return self._cells(value, function)
         if parameter.type == "category":
@@ -131,7 +131,7 @@ class Resolver:
         return [_converted(function, parameter, value)]
 
     def _selected(self, value: ast.Value, function: Function) -> list[str]:
-        """Columns as they are selected, for a function that takes no other inside."""
+        """Return columns as they are selected, for a function that takes no other function inside."""
         if isinstance(value, ast.Call):
             raise SemanticError(
                 f"{function.name} takes columns as they are selected, not {value.function}(…)",
@@ -141,7 +141,7 @@ class Resolver:
         return self._columns(value)
 
     def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
-        """Columns, and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
+        """Return columns and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
         if not isinstance(value, ast.Call):
             return [Cells(column) for column in self._columns(value)]
         inner = BY_NAME.get(value.function.casefold())
@@ -168,13 +168,13 @@ class Resolver:
         return [self._as_category(column, value.span) for column in self._columns(value)]
 
     def _aliased(self, draft: Draft, name: ast.Name, function: Function) -> Draft:
-        """A category that was named; a text that was is one where it is needed."""
+        """Return a named category; a named text becomes one where it is needed."""
         if not draft.is_category and Want.TEXT not in draft.wants:
             raise _no_category(function, name.text, name.span)
         return draft if draft.is_category else self._as_category(draft.columns[0], name.span)
 
     def _columns(self, value: ast.Value) -> list[str]:
-        """The columns of the query that a name, `*` or regular expression stands for, reserved ones left out."""
+        """Return the columns of the query that a name, `*` or regular expression matches, without reserved ones."""
         if isinstance(value, ast.Star):
             return [name for name in self.schema.names if name not in self.reserved]
         if isinstance(value, ast.Name):
@@ -214,7 +214,7 @@ class Resolver:
 
 
 def check_calls(items: Iterable[ast.ColumnItem]) -> list[SQLFlowError]:
-    """Errors of the calls in COLUMN that no schema is needed for: functions, arguments, values of the wrong type."""
+    """Return errors of the calls in COLUMN that need no schema: functions, arguments, values of the wrong type."""
     errors: list[SQLFlowError] = []
     for call in (call for item in items for call in ast.calls(item.value)):
         if call.function.upper() == COMBINE and not call.kwargs:
@@ -279,7 +279,7 @@ def _unknown_function(call: ast.Call) -> SemanticError:
 
 
 def _arguments(call: ast.Call, function: Function) -> dict[str, ast.Value]:
-    """Parameter name -> argument, positions and keywords together."""
+    """Map parameter names to arguments, positional and keyword ones together."""
     if function.variadic and len(call.args) > 1:
         call = replace(call, args=(ast.ListValue(call.args, call.span),))
     if len(call.args) > len(function.parameters):

@@ -1,4 +1,4 @@
-"""The functions of the COLUMN language that give numbers: one of each row, or all those of a cell."""
+"""COLUMN functions that give numbers: one of each row, or all those of a cell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
 
 
 def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why: str = "") -> Draft:
-    """The numbers of a cell, as they are or standardised."""
+    """Use the numbers of a cell, unchanged or standardised."""
 
     def fit(statistics: Statistics) -> spec.Vector:
         mean, std = known(statistics, cells, span).vector
@@ -39,7 +39,7 @@ def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why:
 
 
 def numbers(bound: Bound) -> Draft:
-    """A number, or as many as `shape` says; of ids, 1 at each."""
+    """Use a number, or as many as `shape` says; for ids, a vector with 1 at each id."""
     if bound.cells.items == "ids":
         return one_hot(category_ids(bound.cells, _size(bound), bound.span), bound.span)
     shape = bound["shape"]
@@ -48,7 +48,7 @@ def numbers(bound: Bound) -> Draft:
 
 
 def dense(bound: Bound) -> Draft:
-    """The numbers of a cell; of a column of numbers, the number."""
+    """Use the numbers of a cell, or the number of a numeric column."""
     column = bound.cells.column
     size = _size(bound)
     kind = bound.schema.type(column)
@@ -65,7 +65,7 @@ def dense(bound: Bound) -> Draft:
 
 
 def _size(bound: Bound) -> int:
-    """Numbers in each cell; 0: as many as the data has."""
+    """Return the number of elements in each cell; 0 means as many as the data has."""
     written: int = bound["shape"] or 0
     inner = bound.cells.size
     if written and inner and written != inner:

@@ -1,4 +1,4 @@
-"""The attributes of statements, a row for each: name, type, default, range, other names, documentation."""
+"""Table of the WITH attributes: name, type, default, range, aliases, documentation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Typed dictionaries of WITH attributes: they drive validation, completion, the reference page and the plan.
 
-`resolve` turns the attributes of a statement into checked values, and collects every error with its place.
+`resolve` turns the attributes of a statement into checked values, and collects every error with its source span.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_LISTED = 20  # names in a hint
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A row of the dictionary. default None: the compiler chooses, `doc` says how."""
+    """Row of the dictionary. If the default is None, the compiler chooses and `doc` describes how."""
 
     name: str
     type: Type
@@ -34,7 +34,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The checked value of one written attribute, and where it stands."""
+    """Checked value of one attribute, and the attribute as written."""
 
     value: Setting
     written: ast.Attribute
@@ -49,9 +49,9 @@ WITHOUT_EFFECT = {
 
 
 class Dictionary:
-    """The attributes that one statement may have.
+    """Attributes that one statement accepts.
 
-    elsewhere: names that mean something with another model, optimizer or loss, and which: a hint for who writes one.
+    elsewhere: attributes of other models, optimizers or losses -> those entries, for the hint of an error.
     """
 
     def __init__(self, rows: Iterable[Attribute], elsewhere: Mapping[str, str] | None = None) -> None:
@@ -63,14 +63,14 @@ class Dictionary:
                 self._names.setdefault(name.casefold(), row.name)
 
     def find(self, key: str) -> Attribute | None:
-        """The row that `key` names: its name or an alias, case ignored."""
+        """Return the row of `key`, a name or an alias in any case, or None."""
         name = self._names.get(key.casefold())
         return self.rows[name] if name else None
 
     def resolve(
         self, written: Iterable[ast.Attribute], errors: list[SQLFlowError], notes: list[str]
     ) -> dict[str, Resolved]:
-        """name -> checked value, for what is written; errors and notes are appended."""
+        """Map the names of written attributes to checked values; errors and notes are appended."""
         resolved: dict[str, Resolved] = {}
         for attribute in written:
             if reason := WITHOUT_EFFECT.get(attribute.key.casefold()):
@@ -109,7 +109,7 @@ class Dictionary:
         return SemanticError(f"unknown attribute {key}", span=attribute.key_span, hint=hint)
 
     def _listed(self, key: str) -> str:
-        """The names that `key` may be one of: those with its prefix, or all where they are few."""
+        """Return a list of known names for `key`: those with its prefix, or all if they are few."""
         prefix = key.partition(".")[0].casefold() + "."
         alike = sorted(name for name in self.rows if name.startswith(prefix))
         few = sorted({f"{PLACE}…" if name.startswith(PLACE) else name for name in self.rows})
@@ -119,7 +119,7 @@ class Dictionary:
 
 
 def nearest_dotted(key: str, spellings: Mapping[str, str]) -> str | None:
-    """The name whose spelling is nearest to `key`: by its last segment, then by all of it; None when none is near.
+    """Return the nearest name: first by the last segment, then by the whole spelling; None if none is near.
 
     spellings: spelling in lower case -> name. `train.framework` is near model.framework, whose last segment is the
     same, and near no other name that begins with train.
@@ -137,7 +137,7 @@ def _last(name: str) -> str:
 
 
 def check(row: Attribute, value: ast.Value) -> Setting:
-    """The value as the row's type; SemanticError with the place when it is of another type or out of range."""
+    """Convert the value to the row's type. Raises SemanticError if the type or range is wrong."""
     if row.type == "class weights" and isinstance(value, ast.MapValue):
         return "written"  # by class, each with its place: `analysis.row_weights` reads them
     if row.type == "pairs" and isinstance(value, ast.MapValue):
@@ -148,7 +148,7 @@ def check(row: Attribute, value: ast.Value) -> Setting:
 
 
 def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Setting:
-    """The same of a value that is read already. span: where it stands."""
+    """Convert a Python value to the row's type and check it. span: its source span, for errors."""
     setting = values.convert(row.type, value)
     if setting is None:
         raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc or None)

@@ -1,7 +1,7 @@
-"""The settings of jobs on Kubernetes, as rows of the dictionary of attributes.
+"""Settings of jobs on Kubernetes, as rows of the dictionary of attributes.
 
-A statement writes them in WITH, as `kubernetes.image`; a configuration file and the command line know them without
-the prefix. `sqlflow_edl.backends.kubernetes.settings` brings these together.
+A statement writes them in WITH, as `kubernetes.image`; a configuration file and the command line omit the prefix.
+`sqlflow_edl.backends.kubernetes.settings` merges these sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loss of a TRAIN statement: the one it names, that of the model's own module, or the default of the label."""
+"""Loss of a TRAIN statement: the one it names, that of the model's own module, or the label's default."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def loss(
     found: ColumnStatistics,
     errors: list[SQLFlowError],
 ) -> spec.Component:
-    """The loss with its parameters, and the weights of classes. found: the statistics of the label."""
+    """Return the loss with its parameters and the class weights. found: the statistics of the label."""
     class_weights = row_weights.of_classes(settings, label, found, errors)
     if theirs := settings.theirs("loss"):
         if class_weights:

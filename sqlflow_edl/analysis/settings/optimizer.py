@@ -1,4 +1,4 @@
-"""What an optimizer's step is: its parameters, the clipping of gradients, the learning rate over the steps."""
+"""Optimizer settings of a TRAIN statement: parameters, gradient clipping, learning rate schedule."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipva
 
 
 def optimizer(entry: catalog.Entry, resolved: Mapping[str, Resolved]) -> spec.Component:
-    """The optimizer with its parameters, and how gradients are clipped where that is written."""
+    """Return the optimizer with its parameters, and the gradient clipping if one is written."""
     clipping = {name.rpartition(".")[2]: resolved[name].value for name in CLIPPING if name in resolved}
     return spec.Component(entry.name, {**catalog.parameters(entry, resolved), **clipping})
 
 
 def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
-    """An error when gradients are to be clipped in two ways."""
+    """Add an error if two kinds of gradient clipping are written."""
     written = [name for name in CLIPPING if name in resolved]
     if len(written) > 1:
         first, second = sorted(written, key=lambda name: resolved[name].written.key_span.start)[:2]
@@ -35,7 +35,10 @@ def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError])
 def schedule(
     entry: catalog.Entry | None, resolved: Mapping[str, Resolved], training: spec.Training, rows: int
 ) -> spec.Component | None:
-    """The schedule with all its parameters; rows: that are trained on, which with `training` give the steps."""
+    """Return the schedule with all its parameters.
+
+    rows: number of training rows, which with `training` gives the number of steps.
+    """
     if entry is None:
         return None
     params = catalog.parameters(entry, resolved)
@@ -47,6 +50,6 @@ def schedule(
 
 
 def steps(training: spec.Training, rows: int) -> int:
-    """Optimizer steps of the whole training."""
+    """Return the number of optimizer steps of the whole training."""
     every = training.epochs * -(-rows // training.batch_size)
     return min(every, training.max_steps or every)

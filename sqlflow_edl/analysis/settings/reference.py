@@ -1,6 +1,6 @@
-"""The reference page of models and WITH attributes, made from the same tables that check statements.
+"""Reference page of models and WITH attributes, made from the same tables that check statements.
 
-`python -m sqlflow_edl.analysis.settings.reference > docs/attributes.md` writes it; a test keeps it true.
+`python -m sqlflow_edl.analysis.settings.reference > docs/attributes.md` writes it; a test compares the two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ value that is wrong is answered with the nearest right one.
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
+    """Return the whole page, in Markdown."""
     return "\n".join(_lines()) + "\n"
 
 

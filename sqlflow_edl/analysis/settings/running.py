@@ -1,4 +1,4 @@
-"""How a job runs: with how many workers, when the validation rows are measured, and where it can go on from."""
+"""Settings of a running job: its cluster, the validation during training, its checkpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ATTRIBUTES = {
 
 
 def cluster(settings: Settings) -> spec.Cluster:
-    """The cluster as it is written."""
+    """Return the cluster as it is written."""
     default = spec.Cluster()
     return spec.Cluster(
         **{field: _get(settings, name, getattr(default, field)) for field, name in _ATTRIBUTES.items()}
@@ -33,7 +33,10 @@ def cluster(settings: Settings) -> spec.Cluster:
 
 
 def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
-    """What does not go together. workers: of the session, whatever is written; None leaves it to that."""
+    """Return the errors of settings that exclude each other.
+
+    workers: of the session, which overrides the statement; None leaves the statement's.
+    """
     written = cluster(settings)
     if workers is not None:
         written = msgspec.structs.replace(written, workers=workers)

@@ -1,7 +1,7 @@
-"""How long and with which steps a model is trained: what is written, else what suits the number of rows.
+"""Length and steps of a training: the written settings, else defaults for the number of rows.
 
 The defaults were chosen on small real tables (iris, wine, breast cancer, diabetes), a made-up one and noise, four
-seeds each, by the loss of rows that no training saw. Keeping the best epoch's weights instead of the last's lowered
+seeds each, by the loss on rows that no training used. Keeping the best epoch's weights instead of the last's lowered
 it on every table; a patience of 8 epochs was as good as any longer one, and iris, breast cancer and diabetes ended in
 a quarter to a half of the time.
 """
@@ -22,7 +22,10 @@ PATIENCE = 8  # epochs, where no number of epochs or steps is written
 def training(
     settings: Settings, rows: spec.Rows, errors: list[SQLFlowError], *, own_query: bool = False
 ) -> spec.Training:
-    """The training settings of a JobSpec; errors are appended. own_query: of the validation rows."""
+    """Return the training settings of a JobSpec; errors are appended.
+
+    own_query: the validation rows come from a query of their own.
+    """
 
     def get(name: str, default: Any) -> Any:
         value = settings.get(name)
@@ -48,18 +51,18 @@ def training(
 
 
 def default_batch_size(rows: int) -> int:
-    """16 below 1,000 rows, 32 below 10,000, 128 below 100,000, else 512."""
+    """Return 16 below 1,000 rows, 32 below 10,000, 128 below 100,000, else 512."""
     return next((size for limit, size in ((1_000, 16), (10_000, 32), (100_000, 128)) if rows < limit), 512)
 
 
 def default_epochs(rows: int, batch_size: int) -> int:
-    """Enough for about 2,000 steps, from 2 to 200."""
+    """Return enough epochs for about 2,000 steps, from 2 to 200."""
     steps = max(1, -(-rows // batch_size))
     return min(200, max(2, -(-2000 // steps)))
 
 
 def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:
-    """Errors for what is written and means nothing without validation rows."""
+    """Return errors for settings that need validation rows."""
     wanted = {"train.early_stopping": settings.get("train.early_stopping")}
     wanted["train.keep"] = settings.get("train.keep") == "best"
     return [

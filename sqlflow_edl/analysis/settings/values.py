@@ -1,4 +1,4 @@
-"""The types of WITH attributes: what a written value is read as."""
+"""Types of WITH attributes: conversion of written values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WORDS: Mapping[Type, str] = {
 
 
 def plain(value: ast.Value) -> Setting:
-    """An attribute's value as Python data: a bare name is its text. None when it is no simple value."""
+    """Return an attribute's value as Python data, or None if it is no simple value. A bare name is its text."""
     if isinstance(value, ast.Constant):
         return value.value
     if isinstance(value, ast.Name):
@@ -65,14 +65,14 @@ def plain(value: ast.Value) -> Setting:
 
 
 def pairs(given: Mapping[str, Setting]) -> Setting:
-    """Names with their values as the type of that name has them: `name=value` each. None: a value is no scalar."""
+    """Return texts `name=value`, each value in the type of that name; None if a value is no scalar."""
     if any(value is None or isinstance(value, tuple) for value in given.values()):
         return None
     return tuple(f"{name}={_word(value)}" for name, value in given.items())
 
 
 def convert(wanted: Type, value: Setting) -> Setting:
-    """`value` as the wanted type, None when it is not of that type and not plainly meant so."""
+    """Convert `value` to the wanted type, or return None if it is not clearly of that type."""
     if wanted == "integers":
         items = value if isinstance(value, tuple) else (value,)
         whole = tuple(_integer(item) for item in items)
@@ -93,7 +93,7 @@ _LISTS = {
 
 
 def _texts(value: Setting) -> tuple[str, ...]:
-    """The texts of a list, or between commas; empty when something else is among them."""
+    """Return the texts of a list, or of a comma-separated text; empty if another value is among them."""
     items = value if isinstance(value, tuple) else value.split(",") if isinstance(value, str) else ()
     texts = tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
     return texts if len(texts) == len(items) else ()

@@ -1,1 +1,1 @@
-"""Jobs on Kubernetes, as their client sees them: settings, the objects of a job, and how they get into the cluster."""
+"""Jobs on Kubernetes from the client's side: settings, the objects of a job, and their submission."""

@@ -1,6 +1,6 @@
-"""Gets a job into the cluster: the Job, suspended; all that its pod needs; and then the Job may begin.
+"""Submission of a job to the cluster: create the Job suspended, create all that its pod needs, resume the Job.
 
-Every step may be repeated. Whatever fails on the way takes the Job away again, and with it all that it owns.
+Every step is idempotent. A failure on the way deletes the Job, and with it all that it owns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLURALS = {
 
 
 def check(settings: Settings) -> None:
-    """ClusterError: the cluster cannot be reached, has no such namespace, or does not let us run jobs there."""
+    """Check access. Raises ClusterError if the cluster or namespace is missing, or jobs are not allowed there."""
     with connect(settings.text("context")) as api:
         permissions.check(
             Calls(api), namespace_of(settings), with_account=bool(settings.text("service_account"))
@@ -49,9 +49,10 @@ def check(settings: Settings) -> None:
 
 
 def apply(job: JobFolder, spec: JobSpec, settings: Settings) -> Deployment:
-    """Start the job whose program and record of pinned rows lie in its folder; where it is then is kept there too.
+    """Start the job from the program and pinned rows in its folder; record its deployment in the folder.
 
-    ClusterError: it does not start, and nothing of it is left in the cluster. SemanticError: a setting is wrong.
+    Raises ClusterError if it does not start, and then leaves nothing of it in the cluster; SemanticError if a setting
+    is wrong.
     """
     objects = Objects(submission(job, spec, settings))
     with connect(settings.text("context")) as api:
@@ -59,7 +60,7 @@ def apply(job: JobFolder, spec: JobSpec, settings: Settings) -> Deployment:
 
 
 def submission(job: JobFolder, spec: JobSpec, settings: Settings) -> Submission:
-    """Of what lies in the job folder, with the secrets of its data sources."""
+    """Return the submission of the job folder, with the secrets of its data sources."""
     folder = ClusterFolder(job.path)
     folder.make_token()
     queries = (spec.query, *([spec.validation] if spec.validation else []))
@@ -76,12 +77,12 @@ def submission(job: JobFolder, spec: JobSpec, settings: Settings) -> Submission:
 
 
 def namespace_of(settings: Settings) -> str:
-    """Of the settings, or of the context."""
+    """Return the namespace of the settings, else of the context."""
     return settings.text("namespace") or default_namespace(settings.text("context"))
 
 
 def _files(job: JobFolder) -> dict[str, bytes]:
-    """What travels with the job: its program, what is known of its rows, and what is to become of what it makes."""
+    """Return the files that are sent with the job: its program, its pinned rows, and the intent for its results."""
     found = [
         path for folder in (job.program, job.rows) for path in sorted(folder.rglob("*")) if path.is_file()
     ]
@@ -90,7 +91,7 @@ def _files(job: JobFolder) -> dict[str, bytes]:
 
 
 class _Application:
-    """One job that is brought into the cluster."""
+    """Submission of one job."""
 
     def __init__(self, calls: Calls, objects: Objects, job: JobFolder) -> None:
         self._calls = calls
@@ -114,7 +115,7 @@ class _Application:
         return deployment
 
     def _create(self, made: Object, owner: str = "") -> str:
-        """The uid of the object, which may be there already."""
+        """Create the object unless it exists, and return its uid."""
         group, resource = _PLURALS[made["kind"]]
         try:
             answer = self._post(made)
@@ -125,7 +126,7 @@ class _Application:
         return msgspec.json.decode(answer, type=_Existing).metadata.uid
 
     def _post(self, made: Object) -> bytes:
-        """A RoleBinding is not found as long as the API server has not heard of its Role, which is just as new."""
+        """Create an object; retry a RoleBinding while the API server does not yet find its new Role."""
         end = time.monotonic() + ROLE_SECS
         while True:
             try:
@@ -137,7 +138,7 @@ class _Application:
             time.sleep(ROLE_POLL)
 
     def _existing(self, made: Object, owner: str) -> str:
-        """The uid of what has the name, if it is the same object of the same job."""
+        """Return the uid of the existing object if it belongs to the same job."""
         found = self._read(made)
         if found is None and owner:  # it has a name of our Job, and many may make Secrets and not read them
             return ""
@@ -150,7 +151,7 @@ class _Application:
         return found.uid
 
     def _read(self, made: Object) -> _Metadata | None:
-        """None: we may not read it."""
+        """Return the metadata of the existing object, or None if we may not read it."""
         group, resource = _PLURALS[made["kind"]]
         try:
             answer = self._calls.ask("GET", f"{self._path(made)}/{made['metadata']['name']}")
@@ -167,7 +168,7 @@ class _Application:
             raise self._explained(refused, Right("patch", "batch", "jobs")) from None
 
     def _withdraw(self, error: BaseException) -> None:
-        """Take the Job away if it is ours, and with it what it owns; the error tells it when that fails too."""
+        """Delete the Job if it is ours, and with it what it owns; if that fails, add a hint to the error."""
         path = self._job_path
         try:
             found = msgspec.json.decode(

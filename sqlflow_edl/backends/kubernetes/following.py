@@ -1,7 +1,7 @@
-"""Follows a job on Kubernetes: what its master prints is heard as it comes, and its objects are looked at besides.
+"""Monitoring of a job on Kubernetes: the master's log is streamed, and the job's objects are polled.
 
-The end is what the master says in its log; else what it wrote into the ConfigMap of its status; else what the Job's
-conditions say. Whatever breaks in between is taken up again: the stream of a log, the master's pod, the connection.
+The result comes from the master's log; else from the ConfigMap of its status; else from the Job's conditions. Anything
+that breaks in between is resumed: the stream of a log, the master's pod, the connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ End = Outcome | Failed
 
 
 class Following:
-    """One client that follows one job."""
+    """Client that follows one job."""
 
     def __init__(
         self,
@@ -50,7 +50,10 @@ class Following:
         self._obstructed_since: float | None = None  # that something keeps the master from starting
 
     def until_end(self) -> Outcome:
-        """What the job came to. An error of the job is raised as it was there. UnreachableError: from the start."""
+        """Return the result of the job.
+
+        Raises the job's own error if it failed, and UnreachableError if the cluster is unreachable from the start.
+        """
         try:
             end = self._look()
             while end is None:
@@ -62,7 +65,7 @@ class Following:
         return end
 
     def until_start(self) -> None:
-        """Until a pod of the master runs, or has run."""
+        """Wait until a pod of the master runs, or has run."""
         try:
             end = self._look()
             while end is None and not self._has_started:
@@ -74,7 +77,7 @@ class Following:
             raise to_error(end)
 
     def _hear(self) -> End | None:
-        """What the master prints until it is time to look; the end of the job, when it is among it."""
+        """Process the master's output until the next poll is due; return the end of the job if it is in it."""
         until = self._clock() + (LOOK if self._has_started else START_LOOK)
         while (wait := until - self._clock()) > 0:
             try:
@@ -94,7 +97,7 @@ class Following:
         return None
 
     def _look(self) -> End | None:
-        """The end of the job, when its objects say so."""
+        """Return the end of the job if its objects show it."""
         try:
             job = self._objects.job()
             pods = self._objects.pods() if job is not None else []
@@ -122,7 +125,7 @@ class Following:
         return None
 
     def _obstacle(self, pods: list[Pod]) -> str:
-        """Why the first master cannot start; empty: it can, or may be able to after a while."""
+        """Return the reason why the first master cannot start; empty if it can, or may be able to later."""
         masters = [pod for pod in pods if pod.instance is None and not pod.has_ended]
         found = next(filter(None, map(exit_reason.obstacle, masters)), None)
         if found is None:
@@ -134,7 +137,7 @@ class Following:
         return found.words if found.final or now - self._obstructed_since > patience else ""
 
     def _end(self, job: Job | None, pods: list[Pod]) -> End | None:
-        """What the objects of a job that is over say, when its log has told nothing more."""
+        """Return the end of a finished job from its objects, once its log gives no more."""
         now = self._clock()
         self._over_at = now if self._over_at is None else self._over_at
         if not self._logs.last and now < self._over_at + DRAIN:
@@ -153,7 +156,7 @@ class Following:
         return end
 
     def _say(self, text: str) -> None:
-        """Each thing once."""
+        """Report each message once."""
         if text not in self._said:
             self._said.add(text)
             self._follower.note(text)

@@ -1,4 +1,4 @@
-"""A job on Kubernetes, as commands ask for it. How it is deployed, its folder says."""
+"""Handle of a job on Kubernetes. The job's folder holds its deployment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOT_STARTED = "its client was gone before it could start the job"
 
 
 class OnKubernetes:
-    """One job there. ClusterError: the cluster cannot be reached, or refuses."""
+    """Job on Kubernetes. Raises ClusterError if the cluster is unreachable or refuses a request."""
 
     def __init__(self, folder: JobFolder) -> None:
         self.folder = folder
@@ -57,11 +57,11 @@ class OnKubernetes:
         return self._ending(Following(self._objects, self.folder.id, follower).until_end, "done")
 
     def wait_for_start(self, follower: Follower) -> None:
-        """Until its master runs. An error of the job is raised when it ends before."""
+        """Wait until its master runs. Raises the job's error if it ends before."""
         self._ending(Following(self._objects, self.folder.id, follower).until_start)
 
     def _ending(self, follow: Callable[[], T], end: State | None = None) -> T:
-        """Follow, and note how the job has ended. end: without an error."""
+        """Follow, and record the job's end. end: the state if there is no error."""
         try:
             found = follow()
         except (RefusedError, UnreachableError):  # of us, and not of the job
@@ -98,7 +98,7 @@ class OnKubernetes:
         return PodLogs(self._objects, instance, follow=follow)
 
     def settle(self, job: Job | None) -> Status:
-        """Note how the job has ended, if it has; its status. job: None: it is not in the cluster any more."""
+        """Record the end of the job, if it has ended; return its status. job: None if it is gone from the cluster."""
         status = self.folder.status()
         if status.place == STARTING and (job is None or job.spec.suspend):
             if status.attended:
@@ -138,13 +138,13 @@ class OnKubernetes:
         return Look(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
 
     def _ended(self, state: State, error: str = "") -> Status:
-        """Note it, unless it is known how the job has ended."""
+        """Record the end, unless one is recorded already."""
         status = self.folder.status()
         return self.folder.end(state, error) if status.alive else status
 
     @property
     def _deployment(self) -> Deployment | None:
-        """None: nothing of it can be in the cluster, or its client is just about to put it there."""
+        """Deployment of the job, or None if nothing of it can be in the cluster or its client is still creating it."""
         found = read_deployment(self.folder.path)
         return found if found is not None and (found.uid or not self.folder.status().attended) else None
 
@@ -162,7 +162,7 @@ class OnKubernetes:
 
 
 def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
-    """What the master says of them, and where their newest pods are, which is known though it is away."""
+    """Return the instances that the master reports, updated from their newest pods."""
     told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
     newest = {instance_name(pod): pod for pod in pods}
     seen = sum(pod.instance is None for pod in pods) - 1
@@ -172,7 +172,7 @@ def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
 
 
 def _row(pod: Pod, told: Row | None, relaunches: int) -> Row:
-    """relaunches: of the master."""
+    """Return the row of a pod. relaunches: of the master."""
     instance = pod.instance
     if instance is not None:
         relaunches = instance.incarnation

@@ -1,4 +1,4 @@
-"""What all objects of a job have in common: where they are, whose they are, and what tells that."""
+"""Metadata common to all objects of a job: name, namespace, owner, labels and annotations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from sqlflow_edl.backends.kubernetes.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """name: of the Job. job: its id. labels, annotations: the user's, beside which ours stand."""
+    """Identity of a job in the cluster.
+
+    name: of the Job. job: its id. labels, annotations: the user's, which are added to ours.
+    """
 
     name: str
     namespace: str
@@ -29,13 +32,13 @@ class Identity:
         return cls(name, namespace, job, settings.pairs("labels"), settings.pairs("annotations"))
 
     def metadata(self, name: str, *, owner: str = "") -> Object:
-        """Of an object of that name. owner: the uid of the Job, which takes the object along when it goes."""
+        """Return the metadata of an object. owner: uid of the Job, whose deletion then deletes the object."""
         found: Object = {"name": name, "namespace": self.namespace, **self.described()}
         if owner:
             found["ownerReferences"] = [pod_manifests.owner(self.name, owner)]
         return found
 
     def described(self, role: PodRole | None = None) -> Object:
-        """Labels and annotations. role: of a pod."""
+        """Return labels and annotations. role: of a pod."""
         labels = {**self.labels, **names.labels(self.name, self.job, role)}
         return {"labels": labels, **({"annotations": dict(self.annotations)} if self.annotations else {})}

@@ -1,4 +1,4 @@
-"""Images for jobs on Kubernetes, built and pushed by docker, podman or buildah, whichever is there.
+"""Images for jobs on Kubernetes, built and pushed with docker, podman or buildah.
 
 The stock image runs every job of the package's own models. A folder that `init` made adds packages and models of the
 user's own to it.
@@ -35,7 +35,7 @@ _SECS = 30.0  # that a builder may take to say that its daemon runs
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """One of BUILDERS, at its path."""
+    """Image builder: one of BUILDERS, with its path."""
 
     name: str
     path: str
@@ -49,10 +49,10 @@ class Builder:
         target: str = "",
         arguments: Mapping[str, str] | None = None,
     ) -> int:
-        """Build the image of the folder, whose files it may copy; the builder's exit code.
+        """Build the image from the folder, which is the build context; return the builder's exit code.
 
-        file: the Dockerfile, by default the folder's own. target: a stage of it. SemanticError: the tag, or there is
-        no file.
+        file: the Dockerfile, by default the folder's own. target: a stage of it. Raises SemanticError if the tag is
+        invalid or the Dockerfile is missing.
         """
         check_tag(tag)
         command = ["build", "--file", str(file or _file_of(folder)), "--tag", tag]
@@ -62,12 +62,12 @@ class Builder:
         return self._run([*command, str(folder)])
 
     def push(self, tag: str) -> int:
-        """Push the image to the registry that its tag names; the builder's exit code. SemanticError: the tag."""
+        """Push the image to its registry; return the builder's exit code. Raises SemanticError for a bad tag."""
         check_tag(tag)
         return self._run(["push", tag])
 
     def why_not(self) -> str:
-        """What its daemon says when it does not answer; empty when it does, or when none is needed."""
+        """Return the error of its daemon if that does not answer; empty if it does, or none is needed."""
         if self.name not in _ASKED:
             return ""
         try:
@@ -84,7 +84,7 @@ class Builder:
 
 
 def find_builder(name: str = "") -> Builder:
-    """The builder of that name, or the first that is there and works. ClusterError: there is none, and why."""
+    """Return the builder of that name, or the first that works. Raises ClusterError with the reasons if none does."""
     found = list(_installed((name,) if name else BUILDERS))
     if not found:
         wanted = f"{name} is" if name else "docker, podman and buildah are"
@@ -105,9 +105,9 @@ def find_builder(name: str = "") -> Builder:
 
 
 def init(folder: Path) -> list[Path]:
-    """Make a folder of an image with the user's own packages and models: a Dockerfile, requirements.txt, models/.
+    """Make the folder of an image with the user's own packages and models: a Dockerfile, requirements.txt, models/.
 
-    The files that were written. SemanticError: one of them is there.
+    Return the written files. Raises SemanticError if one of them exists.
     """
     import jinja2
 
@@ -124,7 +124,7 @@ def init(folder: Path) -> list[Path]:
 
 
 def check_tag(tag: str) -> None:
-    """SemanticError: it cannot name an image."""
+    """Raise SemanticError unless the tag can name an image."""
     if _TAG.fullmatch(tag):
         return
     near = tag.lower() if _TAG.fullmatch(tag.lower()) else ""

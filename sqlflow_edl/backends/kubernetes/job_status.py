@@ -1,4 +1,4 @@
-"""What the API server knows of one job: its Job, its pods, what they print, and what its master says of it."""
+"""State of one job on the API server: its Job, its pods, their logs, and its master's status."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class JobStatus(msgspec.Struct, rename="camel"):
 
 
 class Job(msgspec.Struct):
-    """One version of a `batch/v1` Job."""
+    """Version of a `batch/v1` Job."""
 
     metadata: Metadata
     spec: JobSpec = msgspec.field(default_factory=JobSpec)
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition, if it holds."""
+        """Return the condition, if its status is True."""
         return next(
             (one for one in self.status.conditions or () if one.type == kind and one.status == "True"), None
         )
 
     def is_of(self, deployment: Deployment) -> bool:
-        """By its uid; where its client was gone before that was known, by the job's id."""
+        """Return True if the Job is that of the deployment: by uid, or by job id if the uid was not recorded."""
         if deployment.uid:
             return self.metadata.uid == deployment.uid
         return (self.metadata.labels or {}).get(names.JOB_ID) == deployment.job
@@ -58,7 +58,7 @@ class JobList(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """What the cluster tells of an object. type: `Normal` or `Warning`."""
+    """Event of an object. type: `Normal` or `Warning`."""
 
     type: str = ""
     reason: str = ""
@@ -74,7 +74,7 @@ class ConfigMap(msgspec.Struct):
 
 
 class JobObjects:
-    """Asks for them. RefusedError: we may not; UnreachableError: the server does not answer."""
+    """Reader of the job's objects. Raises RefusedError without permission, UnreachableError without an answer."""
 
     def __init__(self, calls: Calls, deployment: Deployment) -> None:
         self._calls = calls
@@ -83,12 +83,12 @@ class JobObjects:
         self._job = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs/{deployment.name}"
 
     def job(self) -> Job | None:
-        """None: it is not there, or another has its name."""
+        """Return the Job, or None if there is none or another has its name."""
         found = self._read(self._job, Job)
         return found if found is not None and found.is_of(self.deployment) else None
 
     def pods(self) -> list[Pod]:
-        """Of master, workers and servers, the oldest of each first."""
+        """Return the pods of master, workers and servers, oldest first within each role."""
         query: dict[str, str | int] = {"labelSelector": f"{names.NAME}={self.deployment.name},{names.ROLE}"}
         answer = self._calls.ask("GET", f"{self._core}/pods", query=query)
         return sorted(msgspec.json.decode(answer, type=PodList).items, key=_order)
@@ -97,12 +97,12 @@ class JobObjects:
         return self._read(f"{self._core}/pods/{name}", Pod)
 
     def status(self) -> dict[str, str]:
-        """What is in the ConfigMap NAME-status."""
+        """Return the data of the ConfigMap NAME-status."""
         found = self._read(f"{self._core}/configmaps/{names.status(self.deployment.name)}", ConfigMap)
         return (found.data or {}) if found is not None else {}
 
     def warnings(self, kind: str, name: str) -> list[Event]:
-        """What went wrong with an object; nothing where we may not ask."""
+        """Return the warning events of an object; none without permission."""
         selector = f"involvedObject.kind={kind},involvedObject.name={name}"
         try:
             answer = self._calls.ask("GET", f"{self._core}/events", query={"fieldSelector": selector})
@@ -113,7 +113,7 @@ class JobObjects:
         ]
 
     def log(self, pod: Pod, *, follow: bool, since_secs: int | None) -> BaseHTTPResponse:
-        """What its first container prints, each line after its time; status 204: nothing yet."""
+        """Open the log of the pod's first container, each line with a timestamp. Status 204 means nothing yet."""
         containers = pod.spec.containers or []
         query: dict[str, str | int] = {"timestamps": "true", "follow": "true" if follow else "false"}
         if containers:
@@ -123,12 +123,12 @@ class JobObjects:
         return self._calls.stream(f"{self._core}/pods/{pod.metadata.name}/log", query, SILENCE)
 
     def end(self, pod: Pod, grace: int) -> None:
-        """Tell it to end, within `grace` seconds. Returns at once; nothing when it is gone, or we may not."""
+        """Delete the pod with a grace period in seconds. Return at once; ignore a missing pod or permission."""
         with suppress(RefusedError):
             self._calls.ask("DELETE", f"{self._core}/pods/{pod.metadata.name}", {"gracePeriodSeconds": grace})
 
     def delete(self) -> None:
-        """The Job, and with it all that it owns; nothing when it is gone. Returns at once."""
+        """Delete the Job, and with it all that it owns. Return at once; ignore a missing Job."""
         uid = self.deployment.uid
         if not uid:
             found = self.job()
@@ -152,12 +152,15 @@ class JobObjects:
 
 
 def instance_name(pod: Pod) -> str:
-    """`master`, or that of a worker or server."""
+    """Return `master`, or the name of a worker or server."""
     return pod.instance.name if pod.instance is not None else "master"
 
 
 def _order(pod: Pod) -> tuple[str, int, str, bool]:
-    """Masters first. They have no incarnation, and times are of whole seconds: one that has ended was before."""
+    """Sort masters first, ended ones before others.
+
+    Masters have no incarnation, and creation times are of whole seconds, so that an ended one was the earlier.
+    """
     found = pod.instance
     name, incarnation = (found.name, found.incarnation) if found is not None else ("", 0)
     return name, incarnation, pod.metadata.creation_timestamp or "", not pod.has_ended

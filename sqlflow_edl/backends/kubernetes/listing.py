@@ -1,4 +1,4 @@
-"""Brings what is known of many jobs up to date: one question to each cluster and namespace."""
+"""Status updates of many jobs: one request to each cluster and namespace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Deployed = tuple[JobFolder, Deployment]
 
 
 def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
-    """Note which of these jobs have ended, that ran when we last looked; why that cannot be known, by job id."""
+    """Record which of these jobs have ended since the last update; return the reasons of failures, by job id."""
     groups: dict[tuple[str, str], list[Deployed]] = {}
     for job in jobs:
         try:
@@ -47,7 +47,7 @@ def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
 
 
 def _refresh(group: list[Deployed]) -> str:
-    """Of one namespace; why not."""
+    """Update the jobs of one namespace; return the reason of a failure, or an empty text."""
     _, first = group[0]
     try:
         known = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}

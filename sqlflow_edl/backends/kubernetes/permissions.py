@@ -1,4 +1,4 @@
-"""What a client may ask of the API server, and what is said when it may not."""
+"""Permissions of a client on the API server, and the errors if they are missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GUIDE = "docs/kubernetes.md lists the rights that are needed"
 
 
 class Right(NamedTuple):
-    """A verb on a resource of the job's namespace."""
+    """Verb on a resource of the job's namespace."""
 
     verb: str
     group: str
@@ -24,7 +24,7 @@ class Right(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The resource as errors of the API server call it: `jobs.batch`."""
+        """Resource as errors of the API server name it: `jobs.batch`."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
     def __str__(self) -> str:
@@ -63,7 +63,10 @@ class _Review(msgspec.Struct):
 
 
 def check(calls: Calls, namespace: str, *, with_account: bool) -> None:
-    """ClusterError: there is no such namespace, or we may not do there what a job needs; all that lacks is named."""
+    """Check the namespace and the permissions that a job needs.
+
+    Raises ClusterError if the namespace is missing, or with the list of all missing permissions.
+    """
     try:
         calls.ask("GET", f"/api/v1/namespaces/{namespace}", patience=PATIENCE)
     except RefusedError as refused:
@@ -94,7 +97,7 @@ def _is_allowed(calls: Calls, right: Right, namespace: str) -> bool:
 
 
 def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterError:
-    """A refusal for the user. right: that it was about."""
+    """Return a refusal as an error for the user. right: the permission of the refused request."""
     message = refused.message.rstrip(".")
     if refused.status == 401:
         return ClusterError(

@@ -1,7 +1,7 @@
-"""Where and how jobs run on Kubernetes: the settings, and who says them.
+"""Settings of jobs on Kubernetes and their sources.
 
-Later ones win: defaults, the configuration file and its profile, WITH of the statement, the command line. Names with
-values, such as labels, are brought together name by name. The table of all settings is `analysis.settings.kubernetes`.
+Later ones win: defaults, the configuration file and its profile, WITH of the statement, the command line. Mappings,
+such as labels, are merged key by key. The table of all settings is `analysis.settings.kubernetes`.
 
     namespace = "team-a"            # of every job
 
@@ -35,7 +35,7 @@ NAME = "kubernetes"  # of the place
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one job. What is not said is empty."""
+    """Settings of one job. Settings without a value are empty."""
 
     values: Values
 
@@ -59,13 +59,16 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What holds for all statements: of the file, and of the command line."""
+    """Settings for all statements: from the file, and from the command line."""
 
     file: Values = field(default_factory=dict)
     command: Values = field(default_factory=dict)
 
     def settings(self, attributes: Iterable[ast.Attribute] = ()) -> Settings:
-        """Those of a job. attributes: of its statement. SQLFlowError: a setting is wrong, with its place."""
+        """Return the settings of a job. Raises SQLFlowError with the source span if one is wrong.
+
+        attributes: of its statement.
+        """
         errors: list[SQLFlowError] = []
         written = [each for each in attributes if each.key.casefold().startswith(PLACE)]
         resolved = Dictionary(KUBERNETES).resolve(written, errors, [])
@@ -80,15 +83,15 @@ class Configuration:
 def configured(
     profile: str = "", file: Path | None = None, written: Iterable[tuple[str, str]] = ()
 ) -> Configuration:
-    """The configuration of a file, by default the user's, and of name=value of the command line.
+    """Return the configuration of a file, by default the user's, and of name=value of the command line.
 
-    SemanticError: the file cannot be read, or has no such profile; a setting is unknown or wrong.
+    Raises SemanticError if the file cannot be read or lacks the profile, or a setting is unknown or wrong.
     """
     return Configuration(_of_file(profile, file), dict(_of_command(*each) for each in written))
 
 
 def place(on: str, settings: Mapping[str, str]) -> Configuration | None:
-    """Where jobs run by the name of that, `kubernetes` or `kubernetes:PROFILE`; None for an empty one: here."""
+    """Return the configuration of `kubernetes` or `kubernetes:PROFILE`; None for an empty name, this machine."""
     if not on and not settings:
         return None
     name, colon, profile = on.partition(":")
@@ -120,7 +123,7 @@ def _of_command(name: str, text: str) -> tuple[str, Setting]:
 
 
 def _read(row: Attribute, text: str) -> Setting:
-    """A number where the setting is one."""
+    """Return a number if the setting is one."""
     if row.type in ("integer", "number"):
         for number in (int, float):
             try:
@@ -176,7 +179,7 @@ def _checked(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, Se
 
 
 def _plain(row: Attribute, value: Any) -> Setting:
-    """A value of TOML as one of ours; None when it is none."""
+    """Convert a value of TOML to a setting, or return None if it is none."""
     if isinstance(value, dict):
         return values.pairs({name: _plain(row, each) for name, each in value.items()})
     if isinstance(value, list):

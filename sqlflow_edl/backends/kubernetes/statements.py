@@ -1,4 +1,4 @@
-"""Which statements can run on Kubernetes: those whose rows, results and models are where pods reach them."""
+"""Statements that can run on Kubernetes: those whose rows, results and models are within reach of pods."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ELSEWHERE = "or run it here, without --on"
 
 
 def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
-    """How the job of a statement is to run. source, models: URLs of its rows, and of where models are kept.
+    """Return the settings of a statement's job. source, models: URLs of its rows and of the model registry.
 
-    SemanticError: it cannot run there, or a setting is wrong.
+    Raises SemanticError if it cannot run there, or a setting is wrong.
     """
     scheme = source.partition(":")[0]
     if scheme not in ROWS:
@@ -42,7 +42,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
 
 
 def _gives_rows(statement: Statement) -> bool:
-    """Whether it is answered with a table that its pods make, and not with figures alone."""
+    """Return True if the result is a table written by the pods, not only metrics."""
     written = {each.key.casefold(): str(values.plain(each.value)).casefold() for each in statement.attributes}
     match statement.kind:
         case "explain":
@@ -64,7 +64,7 @@ def _check_host(host: str, settings: Settings, statement: Statement) -> None:
 
 
 def _is_own(host: str) -> bool:
-    """Whether everybody means themselves by it."""
+    """Return True if the host is a loopback or unspecified address, which means another machine in each pod."""
     try:
         address = ip_address(host.strip("[]"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Why pods of a job wait, and how a job ended, in words."""
+"""Texts for waiting pods of a job and for the end of a job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TELLING = frozenset(
 
 
 def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[str, str]]:
-    """The instances that wait, and why; the API server is asked where the pods themselves do not say it."""
+    """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
         yield from (("the master", text) for text in _told(objects.warnings("Job", job.metadata.name)))
     asked = 0
@@ -47,7 +47,7 @@ def _told(events: list[Event]) -> list[str]:
 
 
 def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
-    """Why a job has failed whose master does not say it."""
+    """Return the error of a failed job whose master gives no reason."""
     condition = job.condition("Failed")
     reason = (condition.reason or "") if condition is not None else ""
     masters = [pod for pod in pods if pod.instance is None and pod.has_ended]
@@ -71,7 +71,7 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
 
 
 def starved(pods: list[Pod]) -> Iterator[str]:
-    """Of the masters that ran out of memory, each of which is followed by another one, as far as the Job allows."""
+    """Yield a note for each master that ran out of memory; the Job starts another one within its limits."""
     for pod in pods:
         if pod.instance is None and exit_reason.ran_out_of_memory(pod):
             yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory it has more"

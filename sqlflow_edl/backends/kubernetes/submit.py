@@ -1,4 +1,4 @@
-"""Runs programs on Kubernetes: the job is put into the cluster, followed from here, and needs nobody here."""
+"""Submission to Kubernetes: the job is put into the cluster, followed from here, and continues without the client."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sqlflow_edl.syntax.ast import Statement
 
 
 def settings_of(statement: Statement, place: Configuration, source: str, models: str) -> Settings:
-    """How the job of a statement is to run. source, models: URLs of its rows, and of where models are kept.
+    """Return the settings of a statement's job. source, models: URLs of its rows and of the model registry.
 
-    SemanticError: it cannot run there, or a setting is wrong. ClusterError: the cluster does not let us run jobs.
+    Raises SemanticError if it cannot run there or a setting is wrong, ClusterError if the cluster does not allow jobs.
     """
     settings = statements.settings_of(statement, place, source, models)
     context = settings.text("context") or current_context()  # it may be another when the job is asked for
@@ -33,9 +33,9 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
 
 
 def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> Outcome:
-    """Run the job in the folder and wait for it; an error of it is raised as it was there.
+    """Run the job in the folder and wait for it; raises the job's own error if it fails.
 
-    An interrupt cancels it. LostSightError: it cannot be followed any more, and goes on.
+    An interrupt cancels it. Raises LostSightError if contact with a continuing job is lost.
     """
     try:
         handle = _started(job, spec, pinned, settings)
@@ -52,7 +52,7 @@ def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follo
 
 
 def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> None:
-    """Start the job; returns when its master runs."""
+    """Start the job, and return when its master runs."""
     handle = _started(job, spec, pinned, settings)
     try:
         handle.wait_for_start(follower)

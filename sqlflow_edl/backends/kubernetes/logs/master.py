@@ -1,4 +1,4 @@
-"""What the masters of a job print, one after another, as it comes."""
+"""Logs of a job's successive masters, as one stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Reading:
     lines: queue.Queue[str | RefusedError | None] = field(default_factory=queue.Queue)  # None: it has ended
 
     def run(self) -> None:
-        """In a thread of its own."""
+        """Read the log, in a thread of its own."""
         try:
             for line in self.log:
                 self.lines.put(line)
@@ -36,7 +36,7 @@ class _Reading:
 
 
 class MasterLogs:
-    """Logs are read side by side and heard in the order of their pods."""
+    """Logs of the masters, read in parallel and returned in the order of their pods."""
 
     def __init__(self, objects: JobObjects, clock: Callable[[], float] = time.monotonic) -> None:
         self._objects = objects
@@ -46,11 +46,11 @@ class MasterLogs:
 
     @property
     def last(self) -> bool:
-        """Whether there is nothing more to hear, as far as is known."""
+        """True if no log is open, as far as is known."""
         return not self._readings
 
     def read(self, pod: Pod) -> None:
-        """Have the log of a pod read after the others, unless it is."""
+        """Start to read the log of a pod, unless it is known; its lines follow those of earlier pods."""
         if pod.metadata.uid in self._known:
             return
         self._known.add(pod.metadata.uid)
@@ -59,7 +59,10 @@ class MasterLogs:
         threading.Thread(target=reading.run, name="sqlflow-log", daemon=True).start()
 
     def next(self, wait: float) -> str | None:
-        """The next line; None: none came within `wait` seconds, or a log has ended. RefusedError: we may not."""
+        """Return the next line, or None if none came within `wait` seconds or a log has ended.
+
+        Raises RefusedError without permission.
+        """
         if not self._readings:
             time.sleep(wait)
             return None
@@ -80,5 +83,5 @@ class MasterLogs:
             reading.log.close()
 
     def _is_left_behind(self) -> bool:
-        """Whether the pod that is heard has a successor, and says nothing: its node may be lost."""
+        """Return True if the current pod has a successor and is silent: its node may be lost."""
         return len(self._readings) > 1 and self._clock() - self._readings[1].began > DRAIN

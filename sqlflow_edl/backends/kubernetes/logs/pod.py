@@ -1,4 +1,4 @@
-"""The log of one pod as it is written: each line once, however often the stream of it breaks."""
+"""Log of one pod as it is written: each line once, however often the stream breaks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\S+Z) ?(.*)", re.DOTALL)
 
 
 class PodLog:
-    """Reads it from one thread; `close` from any.
+    """Reader of a pod's log, from one thread; `close` from any.
 
-    follow: go on until the pod has ended. clock: seconds that go on while this machine sleeps.
+    follow: continue until the pod has ended. clock: seconds that go on while this machine sleeps.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PodLog:
         self._closed.set()
 
     def __iter__(self) -> Iterator[str]:
-        """Whole lines without their ends. RefusedError: we may not read it."""
+        """Yield whole lines without their ends. Raises RefusedError without permission."""
         over = not self._follow
         while not self._closed.is_set():
             over = over or self._is_over()  # before we read, or we miss what comes between
@@ -60,7 +60,7 @@ class PodLog:
         return pod is None or pod.metadata.uid != self._pod.metadata.uid or pod.has_ended
 
     def _read(self, *, last: bool) -> Iterator[str]:
-        """What is new, from one stream; half a line only when no more will come."""
+        """Yield new lines of one stream; an incomplete line only if no more will come."""
         response = self._opened()
         if response is None:
             return
@@ -76,7 +76,7 @@ class PodLog:
                 return
 
     def _opened(self) -> BaseHTTPResponse | None:
-        """None: there is nothing to read now."""
+        """Open the stream, or return None if there is nothing to read now."""
         since = math.ceil(self._clock() - self._heard_at) + MARGIN if self._heard_at else None
         try:
             return self._objects.log(self._pod, follow=self._follow, since_secs=since)
@@ -89,9 +89,9 @@ class PodLog:
 
 
 class Seen:
-    """Which lines were there already, when a log is read again from somewhere before its end.
+    """Detector of lines that were read before, after a log is reopened at an earlier position.
 
-    A line is told by its time, and lines of the same time by their number.
+    A line is identified by its timestamp, and among lines of the same timestamp by its number.
     """
 
     def __init__(self) -> None:
@@ -100,11 +100,11 @@ class Seen:
         self._repeated = 0  # of them, that come again
 
     def again(self) -> None:
-        """It is read again."""
+        """Note that the log is read again."""
         self._repeated = self._of_last
 
     def is_new(self, stamp: bytes) -> bool:
-        """stamp: the time of the next line, as the kubelet writes it: of fixed width."""
+        """Return True if the line is new. stamp: its timestamp as the kubelet writes it, of fixed width."""
         if stamp < self._last:
             return False
         if stamp > self._last:
@@ -118,7 +118,7 @@ class Seen:
 
 
 def _lines(response: BaseHTTPResponse, *, last: bool) -> Iterator[bytes]:
-    """Until the stream ends or breaks."""
+    """Yield lines until the stream ends or breaks."""
     from urllib3.exceptions import HTTPError
 
     rest = b""

@@ -1,4 +1,4 @@
-"""The logs of all pods of a job, or of those of one instance: what they have printed, and print."""
+"""Logs of all pods of a job, or of those of one instance: past and new lines."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Line = tuple[str, str]
 
 
 class PodLogs:
-    """Lines with the names of their instances; without the events that the master prints for who follows the job.
+    """Lines with the names of their instances, without the events that the master prints for followers of the job.
 
-    instance: None: of all. follow: go on until the job has ended.
+    instance: None for all. follow: continue until the job has ended.
     """
 
     def __init__(self, objects: JobObjects, instance: str | None, *, follow: bool) -> None:
@@ -47,7 +47,7 @@ class PodLogs:
             yield from self._come()
 
     def _look(self) -> bool:
-        """Read the logs that there are by now; whether the job goes on."""
+        """Start to read the logs of new pods; return whether the job continues."""
         try:
             job = self._objects.job()  # before the pods, or the last of them are missed
             pods = self._objects.pods()
@@ -68,7 +68,7 @@ class PodLogs:
         return job is not None and not job.is_over
 
     def _new_log(self, pod: Pod) -> tuple[str, PodLog] | None:
-        """Its log, with the name of its instance; None: it is known, or not asked for."""
+        """Return the log of the pod with the name of its instance, or None if it is known or not selected."""
         name, uid = instance_name(pod), pod.metadata.uid
         if uid in self._logs or self._instance not in (None, name):
             return None
@@ -77,7 +77,7 @@ class PodLogs:
         return self._logs[uid]
 
     def _come(self) -> Iterator[Line]:
-        """Lines, until none has come for a while or a log has ended."""
+        """Yield lines, until none has come for a while or a log has ended."""
         while True:
             try:
                 line = self._lines.get(timeout=LOOK)
@@ -103,7 +103,7 @@ def _lines(name: str, log: PodLog) -> Iterator[Line]:
 
 
 def _pass_on(name: str, log: PodLog, lines: queue.Queue[Line | ClusterError | None]) -> None:
-    """In a thread of its own."""
+    """Pass lines to the queue, in a thread of its own."""
     try:
         for line in _lines(name, log):
             lines.put(line)

@@ -1,7 +1,7 @@
-"""The files of a job as ConfigMaps: none of them larger than one may be, whatever the files are.
+"""Files of a job as ConfigMaps, none of them larger than Kubernetes allows.
 
 Text stays text, so that `kubectl get configmap -o yaml` shows the program. A file that is too large for one ConfigMap
-is cut into PATH.part-00, PATH.part-01 …, which the entry of the container joins.
+is cut into PATH.part-00, PATH.part-01 …, which the entry point of the container joins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 32_000_000  # bytes of all files of a job
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file, or a part of one, in a ConfigMap. key: of its data. path: where pods find it."""
+    """File, or a part of one, in a ConfigMap. key: in its data. path: of the file in the pods."""
 
     key: str
     path: str
@@ -28,7 +28,7 @@ class Part:
 
 @dataclass(slots=True)
 class Map:
-    """What one ConfigMap holds."""
+    """Content of one ConfigMap."""
 
     parts: list[Part] = field(default_factory=list)
 
@@ -38,7 +38,7 @@ class Map:
 
     @property
     def items(self) -> list[dict[str, str]]:
-        """Of a volume: which key becomes which file."""
+        """Items of a volume: the file of each key."""
         return [{"key": part.key, "path": part.path} for part in self.parts]
 
     @property
@@ -53,9 +53,9 @@ class Map:
 
 
 def pack(files: Mapping[str, bytes]) -> list[Map]:
-    """The files, by their path in the job folder, in as few ConfigMaps as hold them in their order.
+    """Pack the files, by their path in the job folder, into as few ConfigMaps as hold them in their order.
 
-    ClusterError: they are too large to travel with a job.
+    Raises ClusterError if they are too large to send with a job.
     """
     total = sum(map(len, files.values()))
     if total > MOST:
@@ -85,7 +85,7 @@ def _parts(files: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
 
 
 def _cut(content: bytes) -> Iterator[bytes]:
-    """In pieces of at most LARGEST bytes, between two characters of a text."""
+    """Cut into pieces of at most LARGEST bytes, between two characters of a text."""
     start = 0
     while start < len(content):
         end = start + LARGEST
@@ -96,7 +96,7 @@ def _cut(content: bytes) -> Iterator[bytes]:
 
 
 def _key(path: str, taken: set[str]) -> str:
-    """A key that looks like the path: of the characters that one may have, and no other file's."""
+    """Return a unique key similar to the path, of the characters that Kubernetes allows."""
     key = re.sub(r"[^\w.-]", "_", path.replace("/", "."), flags=re.ASCII)[-200:]
     number, unique = 1, key
     while unique in taken:

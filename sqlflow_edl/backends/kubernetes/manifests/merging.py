@@ -1,6 +1,6 @@
-"""A user's pod template under our pods: what we say stays, everything else is the template's.
+"""Merge of a user's pod template with our pods: our fields win, everything else is the template's.
 
-Lists whose items have a name are merged by it, as Kubernetes does it; tolerations are put together.
+Lists whose items have a name are merged by it, as Kubernetes merges them; tolerations are concatenated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _APPENDED = ("tolerations",)
 
 
 def templates(path: Path) -> dict[PodRole, list[Object]]:
-    """The Pods of a file, by the role whose pods they are for. SemanticError: it holds something else."""
+    """Return the Pods of a file, by the role they are for. Raises SemanticError for any other object."""
     try:
         documents = yaml_of(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -53,7 +53,7 @@ def templates(path: Path) -> dict[PodRole, list[Object]]:
 
 
 def _checked(document: Any, path: Path) -> str:
-    """The role that a document is for; empty: every one."""
+    """Return the role that a document is for; empty for all roles."""
     if not isinstance(document, dict) or document.get("kind") != "Pod" or document.get("apiVersion") != "v1":
         raise SemanticError(
             f"the pod template {path} holds something that is no Pod",
@@ -73,7 +73,10 @@ def _checked(document: Any, path: Path) -> str:
 
 
 def under(template: Mapping[str, Any], pod: Object, container: str) -> Object:
-    """The pod with what only the template says. container: the name of ours, which the template calls `instance`."""
+    """Return the pod with the template's additional fields.
+
+    container: the name of our container, which the template calls `instance`.
+    """
     spec = dict(template.get("spec") or {})
     spec["containers"] = [
         {**each, "name": container} if each.get("name") == OURS else each

@@ -1,4 +1,4 @@
-"""The objects of a job: a Job whose pod is the master, and what that needs, all of it owned by the Job."""
+"""Objects of a job: a Job whose pod is the master, and what that needs, all of it owned by the Job."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LONGEST_STATEMENT = 2000  # characters in an annotation
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A job before it is in the cluster.
+    """Job before its submission.
 
-    job: its id. files: of its folder, by path. token: of its calls. secrets: of its data sources, by the URL as it is
-    shown.
+    job: its id. files: of its folder, by path. token: that authenticates its calls. secrets: of its data sources, by
+    the URL without password.
     """
 
     job: str
@@ -41,7 +41,10 @@ class Submission:
 
 
 class Objects:
-    """Renders the objects of a submission. SemanticError, ClusterError: a setting is wrong, the files are too large."""
+    """Renderer of a submission's objects.
+
+    Raises SemanticError if a setting is wrong, ClusterError if the files are too large.
+    """
 
     def __init__(self, submission: Submission) -> None:
         self._of = submission
@@ -61,7 +64,7 @@ class Objects:
         }
 
     def job(self) -> Object:
-        """The Job, suspended."""
+        """Return the Job, suspended."""
         master, spec = self._pods["master"], self._of.spec
         metadata = self._identity.metadata(self.name)
         metadata["annotations"] = {
@@ -81,7 +84,7 @@ class Objects:
         )
 
     def deployment(self, uid: str) -> Deployment:
-        """What the master and other clients read. uid: of the Job."""
+        """Return the deployment, which the master and other clients read. uid: of the Job."""
         settings = self._settings
         return Deployment(
             name=self.name,
@@ -105,7 +108,7 @@ class Objects:
         )
 
     def owned(self, uid: str) -> list[Object]:
-        """All others. uid: of the Job, their owner."""
+        """Return all other objects. uid: of the Job, their owner."""
         deployment = msgspec.json.format(msgspec.json.encode(self.deployment(uid)), indent=2) + b"\n"
         [described] = pack({DEPLOYMENT: deployment})
         files = {names.files(self.name, 0): described, **self._files}
@@ -133,7 +136,7 @@ class Objects:
         return render("secret", metadata=self._metadata(names.secrets(self.name), uid), data=data)
 
     def _rights(self, uid: str) -> list[Object]:
-        """Of the master, and of nobody else."""
+        """Return the account and permissions of the master; other pods have none."""
         metadata = self._metadata(self.name, uid)
         maps = [names.ledger(self.name), names.status(self.name)]
         return [

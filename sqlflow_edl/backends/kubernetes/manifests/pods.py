@@ -1,4 +1,4 @@
-"""The pods of a job: what is the same in all of them, and what a role has of its own."""
+"""Pods of a job: fields common to all of them, and those of each role."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def manifest(
     settings: Settings,
     files: Mapping[str, Map],
 ) -> Object:
-    """The pod of a role. files: the ConfigMaps with the job's files, by name. SemanticError: a setting is wrong."""
+    """Return the pod of a role. Raises SemanticError if a setting is wrong.
+
+    files: the ConfigMaps with the job's files, by name.
+    """
     pod = render(
         "pod",
         role=role,
@@ -73,7 +76,7 @@ def manifest(
 
 
 def check(settings: Settings) -> None:
-    """SemanticError: something is wrong in them, whatever the job is."""
+    """Raise SemanticError if a setting is wrong, independent of the job."""
     for name in settings.pairs("env"):
         if name.startswith("EDL_"):
             raise SemanticError(
@@ -98,7 +101,7 @@ def check(settings: Settings) -> None:
 
 
 def _checkpoints(settings: Settings) -> str:
-    """A folder that all pods see, or a URL; empty: there is none."""
+    """Return a folder that all pods share, or a URL; empty if there is none."""
     on_volume = f"{VOLUME}/checkpoints" if settings.text("volume") else ""
     return settings.text("checkpoints") or on_volume
 
@@ -131,7 +134,7 @@ def _tolerations(role: PodRole, settings: Settings) -> list[dict[str, str]]:
 
 
 def _toleration(taint: str) -> dict[str, str]:
-    """Of a taint `key=value:effect`, the last two of which may be left out."""
+    """Return the toleration of a taint `key=value:effect`, whose value and effect may be omitted."""
     name, _, effect = taint.partition(":")
     key, equals, value = name.partition("=")
     found = (

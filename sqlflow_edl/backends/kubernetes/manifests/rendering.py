@@ -1,6 +1,6 @@
-"""Objects of Kubernetes from their templates, and as YAML for people.
+"""Rendering of Kubernetes objects from templates, and as YAML for users.
 
-A value enters a template as JSON that is YAML too, so it stays a value, whatever is in it.
+A value enters a template as JSON, which is valid YAML too, so that its content cannot change the structure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BEYOND_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
 def render(template: str, **values: object) -> Object:
-    """The object that the template of that name makes of the values."""
+    """Render the object of that template with the values."""
     [found] = yaml_of(_environment().get_template(f"{template}.yaml.jinja").render(values))
     if not isinstance(found, dict):
         raise TypeError(f"the template {template} makes no object")
@@ -31,7 +31,7 @@ def render(template: str, **values: object) -> Object:
 
 
 def yaml_of(text: str) -> list[Any]:
-    """The documents of the text, empty ones left out. ClusterError: it is no YAML, or cannot be read here."""
+    """Return the documents of the text, without empty ones. Raises ClusterError if it is no valid YAML."""
     yaml = _yaml()
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # which is ten times as fast, where it is there
     try:
@@ -41,7 +41,7 @@ def yaml_of(text: str) -> list[Any]:
 
 
 def shown(objects: Iterable[Object]) -> str:
-    """The objects as YAML, texts of several lines as blocks, with `---` between them."""
+    """Return the objects as YAML, texts of several lines as blocks, with `---` between the objects."""
     yaml = _yaml()
 
     class Dumper(yaml.SafeDumper):  # type: ignore[name-defined, misc]
@@ -74,7 +74,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _json(value: object, **_: object) -> str:
-    """JSON in ASCII whose escapes mean the same in YAML, which has no surrogate pairs."""
+    """Encode as ASCII JSON whose escapes mean the same in YAML, which has no surrogate pairs."""
 
     def escaped(match: re.Match[str]) -> str:
         code = ord(match[0])

@@ -1,4 +1,4 @@
-"""What pods ask for and may use at most."""
+"""Resource requests and limits of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlflow_edl.backends.kubernetes.settings import Settings
 
 
 def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
-    """Of a container. SemanticError: it may use less than it asks for."""
+    """Return the resources of a container. Raises SemanticError if a limit is below the request."""
     memory = settings.text(f"{role}_memory") or _memory(settings, spec, role)
     requests = {"cpu": settings.text(f"{role}_cpu"), "memory": memory}
     limits: dict[str, str] = {}
@@ -49,7 +49,7 @@ def _memory(settings: Settings, spec: JobSpec, role: PodRole) -> str:
 
 
 def threads(settings: Settings) -> int:
-    """Of the pools of a worker: as many as it may use processors."""
+    """Return the size of a worker's thread pools: the number of processors it may use."""
     limit = settings.text("worker_cpu_limit")
     processors = limit if limit not in ("", "none") else settings.text("worker_cpu")
     return max(1, math.ceil(quantities.value(processors)))

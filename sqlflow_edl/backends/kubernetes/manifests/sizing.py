@@ -1,4 +1,4 @@
-"""How much memory pods ask for where nobody says it: what a job's model takes, and how often it is held."""
+"""Default memory requests of pods, from the size of the job's model and the number of copies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTIVATIONS = 8  # times the inputs of a minibatch
 
 
 def worker(spec: JobSpec) -> str:
-    """Memory of a worker, as a quantity."""
+    """Return the memory of a worker, as a quantity."""
     held = _held(spec)
     if spec.kind != "train":
         return _rounded(WORKER + held + _minibatch(spec, spec.batch_size))
@@ -26,14 +26,14 @@ def worker(spec: JobSpec) -> str:
 
 
 def server(spec: JobSpec) -> str:
-    """Memory of a parameter server, as a quantity."""
+    """Return the memory of a parameter server, as a quantity."""
     held = _held(spec) // max(1, spec.cluster.parameter_servers)
     copies = COPIES * (2 if spec.checkpoints.copies == "neighbours" else 1)
     return _rounded(SERVER + copies * held)
 
 
 def _held(spec: JobSpec) -> int:
-    """Bytes of parameters, gradients and slots; of a model of one's own as far as they are known."""
+    """Return the bytes of parameters, gradients and slots; of a user-defined model as far as they are known."""
     return max(model_size.memory(spec) or 0, table_memory(spec))
 
 
@@ -42,7 +42,7 @@ def _minibatch(spec: JobSpec, rows: int) -> int:
 
 
 def _kept(spec: JobSpec) -> int:
-    """Bytes of rows that stay for the next epochs."""
+    """Return the bytes of rows that are cached for the next epochs."""
     again = spec.training.epochs > 1
     return min(ROOM, spec.rows.training * model_size.input_width(spec) * FLOAT_BYTES) if again else 0
 
