@@ -1,9 +1,9 @@
-"""Runs benchmarks and prints one table: figure, ratio to the peer in the same run, and what we aim at.
+"""Runner of the benchmarks. Prints one table: figure, ratio to the peer in the same run, and target.
 
     python -m benchmarks [training embeddings … first_step elastic flights] [--rounds 3] [--quick]
 
-Machines are noisy, so peers take turns within a round and a ratio is the median over rounds of figures of one round.
-The exit code is 1 when an aim is missed.
+Machines are noisy, so peers take turns within a round and a ratio is the median over rounds of figures of one
+round. The exit code is 1 if a target is missed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All-reduce: steps against PyTorch's DistributedDataParallel.
 
-They are those of the dense network of `training`, minibatches of 512, on rows in memory; a thread for each process.
-Theirs adds up by gloo, ours in memory that the members share, as they do on one machine.
+Both train the dense network of `training`, minibatches of 512, on rows in memory, with a thread for each
+process. Theirs sums gradients through gloo, ours in memory that the members share, as members on one machine
+do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.training import BATCH_SIZE, EPOCHS
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rows: a tenth of them are trained on."""
+    """Train on a tenth of `rows`."""
     with dense_session(folder, max(rows // 10, 50 * BATCH_SIZE)) as session:
         jobs = {framework: training_job(session, folder, framework) for framework in ("torch", "keras")}
     ways: dict[str, Callable[[], float]] = {
@@ -60,7 +61,7 @@ def _theirs(job: Path, ranks: int) -> float:
 
 
 def _rate(command: list[str], job: Path, *more: str) -> float:
-    """Steps per second of the epochs after the first."""
+    """Measure steps per second of the epochs after the first."""
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
     whole = [*command, str(job), str(EPOCHS), str(BATCH_SIZE), *more]
     done = subprocess.run(whole, capture_output=True, check=True, env=environment)

@@ -1,7 +1,7 @@
-"""Two real jobs on one quota, whose steps take a known time, so that many training processes fit on few cores.
+"""Two real jobs on one quota with steps of a known duration, so that many training processes fit on few cores.
 
-A step sleeps a hundredth of a second for each of its rows. Each notes when it began and ended, so the slots that a job
-holds and those that are at work are seen apart.
+A step sleeps a hundredth of a second for each of its rows. Each step records its beginning and end, which
+separates the slots that a job holds from those that are busy.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tests.edl.end_to_end.distributed import Job, table
 
 ROW_SECONDS = 0.01
 BATCH = 64
-STEPS = "CALIBRATED_STEPS"  # the environment variable that names the folder of the notes
+STEPS = "CALIBRATED_STEPS"  # environment variable with the folder of the records
 LOOK_SECONDS = 0.1
 
-CALIBRATED = {  # what makes a program of tests one with such steps
+CALIBRATED = {  # replacements that give a program of the tests such steps
     "import torch\n": "import os\nimport time\n\nimport torch\n",
     "def loss(labels, predictions):\n": f"""\
 def loss(labels, predictions):
@@ -42,15 +42,16 @@ def loss(labels, predictions):
 
 @dataclass
 class Observed(Course):
-    """busy: slot-seconds of steps in each second since the first job came, of both jobs together."""
+    """Course of both jobs together. busy: slot-seconds of steps in each second since the first job came."""
 
     busy: list[float] = field(default_factory=list)
 
 
 def run(folder: Path, slots: int, workers: int, rows: int, second: float, *, gang: bool) -> Observed:
-    """Two jobs of so many rows, each of which asks for its workers and a parameter server, `second` seconds apart.
+    """Run two jobs of `rows` rows, `second` seconds apart.
 
-    gang: each waits for all that it asks for. What is observed counts from the moment at which the first one came.
+    Each asks for its workers and a parameter server. gang: each waits for all its slots. Observation starts
+    when the first job comes.
     """
     folder.mkdir()
     quota = Quota(folder / "quota")
@@ -100,7 +101,7 @@ def _finish(job: Job, rows: int, name: str, began: float, found: Observed) -> No
 
 @contextmanager
 def _looking(quota: Quota, names: dict[str, str], began: float, found: Observed) -> Iterator[None]:
-    """Write down who holds how many slots, whenever that changes."""
+    """Record the slots of each job whenever they change."""
     over = threading.Event()
 
     def look() -> None:
@@ -119,7 +120,7 @@ def _looking(quota: Quota, names: dict[str, str], began: float, found: Observed)
 
 
 def busy(steps: Path, began: float, seconds: float) -> list[float]:
-    """Slot-seconds of steps in each second, by the notes in the folder."""
+    """Compute the slot-seconds of steps in each second from the records in the folder."""
     found = [0.0] * math.ceil(seconds)
     for notes in steps.iterdir():
         for line in notes.read_text().splitlines():

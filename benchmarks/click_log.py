@@ -1,9 +1,9 @@
 """DeepFM on the click log of samples/zoo: 26 columns of 100,000 ids, vectors of 8, layers of 128 and 64, Adam.
 
-Ours is the hand-written module of the zoo, in one process. Peers: Keras fit with an Embedding layer for each column; a
-PyTorch loop over a DataLoader with `nn.Embedding`, and the same with `sparse=True` and SparseAdam. Their arrays are
-ready in memory, ours are read from the Parquet file and transformed in every epoch. Rates are of the epochs after the
-first.
+Ours is the hand-written module of the zoo, in one process. Peers: Keras fit with an Embedding layer for each
+column; a PyTorch loop over a DataLoader with `nn.Embedding`, and the same with `sparse=True` and SparseAdam.
+Their arrays are ready in memory, ours are read from the Parquet file and transformed in every epoch. Rates are
+those of the epochs after the first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AIM = 1.0
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """On a fiftieth of `rows`: the peers move all 23 million weights in every step, for a second or so."""
+    """Train on a fiftieth of `rows`: the peers move all 23 million weights in every step."""
     command = [
         sys.executable,
         ZOO / "click_log" / "generate.py",
@@ -65,7 +65,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _job(folder: Path, framework: Framework, data: Path) -> Path:
-    """A job folder of the zoo's module as `edl train` makes it, before it runs."""
+    """Make a job folder of the zoo's module like `edl train`, without running it."""
     job = JobFolder(folder)
     job.program.mkdir(parents=True)
     pinned = pin_files(str(data), job.rows)

@@ -1,4 +1,4 @@
-"""How long a statement takes to become a program, and how long the command takes to answer."""
+"""Duration of the compilation of a statement, and of the start of the command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE = """CREATE TABLE employee AS SELECT 20 + i % 50 AS age, 'street ' || i % 
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """Warm compilation of the reference statement over 6,400 rows, the time in the database taken away."""
+    """Time the warm compilation of the reference statement over 6,400 rows, without the database's time."""
     with sqlflow_edl.connect("duckdb:") as session:
         for _ in session.run(TABLE):
             pass
@@ -50,7 +50,7 @@ def _database(session: Session) -> float:
 
 
 def startup(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """A fresh process that answers `sqlflow --help`."""
+    """Time `sqlflow --help` in a fresh process."""
     seconds = []
     for _ in range(3 * rounds):
         began = time.perf_counter()

@@ -14,7 +14,11 @@ INK, PALE = "#333333", "#bbbbbb"
 
 @dataclass(frozen=True)
 class Panel:
-    """areas: name -> a value for each second. line: name and values of a curve over them. mark: name, and a second."""
+    """Panel of a picture.
+
+    areas: name -> a value for each second. line: name and values of a curve over them. mark: name, and a
+    second.
+    """
 
     title: str
     areas: Mapping[str, Sequence[float]]
@@ -23,7 +27,7 @@ class Panel:
 
 
 def picture(panels: Sequence[Panel], seconds: int, top: int) -> str:
-    """All panels below one another, over the same seconds; top: the largest value."""
+    """Draw all panels below one another, over the same seconds. top: largest value."""
     height = len(panels) * (HEIGHT + GAP) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + LEFT + 20} {height}"',

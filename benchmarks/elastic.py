@@ -1,8 +1,8 @@
-"""Jobs in several processes: what a death costs, and what a master and remote workers cost when nobody dies.
+"""Jobs in several processes: cost of a death, and cost of a master and remote workers without one.
 
-Deaths are timed on the jobs of `make soak`. Rates leave out imports and the start of processes: those of training are
-of the epochs after the first, those of PREDICT are from the first batch to the last, with one thread for each worker
-as in the process that they are compared with.
+Deaths are timed on the jobs of `make soak`. Rates leave out imports and the start of processes: those of
+training are of the epochs after the first, those of PREDICT are from the first batch to the last, with one
+thread for each worker as in the process that they are compared with.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from edl.spec import Cluster, Training, to_json
 from tests.edl.end_to_end import timed
 from tests.edl.end_to_end.distributed import Job, table
 
-MASTER_SECONDS = 3.0  # aimed at, from SIGKILL of the master to the next acknowledged task
-REMOTE_RATIO = 0.95  # aimed at, of one remote worker to one process
-LEAST_ROWS = 4_000_000  # of a prediction in which somebody dies: it must go on until the next one is there
+MASTER_SECONDS = 3.0  # target, from SIGKILL of the master to the next acknowledged task
+REMOTE_RATIO = 0.95  # target, of one remote worker to one process
+LEAST_ROWS = 4_000_000  # of a prediction with a death: it must last until the replacement is there
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rows: of each job; four times as many where the job must outlive a death."""
+    """Measure on jobs of `rows` rows; four times as many where the job must outlast a death."""
     with timed.apart():
         archive = timed.trained(timed.WIDE)
         return [
@@ -66,7 +66,7 @@ def _deaths(archive: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _seconds(name: str, once: Callable[[], float], rounds: int, most: float | None = None) -> Row:
-    """The median and the longest of some rounds; the aim is for the longest."""
+    """Report the median and the longest of some rounds; the target is for the longest."""
     found = [once() for _ in range(rounds)]
     longest = max(found)
     figure = f"{statistics.median(found):.2f} s, at most {longest:.2f} s"
@@ -74,7 +74,7 @@ def _seconds(name: str, once: Callable[[], float], rounds: int, most: float | No
 
 
 def _training(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """One remote worker against one process, taking turns."""
+    """Compare one remote worker with one process, taking turns."""
     found = []
     for framework in ("keras", "torch"):
         with dense_session(folder, rows) as session:
@@ -94,13 +94,13 @@ def _training(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _remote_rate(made: Path, framework: str) -> float:
-    """Rows a second of the epochs after the first, with a master and one worker."""
+    """Measure rows per second of the epochs after the first, with a master and one worker."""
     job = job_folder.create("train")
     for name in ("program", "rows"):
         shutil.copytree(made / name, job.path / name, dirs_exist_ok=True, copy_function=os.link)
     written = read_spec(job.program)
     spec = msgspec.structs.replace(written, training=Training(EPOCHS, BATCH_SIZE), cluster=Cluster(workers=1))
-    (job.program / "job.json").unlink()  # a link: the file is another job's too
+    (job.program / "job.json").unlink()  # a hard link: the file belongs to another job as well
     (job.program / "job.json").write_bytes(to_json(spec))
     with SupervisedJob.start(job, Spec(framework, threads=available_cores())) as running:  # type: ignore[arg-type]
         ends = [event.seconds for event in running.follow(lambda event: None).curve]
@@ -110,7 +110,7 @@ def _remote_rate(made: Path, framework: str) -> float:
 
 
 def _predicting(archive: Path, rounds: int, rows: int) -> list[Row]:
-    """PREDICT into the job folder with one worker and with two, each against one process."""
+    """Run PREDICT into the job folder with one worker and with two, each against one process."""
     rates: dict[int, list[float]] = {0: [], 1: [], 2: []}
     for _ in range(rounds):
         rates[0].append(_alone(archive, rows))

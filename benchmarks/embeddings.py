@@ -37,7 +37,7 @@ STATEMENTS = {
     + ", ".join(f"CATEGORY_ID(c{i}, {IDS})" for i in range(CATEGORIES))
     + " VALIDATE 0 LABEL y INTO m",
 }
-PEERS = {  # framework -> (peer, module, what we aim at)
+PEERS = {  # framework -> (peer, module, target)
     "keras": (("Keras fit", "keras_embeddings", 1.0),),
     "torch": (
         ("nn.Embedding, DataLoader", "torch_embeddings", 1.0),
@@ -80,7 +80,7 @@ def make_tables(session: Session, rows: int) -> None:
     flights = TABLES["flights"]("flights")
     session.source.stage("flights", "bench", 0, 0, flights.to_batches(65_536))
     session.source.commit("flights", "bench", 1)
-    # Ids of a category come as often as words do: few of them often, most of them seldom.
+    # Zipf-like ids: few of them often, most of them seldom, like words.
     ids = ", ".join(f"floor({IDS} * random() ^ 4)::BIGINT AS c{i}" for i in range(CATEGORIES))
     for _ in session.run(
         "CREATE TABLE departures AS SELECT hour AS dep_hour, distance, sched_arr_time, tailnum AS plane, flight, dest, "

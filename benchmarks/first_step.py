@@ -1,6 +1,6 @@
-"""How long a TRAIN statement takes until its first optimizer steps: the first of a session, and the next one.
+"""Duration of a TRAIN statement until its first optimizer steps: the first of a session, and the next one.
 
-Besides the steps that are waited for, the figures hold up to a fifth of a second until progress is told.
+Besides the steps, the figures include up to a fifth of a second until progress is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLACES = {"in one process": 0, "with one worker": 1}
 
 
 class Clock(Silent):
-    """When the first steps of a statement were told."""
+    """Observer that records the time of the first reported steps of a statement."""
 
     def __init__(self) -> None:
         self.heard = 0.0
@@ -49,7 +49,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _first_and_next(folder: Path, framework: str, workers: int) -> tuple[float, float]:
-    """Seconds from each of two statements of a new session to their first steps."""
+    """Return the seconds from each of two statements of a new session to their first steps."""
     statement = (
         "SELECT * FROM dense TO TRAIN DNNRegressor WITH hidden_units = [16], train.epochs = 1, "
         f"model.framework = {framework}, train.num_workers = {workers} VALIDATE 0 LABEL y INTO first_step"

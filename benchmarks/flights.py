@@ -1,7 +1,7 @@
-"""How well samples/flights.sql predicts, beside scikit-learn's Ridge on one-hot of the same columns.
+"""Quality of samples/flights.sql, against scikit-learn's Ridge on one-hot of the same columns.
 
-Both learn from the first ten months of the flights and are measured on the last two. Each round trains with a seed of
-its own; the ratio is of the root mean square errors.
+Both learn from the first ten months of the flights and are measured on the last two. Each round trains with a
+seed of its own; the ratio is that of the root mean square errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables and pinned jobs that several benchmarks measure on."""
+"""Tables and pinned jobs that several benchmarks share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODEL = "hidden_units = [100, 150, 50]"
 
 
 def dense_table(session: Session, rows: int) -> None:
-    """`dense`: 20 doubles and a label that depends on them."""
+    """Make the table `dense`: 20 doubles and a label that depends on them."""
     columns = ", ".join(f"random() AS x{i}" for i in range(COLUMNS))
     label = " + ".join(f"{(-1) ** i * (i + 1)} * x{i}" for i in range(COLUMNS))
     for _ in session.run(
@@ -33,7 +33,7 @@ def dense_table(session: Session, rows: int) -> None:
 
 
 def dense_session(folder: Path, rows: int) -> Session:
-    """A session over a database file with `dense`, and a state folder of its own."""
+    """Open a session over a database file with `dense`, and a state folder of its own."""
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     session = sqlflow_edl.connect(f"duckdb:///{folder / 'dense.duckdb'}", create=True)
     if "dense" not in session.source.tables():
@@ -42,14 +42,14 @@ def dense_session(folder: Path, rows: int) -> Session:
 
 
 def training_job(session: Session, folder: Path, framework: str) -> Path:
-    """The job of a dense network over `dense`."""
+    """Make the job of a dense network over `dense`."""
     settings = f"{MODEL}, model.framework = {framework}"
     statement = f"SELECT * FROM dense TO TRAIN DNNRegressor WITH {settings} VALIDATE 0 LABEL y INTO m"
     return job_of(session, folder / f"job-{framework}", statement)
 
 
 def job_of(session: Session, job: Path, statement: str) -> Path:
-    """A job folder as a TRAIN statement makes it, before it runs: pinned rows and the generated program."""
+    """Make a job folder of a TRAIN statement, with pinned rows and the program, without running it."""
     [compiled] = session.compile(statement)
     for name in ("rows", "results", "logs"):
         (job / name).mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,10 @@ def job_of(session: Session, job: Path, statement: str) -> Path:
 
 
 def job_with(made: Path, **changes: Any) -> job_folder.JobFolder:
-    """A job in the state folder that runs once, with the rows and the program of `made`. changes: of its JobSpec."""
+    """Make a job in the state folder with the rows and the program of `made`, to run once.
+
+    changes: JobSpec fields.
+    """
     job = job_folder.create("train")
     for part in ("program", "rows"):
         shutil.copytree(made / part, job.path / part, dirs_exist_ok=True)

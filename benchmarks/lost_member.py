@@ -1,11 +1,12 @@
-"""A lost member: from the signal to the next steps, against torchrun, which has all ranks begin again.
+"""Recovery from a lost member: from the signal to the next steps, against torchrun, which restarts all.
 
-Three members train the dense network of `training` in minibatches of 512; the one that is lost is the first of the
-ring, or rank 0. What torchrun's ranks read after the restart is a checkpoint of the last epoch, on the same disk.
+Three members train the dense network of `training` in minibatches of 512; the lost one is the first of the
+group, or rank 0. torchrun's ranks restart from a checkpoint of the last epoch, on the same disk.
 
-torchrun keeps one store for all starts. The ranks that are started again find there where the ones before listened, and
-often fail on that until no restart is left (pytorch/pytorch#135712), so `OWN_STORES` is set but for the figure that is
-named so. Of a rank that is frozen the others hear when their time is up, half an hour by default; it is `SECS` here.
+torchrun keeps one store for all restarts. Restarted ranks find the addresses of their predecessors there, and
+often fail on that until no restart is left (pytorch/pytorch#135712). So `OWN_STORES` is set, except for the
+figure that names the default. The other ranks notice a frozen rank only at the timeout, half an hour by
+default; here it is `SECS`.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from tests.edl.end_to_end.distributed import kill
 MEMBERS = 3
 EPOCHS = 20
 AIMS = {signal.SIGKILL: 1.0, signal.SIGSTOP: 5.0}  # seconds
-SECS = 5.0  # that torchrun's ranks wait for each other
+SECS = 5.0  # timeout of torchrun's ranks
 OWN_STORES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 RESTARTS = 3
-LIMIT = 120.0  # seconds after which torchrun is given up
+LIMIT = 120.0  # seconds until torchrun is given up
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rows: a tenth of them are trained on."""
+    """Train on a tenth of `rows`."""
     count = max(rows // 10, 50 * BATCH_SIZE)
     with dense_session(folder, count) as session:
         job = training_job(session, folder, "torch")
@@ -81,13 +82,16 @@ def _ours(made: Path, count: int, number: signal.Signals) -> float:
 
 
 def _trained_on(moments: list[Moment]) -> float:
-    """The second of the first steps in the next ring; steps that were under way may still end in the last one."""
+    """Return the time of the first steps in the next group.
+
+    Steps in progress may still end in the previous group.
+    """
     formed = next((one.second for one in moments if one.what == "ring"), math.inf)
     return next((one.second for one in moments if one.what == "batch" and one.second > formed), math.inf)
 
 
 def _theirs(job: Path, number: signal.Signals, environment: dict[str, str]) -> float:
-    """Infinite where no rank takes a step again."""
+    """Return the seconds to the next step, or infinity if no rank takes a step again."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     run += ["--nproc-per-node", str(MEMBERS), "--max-restarts", str(RESTARTS)]
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +119,7 @@ def _restarted(torchrun: subprocess.Popen[bytes], number: signal.Signals) -> flo
         told = json.loads(line)
         if told["start"] and math.isfinite(sent):
             return float(told["second"]) - sent
-        if math.isinf(sent) and told["rank"] == 0 and told["epoch"]:  # the first checkpoint is there
+        if math.isinf(sent) and told["rank"] == 0 and told["epoch"]:  # the first checkpoint exists
             sent = time.monotonic()
             os.kill(told["pid"], number)
     return math.inf

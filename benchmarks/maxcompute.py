@@ -1,8 +1,8 @@
-"""MaxCompute, against its double on this machine: table -> minibatches of `feed`, and pyodps's own readers alone.
+"""MaxCompute, on its double: from a table to minibatches of `feed`, against pyodps's own readers.
 
-The double encodes a range once and keeps the bytes, so that what is measured is the client. pyodps reads whole batches
-of Arrow without looking into them, or makes a record of each row; ours also checks, resumes, and hands out minibatches
-as `feed` gets them.
+The double encodes a range once and keeps the bytes, so that the client is measured. pyodps reads whole batches
+of Arrow without decoding them, or makes a record of each row; ours also checks, resumes, and yields minibatches
+in the form that `feed` receives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from edl.sources.maxcompute.source import MaxComputeSource
 from tests.maxcompute.process import running
 
 BATCH = 1000
-RECORDS = 50_000  # that the slow reader is measured by
+RECORDS = 50_000  # rows for the slow reader
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
@@ -56,7 +56,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _table(rows: int) -> pa.Table:
-    """Three whole numbers, three doubles, three texts and a time: about 126 bytes a row on the wire."""
+    """Make three whole numbers, three doubles, three texts and a time: about 126 bytes a row on the wire."""
     numbers = np.arange(rows)
     return pa.table(
         {

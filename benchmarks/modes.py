@@ -1,8 +1,8 @@
-"""What the modes of parameter servers make of a click log: DeepFM from SQL, by the AUC of some seeds on held-out rows.
+"""Quality of the modes of parameter servers: DeepFM on a click log, by the validation AUC of some seeds.
 
-local is one process. The others train the same statement with two workers and two servers; in sync each has half of the
-minibatch, so that a step is of as many rows. An aim is the distance of a mode's mean from that of local, in standard
-deviations of local: at most 2.
+local is one process. The others train the same statement with two workers and two servers; in sync each has
+half of the minibatch, so that a step has as many rows. A target is the distance of a mode's mean from that of
+local, in standard deviations of local: at most 2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODES = {
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rounds: not heeded, the seeds are; rows: a fifth of them are in the log."""
+    """Train on a fifth of `rows`. `rounds` is ignored; seeds take its place."""
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     seeds = SEEDS if rows >= 1_000_000 else 2
     with sqlflow_edl.connect(f"duckdb:///{folder / 'clicks.duckdb'}", create=True) as session:

@@ -1,8 +1,9 @@
 """Rows of MariaDB into Arrow batches, and back into a table, against each driver by hand.
 
-A server of the benchmark's own holds a table of an id, six numbers, a text and a time. *By hand* is the same driver,
-fetching as many rows at a time and making the same batches with `pa.array`, which is what a user would write. PyMySQL's
-own decoding of values is what its cursor gives without Arrow. What is written by hand is a CSV file for LOAD DATA.
+The benchmark starts a server with a table of an id, six numbers, a text and a time. *By hand* is the same
+driver, fetching as many rows at a time and making the same batches with `pa.array`, as a user would write it.
+PyMySQL's own values are the rows of its cursor without Arrow. The hand-written counterpart of writing is a CSV
+file for LOAD DATA.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _reading(url: str, pinned: Pinned, drivers: Sequence[str], rounds: int, rows
             f"mysql: read with {driver}",
             f"{rows / statistics.median(seconds[driver]):,.0f} rows/s",
             [hand / ours for hand, ours in zip(seconds[f"{driver} by hand"], seconds[driver], strict=True)],
-            least=0.87,  # at most 15 % on top
+            least=0.87,  # at most 15 % more
         )
     best = drivers[-1]
     for peer in list(ways)[2 * len(drivers) :]:
@@ -79,7 +80,7 @@ def _reading(url: str, pinned: Pinned, drivers: Sequence[str], rounds: int, rows
 
 
 def _several(pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[Row]:
-    """Threads of one process, each with a connection."""
+    """Read with several threads of one process, each with a connection."""
     reader = open_reader(pinned, folder / "rows")
     counts = (1, 2, 4)
 
@@ -149,7 +150,7 @@ def _reader(url: str, pinned: Pinned, driver: str) -> pinning.TableReader:
 
 
 def _by_hand(url: str, pinned: Pinned, driver: str) -> None:
-    """The driver's rows with the values that it decodes, into batches of the same types."""
+    """Convert the driver's rows, with the values that it decodes, into batches of the same types."""
     schema = pinning.open_rows(pinned, pinned.table).schema  # type: ignore[arg-type]
     for rows in _fetched(url, f"SELECT {COLUMNS} FROM t", driver):
         columns = zip(*rows, strict=True)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.ours JOB EPOCHS BATCH_SIZE
 
-Prints the same line of JSON as the baselines. Reading, transforming and permuting the rows is inside the measured
-time here, in every epoch; the baselines have their arrays ready in memory.
+Prints the same line of JSON as the baselines. Reading, transforming and permuting the rows is inside the
+measured time here, in every epoch; the baselines have their arrays ready in memory.
 """
 
 from __future__ import annotations

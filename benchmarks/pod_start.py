@@ -1,11 +1,12 @@
-"""A job on Kubernetes from the creation of its Job to the first minibatch that is trained, stage by stage.
+"""Job on Kubernetes from the creation of its Job to the first trained minibatch, stage by stage.
 
-On the double of the tests, and where EDL_TEST_KUBECONFIG and EDL_TEST_IMAGE name a cluster and an image (see
-`tests.sqlflow_edl.backends.kubernetes.place`), there. A stage ends when something is seen from here, at most
-LOOK_SECONDS later, or when the program says so in its log; the clocks of nodes and of this machine must agree.
+It runs on the double of the tests, and on a real cluster if EDL_TEST_KUBECONFIG and EDL_TEST_IMAGE name a
+cluster and an image (see `tests.sqlflow_edl.backends.kubernetes.place`). A stage ends when its effect is
+observed here, at most LOOK_SECONDS late, or when the program reports it in its log; the clocks of nodes and of
+this machine must agree.
 
-What is not the project's own: nodes that start containers, and the import of the framework, which is timed in a pod
-that does nothing else.
+Two parts are outside this project: the start of containers by nodes, and the import of the framework, which is
+timed in a pod that does nothing else.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ IMPORT = [
     "-c",
     "import time; began = time.perf_counter(); import torch; print(time.perf_counter() - began)",
 ]
-TOLD = ("loaded", "first step", "second step")  # moments that the program writes into its log
+TOLD = ("loaded", "first step", "second step")  # moments that the program writes to its log
 MOMENTS = {
     "import torch\n": "import time\n\nimport torch\n",
     "def loss(labels, predictions):\n": """\
@@ -61,7 +62,7 @@ def loss(labels, predictions):
 """,
 }
 
-# In their order; True: it is the project's own.
+# In their order; True for the project's own.
 STAGES = {
     "the client makes the objects": True,
     "the master's pod gets a node and starts": False,
@@ -74,7 +75,7 @@ STAGES = {
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rows: not heeded."""
+    """Measure on the double, and on a real cluster if there is one. `rows` is ignored."""
     table: list[Row] = []
     with timed.apart():
         if config := os.environ.get(place.CONFIG):
@@ -133,12 +134,12 @@ def _import_alone(at: Place) -> float:
 
 @dataclass(frozen=True)
 class _Start:
-    """One job that is started, timed and taken away."""
+    """Job that is started, timed and deleted."""
 
     at: Place
 
     def seconds(self) -> list[float]:
-        """Of each stage."""
+        """Measure the seconds of each stage."""
         settings = {
             **place.SETTINGS,
             "namespace": self.at.namespace,
@@ -170,7 +171,7 @@ class _Start:
         return any(pod["status"]["phase"] == "Running" for pod in self.at.pods(role))
 
     def _told(self) -> list[float]:
-        """The program's moments, in their order."""
+        """Return the times that the program logged, in their order."""
         [pod] = self.at.pods("worker")
         path = f"/api/v1/namespaces/{self.at.namespace}/pods/{pod['metadata']['name']}/log"
         return [

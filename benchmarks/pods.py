@@ -1,8 +1,8 @@
-"""Pods of a job on Kubernetes: from the first order of a master's crew until it has seen all of them run.
+"""Pods of a job on Kubernetes: time of a master from its first action until it has seen all run.
 
-The API server is the double of the tests, in a process of its own, which takes a while for each pod that is created, as
-servers do. Its pods have no processes. The peer creates the same pods by the official client, one after another, and
-watches until all run.
+The API server is the double of the tests, in a process of its own, with a delay for each pod that is created,
+as on real servers. Its pods have no processes. The peer creates the same pods with the official client, one
+after another, and watches until all run.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from tests.kubernetes.faults import Fault
 from tests.kubernetes.process import Cluster, api_server
 
 COUNTS = (100, 1000)
-CREATE_SECS = 0.01  # that the server takes for a pod, beside its own work
+CREATE_SECS = 0.01  # delay of the server for a pod, beside its own work
 PATIENCE = 300.0
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rows: of few, a hundred pods only."""
+    """Measure with a hundred pods, and for many `rows` also with a thousand."""
     counts = COUNTS if rows > 100_000 else COUNTS[:1]
     return [_against_a_loop(folder / "pods" / str(count), rounds, count) for count in counts]
 
@@ -60,7 +60,7 @@ def _against_a_loop(folder: Path, rounds: int, count: int) -> Row:
 
 @dataclass(frozen=True)
 class Course:
-    """Seconds until all run; of the processor in this process; requests that were made."""
+    """Result of a run: seconds until all run, processor seconds of this process, and number of requests."""
 
     seconds: float
     own: float
@@ -81,7 +81,7 @@ def _double(folder: Path) -> Iterator[Cluster]:
 
 
 class Site:
-    """A Job in a namespace of its own, and the pods that it is to have."""
+    """Job in a namespace of its own, and the pods that it should have."""
 
     def __init__(self, double: Cluster, count: int) -> None:
         self.double, self.count = double, count
@@ -93,7 +93,7 @@ class Site:
         double.requests()
 
     async def by_master(self) -> Course:
-        """By the crew, the orders and the following of a master."""
+        """Start the pods with the instance manager, scaler and pod watch of a master."""
         uid = self.job["metadata"]["uid"]
         deployment = Deployment("job", self.namespace, "id", self.manifest, self.manifest, uid=uid)
         cluster = KubernetesCluster(self.double.client(), deployment, self.count)
@@ -126,7 +126,7 @@ class Site:
         return course
 
     def by_client(self) -> float:
-        """Seconds, by who knows the official client and nothing else."""
+        """Return the seconds of a plain loop over the official client."""
         from kubernetes import client, watch
 
         with self.double.client() as api:

@@ -1,4 +1,4 @@
-"""PREDICT end to end: from a table of a million rows to a table of predictions, imports apart."""
+"""PREDICT end to end: from a table of a million rows to a table of predictions, without imports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Two jobs on a cluster that is too small for both: one after the other, as gangs, or both at once, by priorities.
+"""Two jobs on a cluster that is too small for both: as gangs one after the other, or both at once.
 
-The cluster is the double of the tests, with a node of few slots. Each job is a ring of four workers whose steps take a
-known time; three of them have a high priority, one a low one, so the second job preempts a worker of the first, which
-goes on with the others and takes the place up again. As gangs, the second job waits until the first is complete.
+The cluster is the double of the tests, with a node of few slots. Each job is a group of four workers whose
+steps have a known duration. Three of them have a high priority, one a low one, so the second job preempts a
+worker of the first, which continues with the others and later replaces the worker. As gangs, the second job
+waits until the first is complete.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from tests.sqlflow_edl.backends.kubernetes.in_pods import Yard, make_table, trai
 from tests.sqlflow_edl.backends.kubernetes.kubeconfig import write_kubeconfig
 
 SLOTS, WORKERS = 6, 4
-JOB_SECONDS = 60.0  # of steps, of a job with all its workers
-SECOND_COMES = 0.1  # of that, after the first
+JOB_SECONDS = 60.0  # seconds of steps of a job with all its workers
+SECOND_COMES = 0.1  # fraction of that, after the first
 PATIENCE = 900.0
 SETTINGS = {
     "master_cpu": "0.01",
@@ -44,7 +45,7 @@ SETTINGS = {
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rounds: not heeded, one takes minutes. rows: of few, the jobs are small."""
+    """Measure once, which takes minutes; `rounds` is ignored. For few `rows` the jobs are small."""
     if not is_installed():
         return [Row("preempting", MISSING)]
     seconds = JOB_SECONDS if rows > 100_000 else JOB_SECONDS / 6
@@ -63,7 +64,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def _run(folder: Path, source: Source, rows: int, second: float, *, gang: bool) -> Observed:
-    """Two jobs of so many rows. What is observed counts from the moment at which the first one came."""
+    """Run two jobs of `rows` rows. Observation starts when the first job comes."""
     steps = folder / "steps"
     steps.mkdir(parents=True)
     with _yard(folder, source) as yard:
@@ -92,7 +93,7 @@ def _yard(folder: Path, source: Source) -> Iterator[Yard]:
 
 
 def _deploy(yard: Yard, name: str, rows: int, steps: Path) -> Deployed:
-    # In the program, because in variables of a pod its own /tmp takes the place of this machine's.
+    # In the program rather than the environment, because a pod's /tmp differs from this machine's.
     here = {old: new.replace(f'os.environ["{STEPS}"]', repr(str(steps))) for old, new in CALIBRATED.items()}
     cluster = ClusterSpec(WORKERS, strategy="allreduce")
     job = training(yard.source, name, rows, cluster, replace=here, minibatches_per_task=1)
@@ -100,7 +101,7 @@ def _deploy(yard: Yard, name: str, rows: int, steps: Path) -> Deployed:
 
 
 def _look(jobs: dict[str, Deployed], now: float, found: Observed) -> None:
-    """Write down who has how many slots, when that changes, and who is done."""
+    """Record the slots of each job when they change, and the jobs that are done."""
     holds = {name: _workers(job.pods())["Running"] for name, job in jobs.items() if name not in found.ends}
     if found.changes[-1][1] != holds:
         found.changes.append((now, holds))
@@ -112,6 +113,6 @@ def _look(jobs: dict[str, Deployed], now: float, found: Observed) -> None:
 
 
 def _workers(pods: list[dict[str, Any]]) -> Counter[str]:
-    """How many are in each phase."""
+    """Count the workers in each phase."""
     found = (pod for pod in pods if pod["metadata"]["labels"][names.ROLE] == "worker")
     return Counter(str(pod["status"]["phase"]) for pod in found)

@@ -1,11 +1,12 @@
-"""Two jobs on a quota that is too small for both: one after the other, as gangs, or both at once, as they are here.
+"""Two jobs on a quota that is too small for both: as gangs one after the other, or elastic at once.
 
-Simulated: the cases that ElasticDL published in its benchmark reports (jobs of 13 of 24 CPUs, of 175 of 320, of 4 of 6
-GPUs). How long a process takes until it trains is not written there, and is what the traces beside the reports show;
-what a job has to do follows from how long it ran alone.
+Simulated: the cases that ElasticDL published in its benchmark reports (jobs of 13 of 24 CPUs, of 175 of 320, of
+4 of 6 GPUs). The start time of a process is not given there; it is read from the traces beside the reports. The
+work of a job follows from its duration when it ran alone.
 
-Real: 24 training processes whose steps take a known time, with everything that is between them: supervisors, masters,
-parameter servers. Of each second is written down how many slots were held, and how many were in a step.
+Real: 24 training processes whose steps have a known duration, with all the processes between them: supervisors,
+masters, parameter servers. For each second the benchmark records the number of slots held, and of slots in a
+step.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ from benchmarks.simulation import Job, bound, elastic, gang, simulate, used
 from benchmarks.table import Row
 from tests.edl.end_to_end import timed
 
-RATIO = 0.73  # aimed at, of the seconds of jobs that wait for all their slots
-USED = 0.9  # aimed at, of the slots that jobs ask for as long as there are any to do
-JOB_SECONDS = 80.0  # of a real job with all its workers
+RATIO = 0.73  # target, of the seconds of jobs that wait for all their slots
+USED = 0.9  # target, of the slots that jobs ask for while there is work
+JOB_SECONDS = 80.0  # duration of a real job with all its workers
 SECOND_COMES = 7.5  # seconds after the first; 30 of 395, as published
 
 
 @dataclass(frozen=True)
 class Published:
-    """A pair of equal jobs. comes: the second one. alone: seconds of the first, `starting` of them without a step.
+    """Pair of equal jobs, as published.
 
-    gang, elastic: seconds until both were done, as published.
+    comes: second at which the second job comes. alone: seconds of the first job alone, `starting` of them
+    without a step. gang, elastic: seconds until both were done, as published.
     """
 
     slots: int
@@ -58,7 +60,10 @@ PUBLISHED = (
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rounds: not heeded, one takes minutes. rows: of few, the real jobs are small. Draws quota.svg and quota.csv."""
+    """Measure once, which takes minutes, and draw quota.svg and quota.csv.
+
+    `rounds` is ignored. For few `rows` the real jobs are small.
+    """
     found = [_simulated(case) for case in PUBLISHED]
     slots, workers, seconds = (24, 12, JOB_SECONDS) if rows > 100_000 else (5, 2, JOB_SECONDS / 10)
     return found + _real(folder, slots, workers, seconds)
@@ -95,7 +100,7 @@ def _real(folder: Path, slots: int, workers: int, seconds: float) -> list[Row]:
 
 
 def compared(name: str, jobs: Sequence[Job], slots: int, ours: Observed, theirs: Observed) -> list[Row]:
-    """ours: of two elastic jobs. theirs: of the same as gangs."""
+    """Compare two elastic jobs (ours) with the same jobs as gangs (theirs)."""
     shares = [used(each, jobs, slots) for each in (ours, theirs)]
     busy = [share * sum(each.busy) / _held(each) for share, each in zip(shares, (ours, theirs), strict=True)]
     return [
@@ -119,12 +124,12 @@ def compared(name: str, jobs: Sequence[Job], slots: int, ours: Observed, theirs:
 
 
 def _held(course: Observed) -> float:
-    """Slot-seconds."""
+    """Sum up the slot-seconds held by the jobs."""
     return sum(sum(course.per_second(name)) for name in course.ends)
 
 
 def _draw(folder: Path, courses: dict[str, Observed], slots: int, least: float) -> None:
-    """A picture, and what it shows second by second."""
+    """Draw a picture, and write its values second by second."""
     folder.mkdir(exist_ok=True)
     seconds = max(len(course.busy) for course in courses.values())
     panels, columns = [], {"second": [float(second) for second in range(seconds)]}

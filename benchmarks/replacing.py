@@ -1,8 +1,8 @@
-"""A parameter server that is killed: from SIGKILL to the worker's first steps on the one that takes its place.
+"""Replacement of a killed parameter server: from SIGKILL to the worker's first steps on the new one.
 
-A job of one worker and two servers in the mode async; each holds more than 100 MB of rows and slots, and the one that
-is killed has a checkpoint of them. Warm: machine code that the job's first servers compiled is kept. Cold: every
-process compiles for itself, as where no home can be written to.
+A job of one worker and two servers in the mode async; each holds more than 100 MB of rows and slots, and the
+killed one has a checkpoint of them. Warm: machine code that the job's first servers compiled is cached. Cold:
+every process compiles for itself, as without a writable home.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.edl.end_to_end import timed
 from tests.edl.end_to_end.distributed import kill
 
 ROWS, DIM, BATCH = 1_200_000, 16, 8192
-KILLED = "ps-1/0 in a push 260"  # in the second epoch, some checkpoints after all rows are there
-SECONDS = 3.0  # aimed at, warm
+KILLED = "ps-1/0 in a push 260"  # in the second epoch, some checkpoints after all rows exist
+SECONDS = 3.0  # target, warm
 STATEMENT = (
     "SELECT * FROM visits TO TRAIN DNNRegressor WITH hidden_units = [16], model.framework = torch "
     f"COLUMN EMBEDDING(CATEGORY_ID(id, {ROWS}), {DIM}) VALIDATE 0 LABEL y INTO m"
@@ -36,7 +36,7 @@ STATEMENT = (
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rows: not heeded, the servers are to be as large as they are."""
+    """Measure with servers of constant size; `rows` is ignored."""
     with timed.apart(), sqlflow_edl.connect("duckdb:") as session:
         for _ in session.run(
             f"CREATE TABLE visits AS SELECT i AS id, (i % 7)::DOUBLE AS y FROM range({ROWS}) AS n(i)"
@@ -44,7 +44,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
             pass
         made = job_of(session, folder / "replacing", STATEMENT)
         with tempfile.TemporaryDirectory() as cache:
-            _replaced(made, {"XDG_CACHE_HOME": cache})  # writes it
+            _replaced(made, {"XDG_CACHE_HOME": cache})  # fills the cache
             warm = [_replaced(made, {"XDG_CACHE_HOME": cache}) for _ in range(rounds)]
         cold = [_replaced(made, {"XDG_CACHE_HOME": os.devnull}) for _ in range(rounds)]
     name = "SIGKILL of a server of 100 MB to the first steps on its replacement"
@@ -63,7 +63,7 @@ def _replaced(made: Path, environment: dict[str, str]) -> float:
         checkpoints=Checkpoints(steps=50, secs=0),
     )
     with tempfile.TemporaryDirectory() as moments, mock.patch.dict(os.environ):
-        os.environ.pop(FOLDER, None)  # this process may have set it
+        os.environ.pop(FOLDER, None)  # possibly set by this process
         how = kill(KILLED, moments=Path(moments))
         how = msgspec.structs.replace(how, environment={**how.environment, **environment})
         with SupervisedJob.start(job, how) as running:
@@ -71,7 +71,7 @@ def _replaced(made: Path, environment: dict[str, str]) -> float:
         [killed] = [each.second for each in read_moments(Path(moments) / "ps-1.0") if each.what == "killed"]
         steps = [each.second for each in read_moments(Path(moments) / "worker-0.0") if each.what == "batch"]
     job.remove()
-    # Steps that were under way may still end; those that follow the longest pause had the replacement.
+    # Steps in progress may still end; those after the longest pause ran on the replacement.
     pauses = [(after - before, after) for before, after in itertools.pairwise(steps) if after > killed]
     return max(pauses)[1] - killed
 

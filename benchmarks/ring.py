@@ -1,8 +1,9 @@
-"""Our side of the all-reduce benchmark: members of one ring in processes, with the generated program's model.
+"""Our side of the all-reduce benchmark: members of one group in processes, with the generated program's model.
 
     python -m benchmarks.ring JOB EPOCHS BATCH_SIZE MEMBERS
 
-Prints the same line of JSON as the baselines; rows are ready in memory on both sides. MEMBERS 0: the local strategy.
+Prints the same line of JSON as the baselines; rows are ready in memory on both sides. MEMBERS 0: the local
+strategy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NAMES = "worker-{}"
 
 
 class OneRing:
-    """The rendezvous of members that stay together."""
+    """Rendezvous of members that stay together."""
 
     regroup = False
 
@@ -43,10 +44,10 @@ class OneRing:
         return b""
 
     def follow(self, course: bytes, ring: WorkerGroup, store: Any, rank: int) -> None:
-        """There is nothing to follow."""
+        """Ignore the position: all members have the same one."""
 
     def leave_out(self, members: Sequence[str]) -> None:
-        """They stay."""
+        """Ignore the call: members stay in the group."""
 
 
 def main() -> None:
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 def _train(program: Program, rows: Minibatches, epochs: int, members: int) -> list[float]:
-    """The seconds of each epoch, at the first member. The others end when it does."""
+    """Return the seconds of each epoch at the first member. The others end when it does."""
     pipes = [os.pipe() for _ in range(members)]
     for rank in range(1, members):
         if not os.fork():

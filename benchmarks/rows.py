@@ -1,8 +1,8 @@
-"""Row tables by themselves: gather and push of 40,000 rows of 16 numbers, against a dict and against NumPy.
+"""Row tables alone: gather and push of 40,000 rows of 16 numbers, against a dict and against NumPy.
 
-The table, the dict and the arrays hold a million rows. A minibatch's ids are distinct, as a worker sends them; the dict
-maps an id to its row, as a parameter server written in Python would; NumPy has no ids but positions, and so no table
-that grows: it is what fancy indexing costs.
+The table, the dict and the arrays hold a million rows. The ids of a minibatch are distinct, as a worker sends
+them. The dict maps an id to its row, like a parameter server written in Python. NumPy has positions instead of
+ids, so it is not a growing table: it shows the cost of fancy indexing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
         table = RowTable(TableSpec("t", DIM), 0, optimizer)
         table.gather(np.arange(TABLE))
         arrays, rows_of = _Arrays(start, name), _Dict(start, name)
-        if name == "Adagrad":  # a gather is one whatever the optimizer
+        if name == "Adagrad":  # a gather does not depend on the optimizer
             lines += _compared("gather", rounds, minibatches, table.gather, rows_of.gather, arrays.gather)
         lines += _compared(
             f"push, {name}",
@@ -73,7 +73,7 @@ def _compared(
 
 
 def _seconds(do: Callable[[Ids], object], minibatches: Sequence[Ids]) -> float:
-    """Of a minibatch, the median."""
+    """Return the median seconds of a minibatch."""
     found = []
     for ids in minibatches:
         began = time.perf_counter()
@@ -83,7 +83,7 @@ def _seconds(do: Callable[[Ids], object], minibatches: Sequence[Ids]) -> float:
 
 
 class _Steps:
-    """The two optimizers over whole blocks: (rows, slots, gradients) -> moved in place."""
+    """The two optimizers over whole blocks: (rows, slots, gradients) -> updated in place."""
 
     def __init__(self, optimizer: str) -> None:
         self.slots = 1 if optimizer == "Adagrad" else 2
@@ -122,7 +122,7 @@ class _Arrays(_Steps):
 
 
 class _Dict(_Steps):
-    """A dict from id to row, and one for each slot; a push stacks, moves and puts back."""
+    """Dict from id to row, and one for each slot; a push stacks, updates and stores the rows."""
 
     def __init__(self, start: Array, optimizer: str) -> None:
         super().__init__(optimizer)

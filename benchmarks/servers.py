@@ -1,8 +1,8 @@
-"""Parameter servers by themselves: rows pulled and pushed a second, what a checkpoint blocks, how soon one is back.
+"""Parameter servers alone: rows pulled and pushed per second, pause by a checkpoint, replacement time.
 
-Servers and clients are processes; ids come as often as words do (Zipf, 1.05, of a million), each once in a call. Rows
-are 16 numbers, moved by Adagrad. A client's next call begins when the one before was answered by all servers, so its
-own work (decoding, splitting ids, putting rows together) is in the figures.
+Servers and clients are processes. Ids follow a Zipf distribution (1.05, of a million), each once in a call.
+Rows are 16 numbers, updated by Adagrad. A client's next call begins when all servers have answered the previous
+one, so its own work (decoding, splitting ids, joining rows) is part of the figures.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from edl.ps.servicer import serve
 from edl.ps.store import warm_up
 
 TABLE, DIM, SECONDS = 1_000_000, 16, 60.0
-TOKEN = "benchmark"  # noqa: S105 - of servers that live for seconds
+TOKEN = "benchmark"  # noqa: S105 - of servers that run for seconds
 SIZES = (1_000, 10_000, 40_000)
-AIMS = {"pull": 5e6, "push": 3e6}  # rows/s of 40,000 a call
+AIMS = {"pull": 5e6, "push": 3e6}  # rows/s at 40,000 rows a call
 MODEL = msg.Definition(
     Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": 1e-7}),
     dense=(msg.Dense("kernel", (1000, 100)),),
@@ -65,7 +65,7 @@ def _rate(what: str, size: int, servers: int, clients: int, rates: Sequence[floa
 
 
 def _checkpoint(folder: Path, rounds: int) -> list[Row]:
-    """The longest that a pull waits while 128 MB of rows and slots are copied; pulls otherwise take a millisecond."""
+    """Measure the longest wait of a pull while a checkpoint copies 128 MB; others take a millisecond."""
     blocked, usual, size = [], [], 0
     with running(1) as addresses, connected(addresses) as (channel,):
         fill(addresses)
@@ -101,7 +101,7 @@ def _checkpoint(folder: Path, rounds: int) -> list[Row]:
 
 
 def _back(folder: Path, rounds: int) -> list[Row]:
-    """From the start of a process to its first answer with rows of the cut; machine code is compiled already."""
+    """Time a process from its start to its first answer with rows of the checkpoint; machine code is cached."""
     took = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -130,7 +130,7 @@ def _seconds(channel: ServerChannel, ids: Ids) -> float:
 
 @contextmanager
 def started(count: int) -> Iterator[list[str]]:
-    """Servers in processes; their addresses."""
+    """Start servers in processes, and yield their addresses."""
     with ExitStack() as stack:
         processes = [stack.enter_context(_process("serve")) for _ in range(count)]
         yield [_line(process) for process in processes]
@@ -138,7 +138,7 @@ def started(count: int) -> Iterator[list[str]]:
 
 @contextmanager
 def running(count: int, restore: str = "") -> Iterator[list[str]]:
-    """Servers that are arranged and open; their addresses."""
+    """Start servers that are arranged and open, and yield their addresses."""
     with started(count) as addresses:
         with connected(addresses) as channels:
             for index, channel in enumerate(channels):
@@ -151,7 +151,7 @@ def running(count: int, restore: str = "") -> Iterator[list[str]]:
 
 
 def fill(addresses: Sequence[str]) -> None:
-    """Have all rows of the table made."""
+    """Create all rows of the table."""
     with connected(addresses) as channels:
         for sequence, ids in enumerate(np.array_split(np.arange(TABLE), 10), start=1):
             _push(channels, ids, np.zeros((len(ids), DIM), np.float32), "filler", sequence)
@@ -164,14 +164,14 @@ def connected(addresses: Sequence[str]) -> Iterator[list[ServerChannel]]:
 
 
 def measured(addresses: Sequence[str], clients: int, calls: int) -> Iterator[tuple[str, int, float]]:
-    """What clients side by side get together: what, rows a call, rows a second."""
+    """Measure clients side by side: yield operation, rows per call and total rows per second."""
     with ExitStack() as stack:
         processes = [
             stack.enter_context(_process("client", f"client-{i}", str(calls), *addresses))
             for i in range(clients)
         ]
         for process in processes:
-            _line(process)  # it is ready
+            _line(process)  # the client is ready
         for what in AIMS:
             for size in SIZES:
                 for process in processes:
@@ -180,7 +180,7 @@ def measured(addresses: Sequence[str], clients: int, calls: int) -> Iterator[tup
 
 
 def _process(*arguments: str) -> subprocess.Popen[str]:
-    """It ends with its standard input."""
+    """Start a process that ends with its standard input."""
     command = [sys.executable, "-m", "benchmarks.servers", *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -204,7 +204,7 @@ def _serve() -> None:
 
 
 def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
-    """For each order of standard input, (what, rows a call), the rows a second."""
+    """Print the rows per second of each request (operation, rows per call) on standard input."""
     rng = np.random.default_rng(len(name) + int(name[-1]))
     sequence = 0
     with connected(addresses) as channels:
@@ -249,7 +249,7 @@ def _push(
 
 
 def _zipf(rng: np.random.Generator, size: int) -> Ids:
-    """Distinct ids of a million, likely by their rank."""
+    """Draw distinct ids of a million by a Zipf distribution."""
     keys = rng.gumbel(size=TABLE) - 1.05 * np.log(np.arange(1, TABLE + 1))
     return np.ascontiguousarray(rng.permutation(np.argpartition(-keys, size)[:size]))
 

@@ -1,8 +1,9 @@
-"""The master under load: tasks a second through real RPCs, with the durable ledger on, and calls of the state machine.
+"""Master under load: tasks per second through real RPCs with a durable state store, and calls alone.
 
-The master runs in a process of its own. A thousand workers are simulated by one other process, each with a mailbox as
-real workers have: a call reports what was done since the last, asks for more, and is a heartbeat. A worker holds three
-tasks, as trainers do, so that one whose tasks are shorter than a call reports several with it.
+The master runs in a process of its own. One other process simulates a thousand workers, each with an outbox
+like a real worker: a call reports the tasks done since the last call, asks for more, and is a heartbeat. A
+worker holds three tasks, as trainers do, so that one whose tasks are shorter than a call reports several with
+it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from benchmarks.table import Row
 
 TOKEN = "benchmark"  # noqa: S105
 WORKERS = 1000
-ROWS = 65_536  # of a task
+ROWS = 65_536  # rows of a task
 AHEAD = 3  # tasks that a worker holds
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """Tasks a second, and the state machine by itself at 10,000 workers and a million tasks."""
+    """Measure tasks per second, and the state machine alone with 10,000 workers and a million tasks."""
     tasks = 20_000 if rows >= 1_000_000 else 4_000
     found = [_served(folder / f"master-{number}", tasks) for number in range(rounds)]
     rate, calls_a_second = (statistics.median(figures) for figures in zip(*found, strict=True))
@@ -60,7 +61,7 @@ def _served(folder: Path, tasks: int) -> tuple[float, float]:
 
 
 async def _work(address: str, tasks: int) -> tuple[float, float]:
-    """Tasks and calls a second, from the moment at which all workers are registered."""
+    """Measure tasks and calls per second, from the moment at which all workers are registered."""
     from grpc import aio
 
     from edl.rpc import codec
@@ -120,7 +121,7 @@ async def _serve(folder: Path, tasks: int) -> None:
 
 
 def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
-    """Seconds a call, MB, and bytes of the ledger, with every worker holding a task."""
+    """Return seconds per call, MB, and bytes of the durable state, with a task assigned to every worker."""
     from edl.master.tasks.task_manager import TaskManager
     from edl.tasks import encoding
     from edl.tasks.job_state import Plan

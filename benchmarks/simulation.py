@@ -1,8 +1,8 @@
-"""Jobs that share slots, by the runtime's own scheduler and a simulated clock.
+"""Simulation of jobs that share slots, with the runtime's own scheduler and a simulated clock.
 
-An event is a job that comes or ends, or a slot that begins to work. A job is so many slot-seconds of work, which any
-number of slots up to its most share evenly. A slot works `starting` seconds after it was given; one that is taken away
-has lost nothing.
+Events are the arrival and end of a job, and a slot that becomes productive. A job is an amount of work in
+slot-seconds, which its slots share evenly, up to its maximum number of slots. A slot becomes productive
+`starting` seconds after its assignment; a revoked slot loses no work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from edl.jobs.slots import Demand, SlotRequest, allot
 
 @dataclass(frozen=True)
 class Job:
-    """comes: the second. most: slots that it asks for. work: slot-seconds."""
+    """Job to simulate.
+
+    comes: second of its arrival. most: slots that it asks for. work: slot-seconds.
+    """
 
     name: str
     comes: float
@@ -38,7 +41,10 @@ def gang(job: Job) -> SlotRequest:
 
 @dataclass
 class Course:
-    """changes: from each second on, the slots of each job. ends: the second at which it was done."""
+    """Course of a simulation.
+
+    changes: from each second on, the slots of each job. ends: second at which each job was done.
+    """
 
     changes: list[tuple[float, dict[str, int]]] = field(default_factory=list)
     ends: dict[str, float] = field(default_factory=dict)
@@ -48,7 +54,7 @@ class Course:
         return max(self.ends.values())
 
     def per_second(self, name: str) -> list[float]:
-        """The slots that the job held, on average, in each second until the last one ended."""
+        """Return the job's average number of slots in each second until the last job ended."""
         found = [0.0] * math.ceil(self.makespan)
         for (begin, holds), (end, _) in pairwise([*self.changes, (self.makespan, {})]):
             spread(found, begin, end, holds.get(name, 0))
@@ -57,7 +63,10 @@ class Course:
 
 @dataclass
 class _Running:
-    """left: slot-seconds. slots: since when each of them works, the oldest first."""
+    """Job in progress.
+
+    left: remaining slot-seconds. slots: start of each slot's productive time, oldest first.
+    """
 
     job: Job
     left: float
@@ -77,7 +86,7 @@ class _Running:
 
 
 def simulate(jobs: Iterable[Job], slots: int, policy: Policy, starting: float) -> Course:
-    """From the first second until all jobs are done."""
+    """Simulate from the first second until all jobs are done."""
     coming = sorted(jobs, key=lambda job: job.comes)
     running: list[_Running] = []
     course, now = Course(), 0.0
@@ -108,8 +117,10 @@ def spread(seconds: list[float], begin: float, end: float, value: float) -> None
 
 
 def bound(jobs: Sequence[Job], slots: int) -> float:
-    """No schedule is done sooner: not before each job alone would be, and not before what must be left when another
-    comes has gone through all slots.
+    """Return a lower bound on the makespan of any schedule.
+
+    No schedule ends before each job alone would, and none before the work that must be left at an arrival has
+    gone through all slots.
     """
     alone = [job.comes + job.work / job.most for job in jobs]
     together = [
@@ -120,7 +131,7 @@ def bound(jobs: Sequence[Job], slots: int) -> float:
 
 
 def used(course: Course, jobs: Sequence[Job], slots: int) -> float:
-    """The share of the slots that were held, of those that the jobs which had come and not ended asked for."""
+    """Return the share of slots in use, of those that arrived and unfinished jobs asked for."""
     held = wanted = 0.0
     moments = {at for at, _ in course.changes} | {job.comes for job in jobs} | set(course.ends.values())
     for begin, end in pairwise(sorted(moments)):

@@ -1,8 +1,8 @@
 """Steps of one worker whose parameters are on servers, against the same steps in one process.
 
-The DeepFM of the embeddings' benchmark (`clicks`): a number, ten categories of 50,000 ids, hidden layers of 128 and 64,
-Adam, minibatches of 512. Rows are ready in memory, so what is compared is the model's steps, the calls, and the
-servers' own work: they are processes of this machine, which the worker shares its cores with.
+The DeepFM of the embeddings' benchmark (`clicks`): a number, ten categories of 50,000 ids, hidden layers of 128
+and 64, Adam, minibatches of 512. Rows are ready in memory, so the comparison covers the model's steps, the
+calls, and the servers' own work: they are processes of this machine, which share the worker's cores.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _ms(seconds: list[float]) -> str:
 
 
 class _Place:
-    """Servers that stay where they are."""
+    """Task source with servers that never change."""
 
     def __init__(self, addresses: list[str]) -> None:
         self.servers = Servers(1, 0, tuple(addresses), ready=True)
@@ -80,7 +80,7 @@ class _Place:
 
 
 def _worker(job: JobFolder, rounds: int, steps: int) -> None:
-    """Prints the seconds of a step by mode, of each round; the modes take turns."""
+    """Print the seconds of a step by mode, of each round; the modes take turns."""
     spec = read_spec(job.program)
     with job_runner.loaded(job.program, spec, threads=1) as program, contextlib.ExitStack() as stack:
         _, reader = job_runner.rows_of(program, job)
@@ -98,7 +98,7 @@ def _worker(job: JobFolder, rounds: int, steps: int) -> None:
             for name, way in ways.items():
                 began = time.perf_counter()
                 way()
-                if number:  # at first functions are traced
+                if number:  # the first round traces functions
                     found[name].append((time.perf_counter() - began) / steps)
     print(json.dumps(found))
 
@@ -111,7 +111,7 @@ def created(program: Program, rows: Minibatches) -> frameworks.Adapter:
 def served(
     program: Program, rows: Minibatches, addresses: list[str], cluster: Cluster, folder: Path
 ) -> Callable[[], None]:
-    """All steps, as one task, and as another one each time."""
+    """Make a call that runs all steps as one task, a new one each time."""
     mode = msg.Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait or 1)
     with connected(addresses) as channels:
         for index, channel in enumerate(channels):

@@ -1,4 +1,4 @@
-"""The table that a run of the benchmarks ends with."""
+"""Final table of a run of the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One line. ratios: ours to the peer's, one of each round; least, most: what the median must keep."""
+    """Line of the table. ratios: ours to the peer's, one per round. least, most: bounds on their median."""
 
     name: str
     figure: str
     ratios: Sequence[float] = ()
-    value: float = 0.0  # what an aim without a peer is about
+    value: float = 0.0  # figure of a target without a peer
     least: float | None = None
     most: float | None = None
 

@@ -1,8 +1,8 @@
-"""Bytes that a sample moves between a worker and its servers, with one local step and with several.
+"""Bytes per sample between a worker and its servers, with one local step and with several.
 
-The model and the rows are those of `benchmarks.steps`. Dense bytes are those of whole parameters and their gradients;
-row bytes are ids, rows and their gradients, and have to do with how many ids the minibatches of a group have together:
-what a pull and a push of each of these once would be is their *union*.
+The model and the rows are those of `benchmarks.steps`. Dense bytes are those of whole parameters and their
+gradients. Row bytes are ids, rows and their gradients, and depend on the distinct ids of a group of
+minibatches: their *union* is the cost of one pull and one push of each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEPS = 64
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
-    """rounds, rows: not heeded; bytes are the same each time."""
+    """Count bytes; `rounds` and `rows` are ignored, since bytes are the same each time."""
     with sqlflow_edl.connect("duckdb:") as session:
         embeddings.make_tables(session, 20 * SIZE * (STEPS + 1))
         statement = embeddings.in_framework(embeddings.STATEMENTS["clicks"], "torch")
@@ -61,7 +61,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 class _Counter:
-    """dense, rows: bytes of the arrays that were sent and received."""
+    """Bytes of the arrays that were sent and received. dense: of parameters. rows: of table rows."""
 
     def __init__(self) -> None:
         self.dense = self.rows = 0
@@ -95,7 +95,7 @@ def _counted() -> Iterator[_Counter]:
 
 
 def _worker(job: JobFolder) -> None:
-    """Prints dense bytes, row bytes and the union's row bytes of a sample, by local steps."""
+    """Print dense bytes, row bytes and the union's row bytes of a sample, by local steps."""
     spec = read_spec(job.program)
     found = {}
     with job_runner.loaded(job.program, spec, threads=1) as program:
@@ -112,7 +112,7 @@ def _worker(job: JobFolder) -> None:
                 )
             with started(2) as addresses:
                 train = served(program, rows, addresses, Cluster(1, 2, "async", local_steps), job.path)
-                train()  # what it takes to begin is not counted
+                train()  # initialization is not counted
                 with _counted() as counter:
                     train()
             samples = STEPS * SIZE

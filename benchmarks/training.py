@@ -1,6 +1,7 @@
-"""Local training of a dense network, 20-100-150-50-1, Adam, minibatches of 512, against the frameworks' own loops.
+"""Local training of a dense network against the frameworks' own loops: 20-100-150-50-1, Adam.
 
-The rate is that of the epochs after the first, whose tracing is not counted on either side.
+Minibatches have 512 rows. The rate is that of the epochs after the first, whose tracing is not counted on
+either side.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from benchmarks.table import Row
 
 BATCH_SIZE = 512
 EPOCHS = 3
-PEERS = {  # framework -> (peer, module, what we aim at)
+PEERS = {  # framework -> (peer, module, target)
     "keras": (("Keras fit", "keras_fit", 1.0), ("bare compiled step", "keras_step", 0.95)),
     "torch": (("DataLoader loop", "torch_loader", 1.0), ("bare tensor loop", "torch_tensors", 0.95)),
 }
@@ -43,7 +44,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
 
 
 def rate(module: str, job: Path, epochs: int = EPOCHS) -> float:
-    """Rows per second of the epochs after the first, in a process of its own."""
+    """Measure rows per second of the epochs after the first, in a process of its own."""
     command = [sys.executable, "-m", module, str(job), str(epochs), str(BATCH_SIZE)]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)

@@ -1,10 +1,10 @@
-"""SQL to training programs: `connect(url)` opens a session, `parse(text)` gives a program's statements.
+"""SQL to training programs: `connect(url)` opens a session, `parse(text)` returns a program's statements.
 
     with sqlflow_edl.connect("duckdb:///demo.duckdb") as session:
         for result in session.run("SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO irises"):
             print(result.message)
 
-Importing this loads no database driver and no framework.
+Importing this module loads no database driver and no framework.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def connect(
     on: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> Session:
-    """Open the data source. SourceError: it cannot be reached.
+    """Open the data source. Raises SourceError if it cannot be reached.
 
-    create: make a database file that is not there. model_store: a folder, or the URL of an object store, that keeps
-    models instead of the source. on: where jobs run, `kubernetes` or `kubernetes:PROFILE`, and with which settings;
-    by default on this machine.
+    create: create a missing database file. model_store: folder or URL of an object store that keeps models
+    instead of the source. on: where jobs run, `kubernetes` or `kubernetes:PROFILE`, with `settings`; by
+    default on this machine.
     """
     from sqlflow_edl.backends.kubernetes.settings import place
     from sqlflow_edl.session.session import Session
@@ -43,7 +43,10 @@ def connect(
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
-    """The statements of a program: kind, the SELECT as written, and where it stands. StatementSyntaxError."""
+    """Parse the statements of a program: kind, the SELECT as written, and its place.
+
+    Raises StatementSyntaxError.
+    """
     from sqlflow_edl.syntax import parse as parse_program
 
     return parse_program(text, dialect)

@@ -1,10 +1,10 @@
-"""The same training as the frameworks' own guides write it; each file is a program of its own.
+"""Baselines: the same training in the style of the frameworks' own guides; each file is a program.
 
     python -m benchmarks.baselines.keras_fit JOB EPOCHS
 
-JOB is a job folder with pinned rows and the program that we generated; the baselines take the rows and the transforms
-from there, so both sides see the same numbers. Each prints one line of JSON: the rows of an epoch and the seconds of
-every epoch, the first with its tracing.
+JOB is a job folder with pinned rows and the generated program. The baselines take the rows and the transforms
+from there, so both sides see the same numbers. Each prints one line of JSON: the rows of an epoch and the
+seconds of every epoch, the first with its tracing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ Arrays = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 
 
 class Categories(NamedTuple):
-    """ids: int64 (n,) of each; sizes: how many ids each has, and how many numbers their vectors."""
+    """Categories of the rows.
+
+    ids: int64 (n,) of each category. sizes: number of ids and vector width of each.
+    """
 
     ids: list[npt.NDArray[np.int64]]
     sizes: list[tuple[int, int]]
 
 
 class Embedded(NamedTuple):
-    """What a model with embeddings is trained on: numbers (n, k), categories, labels (n, 1).
+    """Training data of a model with embeddings: numbers (n, k), categories, labels (n, 1).
 
-    linear: categories with a weight for each id, added up; none of a plain network. pairs: DeepFM's products.
+    linear: categories with a weight for each id, summed up; empty for a plain network. pairs: True for DeepFM's
+    products.
     """
 
     numbers: npt.NDArray[np.float32]
@@ -45,19 +49,19 @@ class Embedded(NamedTuple):
 
     @property
     def arrays(self) -> list[npt.NDArray[Any]]:
-        """What the model is called with: numbers, ids of `deep`, ids of `linear`."""
+        """Inputs of the model: numbers, ids of `deep`, ids of `linear`."""
         return [self.numbers, *self.deep.ids, *self.linear.ids]
 
 
 def training_arrays(job: Path) -> Arrays:
-    """The job's training rows: features (n, k) and labels (n, 1), both float32."""
+    """Return the job's training rows: features (n, k) and labels (n, 1), both float32."""
     _, parts = _fed(job)
     features = np.concatenate([features["dense"] for features, _ in parts])
     return features, np.concatenate([labels for _, labels in parts])
 
 
 def embedded(job: Path) -> Embedded:
-    """The job's training rows, and what its model is made of."""
+    """Return the job's training rows and the shape of its model."""
     loaded, parts = _fed(job)
     spec = loaded.spec
     features = loaded.module.FEATURES
@@ -87,7 +91,7 @@ def _joined(parts: list[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _fed(job: Path) -> tuple[Any, list[Any]]:
-    """The job's program, and what its `feed` makes of the training rows."""
+    """Return the job's program, and the results of its `feed` for the training rows."""
     from edl import program
     from edl.data import open_reader
     from edl.data.pinned import read_pinned
@@ -100,14 +104,14 @@ def _fed(job: Path) -> tuple[Any, list[Any]]:
 
 
 def main(train: Callable[[Arrays, int, int], list[float]]) -> None:
-    """Run `train(arrays, epochs, batch_size)`, which gives the seconds of each epoch."""
+    """Run `train(arrays, epochs, batch_size)`, which returns the seconds of each epoch."""
     job, epochs, batch_size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     arrays = training_arrays(job)
     print(json.dumps({"rows": len(arrays[0]), "seconds": train(arrays, epochs, batch_size)}))
 
 
 def main_embedded(train: Callable[[Embedded, int, int], list[float]]) -> None:
-    """Run `train(rows, epochs, batch_size)`, which gives the seconds of each epoch."""
+    """Run `train(rows, epochs, batch_size)`, which returns the seconds of each epoch."""
     job, epochs, batch_size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     rows = embedded(job)
     print(json.dumps({"rows": len(rows.labels), "seconds": train(rows, epochs, batch_size)}))

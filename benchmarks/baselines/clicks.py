@@ -1,4 +1,4 @@
-"""The click log as the baselines take it: its columns in memory."""
+"""Click log for the baselines: its columns in memory."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-IDS = 100_000  # of each column
+IDS = 100_000  # number of ids of each column
 DIM = 8
 HIDDEN_UNITS = (128, 64)
 
 
 class Clicks(NamedTuple):
-    """ids: int64 (n,) of each column; clicks: float32 (n, 1)."""
+    """Columns in memory. ids: int64 (n,) of each column. clicks: float32 (n, 1)."""
 
     ids: list[npt.NDArray[np.int64]]
     clicks: npt.NDArray[np.float32]
 
 
 def main_clicks(train: Callable[[Clicks, int, int], list[float]]) -> None:
-    """Run `train(rows, epochs, batch_size)`, which gives the seconds of each epoch, on the rows of a job folder."""
+    """Run `train(rows, epochs, batch_size)`, which returns the seconds of each epoch, on a job's rows."""
     from edl.data import open_reader
     from edl.data.pinned import read_pinned
 

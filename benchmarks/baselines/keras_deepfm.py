@@ -1,4 +1,4 @@
-"""DeepFM in Keras as its guides write it, with Embedding layers for each column: tf.data, compile, fit."""
+"""DeepFM in the style of Keras's guides, with Embedding layers for each column: tf.data, compile, fit."""
 
 from __future__ import annotations
 

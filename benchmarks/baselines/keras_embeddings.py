@@ -1,4 +1,4 @@
-"""Keras as its guide writes it, with an Embedding layer for each category: tf.data, compile, fit."""
+"""Training in the style of Keras's guide, with an Embedding layer for each category: tf.data, compile, fit."""
 
 from __future__ import annotations
 

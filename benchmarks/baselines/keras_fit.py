@@ -1,4 +1,7 @@
-"""Keras as its guide writes it: tf.data with cache, shuffle, batch and prefetch; compile, fit, jit as Keras chooses."""
+"""Training in the style of Keras's guide: tf.data with cache, shuffle, batch and prefetch; compile, fit.
+
+Keras decides whether to use jit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bare Keras loop: tensors in memory, a compiled training step, a Python loop over minibatches."""
+"""Bare Keras loop: tensors in memory, a compiled training step, a Python loop over minibatches."""
 
 from __future__ import annotations
 

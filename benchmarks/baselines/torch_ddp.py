@@ -1,4 +1,4 @@
-"""PyTorch's DistributedDataParallel on gloo, as its guide writes it: tensors in memory, a part for each rank.
+"""DistributedDataParallel on gloo in the style of PyTorch's guide: tensors in memory, a part for each rank.
 
     torchrun --standalone --nproc-per-node 2 -m benchmarks.baselines.torch_ddp JOB EPOCHS BATCH_SIZE
 

@@ -1,4 +1,4 @@
-"""DeepFM in PyTorch as its tutorials write it, with an `nn.Embedding` for each column: DataLoader, Adam."""
+"""DeepFM in the style of PyTorch's tutorials, with an `nn.Embedding` for each column: DataLoader, Adam."""
 
 from __future__ import annotations
 

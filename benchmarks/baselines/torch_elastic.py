@@ -1,10 +1,11 @@
-"""The training of `torch_ddp` as torchrun's guide has it: a checkpoint after each epoch, which every start reads.
+"""Training of `torch_ddp` in the style of torchrun's guide: a checkpoint after each epoch, read at every start.
 
     torchrun --standalone --nproc-per-node 3 --max-restarts 3 \\
         -m benchmarks.baselines.torch_elastic FOLDER BATCH_SIZE SECS
 
-FOLDER has features.npy and labels.npy, and the checkpoint. BATCH_SIZE: rows of a step, over all ranks. SECS: how long
-ranks wait for each other. It trains until it is ended; each rank tells of its first step in every epoch.
+FOLDER has features.npy and labels.npy, and the checkpoint. BATCH_SIZE: rows of a step, over all ranks. SECS:
+timeout of a rank that waits for the others. The training runs until it is stopped; each rank reports its first
+step in every epoch.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _tell(epoch: int) -> None:
 
 
 def _resumed(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """The epoch to go on with."""
+    """Return the epoch to resume at."""
     path = folder / CHECKPOINT
     if not path.exists():
         return 0

@@ -1,4 +1,4 @@
-"""PyTorch as its tutorials write it, with an `nn.Embedding` for each category: DataLoader, Adam."""
+"""Training in the style of PyTorch's tutorials, with an `nn.Embedding` for each category: DataLoader, Adam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch as its tutorials write it: TensorDataset, a shuffling DataLoader, Adam."""
+"""Training in the style of PyTorch's tutorials: TensorDataset, a shuffling DataLoader, Adam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As `torch_deepfm`, with sparse gradients of the embeddings and SparseAdam for them."""
+"""Variant of `torch_deepfm` with sparse gradients of the embeddings and SparseAdam for them."""
 
 from __future__ import annotations
 

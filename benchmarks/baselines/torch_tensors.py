@@ -1,4 +1,4 @@
-"""The bare PyTorch loop: tensors in memory, a permutation an epoch, fused Adam."""
+"""Bare PyTorch loop: tensors in memory, a permutation per epoch, fused Adam."""
 
 from __future__ import annotations
 

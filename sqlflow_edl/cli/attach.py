@@ -1,4 +1,7 @@
-"""`sqlflow attach ID`: follow a job that runs without us, from its start to its end. Ctrl-C leaves it running."""
+"""`sqlflow attach ID`: follow a detached job from its start to its end.
+
+Ctrl-C stops following, not the job.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ from sqlflow_edl.display.final_report import bars
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.reports.text import duration, figures
 
-COMMIT_SECS = 10.0  # that the store of a detached job's results may take before the command ends
+COMMIT_SECS = 10.0  # longest wait for the commit of a detached job's results
 POLL = 0.05
 
 
 @reported
 def attach(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     handle = find.find(options.id)
     job = handle.folder
     narrator = Narrator(sys.stderr)
@@ -47,7 +50,7 @@ def attach(options: argparse.Namespace) -> int:
 
 
 def _wait_for_commit(job: JobFolder) -> None:
-    """Wait a moment for the process that stores what the job made, which may find the data source in use."""
+    """Wait a moment for the process that stores the job's results, which may find the data source in use."""
     process = ClusterFolder(job.path).process("commit")
     deadline = time.monotonic() + COMMIT_SECS
     while (

@@ -1,4 +1,4 @@
-"""`--on kubernetes[:PROFILE]`: where jobs run, and what the command line says of it."""
+"""Options of where jobs run: `--on kubernetes[:PROFILE]` and its settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 KUBERNETES = "kubernetes"
 
-_NEEDS_PLACE = ("namespace", "image", "set", "kubernetes_config")  # options that say nothing of this machine
+_NEEDS_PLACE = ("namespace", "image", "set", "kubernetes_config")  # options that have no effect here
 _OF_THIS_MACHINE = ("quota",)
 
 
@@ -44,7 +44,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def complaint(options: argparse.Namespace) -> str:
-    """What of the options does not go together; empty when all of it does."""
+    """Describe a conflict between the options; empty if there is none."""
     needs = _NEEDS_PLACE if options.on is None else ()
     for name in needs:
         if getattr(options, name):
@@ -56,7 +56,10 @@ def complaint(options: argparse.Namespace) -> str:
 
 
 def configuration(options: argparse.Namespace) -> Configuration | None:
-    """Of jobs on Kubernetes; None: they run on this machine. SemanticError: a setting is wrong."""
+    """Return the configuration of jobs on Kubernetes, or None on this machine.
+
+    Raises SemanticError for a wrong setting.
+    """
     if options.on is None:
         return None
     from sqlflow_edl.backends.kubernetes.settings import configured
@@ -66,7 +69,7 @@ def configuration(options: argparse.Namespace) -> Configuration | None:
 
 
 def _place(text: str) -> str:
-    """The profile; empty: none."""
+    """Return the profile, or an empty string for none."""
     name, colon, profile = text.partition(":")
     if name != KUBERNETES or (colon and not profile):
         raise argparse.ArgumentTypeError(f"expected {KUBERNETES} or {KUBERNETES}:PROFILE, not {text!r}")

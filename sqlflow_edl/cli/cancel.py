@@ -1,4 +1,4 @@
-"""`sqlflow cancel ID`: end a job that runs; only its log is left."""
+"""`sqlflow cancel ID`: cancel a running job; only its log remains."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from sqlflow_edl.cli.errors import reported
 
 @reported
 def cancel(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     print(find.cancel(find.find(options.id)), file=sys.stderr)
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`sqlflow compile`: the training program of each TRAIN statement in a folder of its own; nothing runs."""
+"""`sqlflow compile`: write the training program of each TRAIN statement to a folder; nothing runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlflow_edl.session.session import Session
 
 
 def compile_(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     narrator = Narrator(sys.stderr)
     name = text = ""
     try:
@@ -50,7 +50,7 @@ def compile_(options: argparse.Namespace) -> int:
 
 
 def _folder(output: Path, model: str) -> Path:
-    """A folder for the model's program, never one that is there: a-b, a-b-2, …"""
+    """Choose a new folder for the model's program: a-b, a-b-2 and so on."""
     stem = re.sub(r"[^\w.-]+", "-", model, flags=re.ASCII).strip(".-")[:80] or "program"
     folder, number = output / stem, 1
     while folder.exists():

@@ -1,4 +1,4 @@
-"""`sqlflow console`: statements typed at a terminal; where there is none, standard input is a program to run."""
+"""`sqlflow console`: the prompt of a terminal. Without a terminal, standard input is a program to run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @reported
 def console(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         from sqlflow_edl.cli.run import run
 

@@ -1,4 +1,4 @@
-"""How a command tells of an error: rendered on stderr, with its traceback when that was asked for."""
+"""Errors of a command: rendered on stderr, with the traceback under --debug."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Command = Callable[[argparse.Namespace], int]
 
 
 def reported(command: Command) -> Command:
-    """The command, which fails with words where it raises an SQLFlowError."""
+    """Report an SQLFlowError of the command on stderr and make it the exit code."""
 
     @functools.wraps(command)
     def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The exit codes of `sqlflow`, one table for the code, the help page and the documentation."""
+"""Exit codes of `sqlflow`: one table for the code, the help page and the documentation."""
 
 OK = 0
 FAILED = 1

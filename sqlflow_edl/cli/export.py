@@ -1,4 +1,4 @@
-"""`sqlflow export`: a model of the data source as a file that needs none of our code to be used."""
+"""`sqlflow export`: write a model of the data source in a format that needs none of our code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlflow_edl.cli.source import no_source
 
 @reported
 def export(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     from edl.data import connect
     from edl.models.archive import read_archive
     from edl.models.registry.factory import open_registry
@@ -32,7 +32,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def _in_a_process_of_its_own(program: Path, archive: Path, output: str) -> int:
-    """The framework belongs in another process; that one says what is wrong itself."""
+    """Export in a separate process, where the framework belongs; it reports its own errors."""
     command = [sys.executable, "-P", "-m", "edl.cli.main", "export", "--output", output]
     done = subprocess.run([*command, "--program", str(program), "--weights", str(archive)], check=False)  # noqa: S603
     return exit_codes.OK if done.returncode == 0 else exit_codes.FAILED

@@ -12,7 +12,7 @@ from sqlflow_edl.display.files import writing
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The parser of the command."""
+    """Add the parser of the command."""
     text = "build and push images for jobs on Kubernetes, with docker, podman or buildah"
     image = commands.add_parser(
         "image", help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
@@ -48,7 +48,7 @@ def _action(
 
 @reported
 def image(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     return {"init": _init, "build": _build, "push": _push}[options.action](options)
 
 

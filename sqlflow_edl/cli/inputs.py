@@ -1,4 +1,4 @@
-"""The texts that a command line names: files, standard input, -e; each with the name that errors show."""
+"""Program texts of a command line: files, standard input, -e; each with its name for errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from sqlflow_edl.session import sql_files
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    name: str  # of the file, empty for -e
+    name: str  # name of the file, empty for -e
     text: str
 
 
 def texts(files: list[str], execute: list[str]) -> Iterator[Text]:
-    """The texts in the order of the command line, files first; standard input when neither is given and it is no
-    terminal."""
+    """Read the texts in the order of the command line, files first.
+
+    Standard input is read when neither is given and it is not a terminal.
+    """
     if not files and not execute and not sys.stdin.isatty():
         files = ["-"]
     for file in files:

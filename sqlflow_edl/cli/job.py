@@ -1,4 +1,4 @@
-"""`sqlflow job ID`: what a job is, how far it is, and every process or pod of it."""
+"""`sqlflow job ID`: the state and progress of a job, with its processes or pods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlflow_edl.display.job import write_job
 
 @reported
 def job(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     handle = find.find(options.id)
     found = report(handle.folder, handle.look())
     if options.format == "json":

@@ -1,4 +1,4 @@
-"""`sqlflow jobs`: the jobs that this user started on this machine, the oldest first."""
+"""`sqlflow jobs`: list the jobs that this user started on this machine, oldest first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlflow_edl.reports.text import counted
 
 @reported
 def jobs(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     rows = list(list_rows(listed()))
     if options.format == "table":
         footer = write_jobs(rows, sys.stdout)

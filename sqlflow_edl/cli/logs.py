@@ -1,4 +1,4 @@
-"""`sqlflow logs ID [INSTANCE]`: what the instances of a job have printed, and print."""
+"""`sqlflow logs ID [INSTANCE]`: print the output of a job's instances, and follow it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlflow_edl.display.job import write_logs
 
 @reported
 def logs(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     with find.logs(find.find(options.id), options.instance, follow=options.follow) as lines:
         write_logs(lines, sys.stdout, named=options.instance is None, flush=options.follow)
     return exit_codes.OK

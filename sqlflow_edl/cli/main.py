@@ -1,6 +1,7 @@
-"""The command `sqlflow`: one subcommand per way to use it. stdout is data, stderr is narration.
+"""Command `sqlflow`: one subcommand per way to use it. Data goes to stdout, narration to stderr.
 
-Nothing heavy is imported here: `sqlflow --help` answers before a database driver or a parser could be loaded.
+Nothing heavy is imported here, so that `sqlflow --help` answers before a database driver or a parser could
+load.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command and return the exit code."""
     parser = _parser()
     options = parser.parse_args(argv)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -53,12 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, has left
+    except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.OK
 
 
-# What a subcommand runs: module.function; only the one that is called is imported.
+# Subcommand -> module.function. Only the called one is imported.
 COMMANDS = {
     "run": "run.run",
     "console": "console.console",
@@ -140,7 +141,7 @@ def _add_run(commands: Commands) -> None:
 
 
 def _add_console(commands: Commands) -> None:
-    """Where there is no terminal it is `run -`, with what that command says by default."""
+    """Add the prompt. Without a terminal it is `run -` with that command's defaults."""
     console = _command(commands, "console", "type statements at a prompt, see docs/console.md")
     _results(console)
     _model_store(console)
@@ -168,7 +169,7 @@ def _results(command: argparse.ArgumentParser) -> None:
 
 
 def _add_ways(run: argparse.ArgumentParser) -> None:
-    """How and where its jobs run."""
+    """Add the options of how and where jobs run."""
     run.add_argument(
         "--workers",
         metavar="N",
@@ -232,7 +233,7 @@ def _job_command(
     *,
     of_one: bool = True,
 ) -> argparse.ArgumentParser:
-    """A command on jobs of this machine, which needs no data source."""
+    """Add a command on jobs of this machine, which needs no data source."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )

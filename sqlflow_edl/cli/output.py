@@ -1,4 +1,4 @@
-"""Where the data of a run goes: stdout, or with `-o` a file, which is there when all of it is."""
+"""Destination of a run's data: stdout, or with `-o` a file that appears only when complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
 
 
 def complaint(options: argparse.Namespace) -> str:
-    """What is wrong with the options, empty when nothing is."""
+    """Describe a conflict between the options; empty if there is none."""
     path: Path | None = options.output
     if path is None or options.format or format_of(path) or (options.dry_run and options.on):
         return ""
@@ -25,7 +25,7 @@ def complaint(options: argparse.Namespace) -> str:
 
 
 class Output:
-    """tell: says a line to the user."""
+    """Writer of result sets. tell: callback for a line to the user."""
 
     def __init__(self, path: Path | None, format_: str | None, tell: Callable[[str], None]) -> None:
         self._file = OutputFile(path) if path is not None else None
@@ -35,7 +35,7 @@ class Output:
         self._results = 0
 
     def rows(self, result: Result) -> str:
-        """Write a result set; its footer. SQLFlowError: the file cannot be written."""
+        """Write a result set and return its footer. Raises SQLFlowError if the file cannot be written."""
         if result.reader is None:
             return ""
         with self._writing():
@@ -48,14 +48,14 @@ class Output:
         return footer
 
     def text(self, text: str) -> None:
-        """Write it as it is."""
+        """Write the text unchanged."""
         with self._writing():
             self._out.write(text)
             self._out.flush()
         self._results += 1
 
     def end(self, *, failed: bool) -> None:
-        """Nothing follows. failed: something is missing, and the file stays as it was."""
+        """Finish the output. failed: data is missing, so the file keeps its previous content."""
         if self._file is None or self._file.passes_on:
             return
         if failed or not self._results:

@@ -1,7 +1,8 @@
-"""`sqlflow run`: the statements of its programs, one after another, as n of N; or, dry, the plan of each.
+"""`sqlflow run`: run the statements of programs one after another, as n of N; or plan each under --dry-run.
 
-All statements are checked before the first one runs, and their errors reported together. Nothing runs then; with
-`--on-error continue` those statements run that have no error and do not depend on one that has.
+All statements are checked before the first one runs, and their errors reported together. If there are errors,
+nothing runs; with `--on-error continue` the statements without errors run, unless they depend on one that has
+errors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     if not options.source:
         return no_source(options)
     if wrong := backend.complaint(options) or complaint(options):
@@ -82,7 +83,10 @@ def _run(
     output: Output,
     read: list[tuple[Statement | SQLFlowError, Text]],
 ) -> int:
-    """Check the statements, then run those that may; returns the exit code. read: an error in place of a statement."""
+    """Check the statements, then run the valid ones; return the exit code.
+
+    `read` has errors in place of statements.
+    """
     written = [(each, text) for each, text in read if isinstance(each, Statement)]
     unread = len(read) - len(written)
     checked = [each if isinstance(each, SQLFlowError) else None for each, _ in read]
@@ -111,14 +115,17 @@ def _verdict(wrong: int, total: int, *, runs: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a statement did not make, and why: `statement 2, which failed`."""
+    """Object that a statement did not make, and the reason: `statement 2, which failed`."""
 
     thing: Thing
     why: str
 
 
 class Run:
-    """Runs statements and remembers what failed, was skipped, and is therefore not there."""
+    """Runner of statements.
+
+    Keeps track of failed and skipped statements, and of the objects that are missing because of them.
+    """
 
     def __init__(
         self,
@@ -139,10 +146,13 @@ class Run:
         self._counts: Counter[str] = Counter()
         self._missing: list[Missing] = []
         self._stopped = ""
-        self._shown = False  # objects of a job before
+        self._shown = False  # objects of an earlier job are printed
 
     def all(self, written: list[tuple[Statement, Text]], wrong: Sequence[bool]) -> int:
-        """Run them, and tell how it went; returns the exit code. wrong: which have errors that are reported already."""
+        """Run the statements, report each, and return the exit code.
+
+        wrong: statements whose errors are already reported.
+        """
         for number, ((statement, text), is_wrong) in enumerate(zip(written, wrong, strict=True), 1):
             step = Step(number, len(written), title(statement, self._session.dialect))
             if is_wrong:
@@ -185,7 +195,10 @@ class Run:
         return self._session.execute(statement)
 
     def _plan(self, statement: Statement) -> Result:
-        """The plan; of a job on Kubernetes its objects, which are all that is written then."""
+        """Plan the statement.
+
+        A job on Kubernetes is planned as its objects, which are the only output then.
+        """
         if self._where is None:
             return self._session.plan(statement)
         from sqlflow_edl.session.manifests import manifests
@@ -223,7 +236,7 @@ class Run:
     # What there is ---------------------------------------------------------------------------------------
 
     def _why_not(self, statement: Statement) -> str:
-        """Why the statement cannot run: what it uses is not there. Empty when nothing is known against it."""
+        """Name the missing object that the statement depends on; empty if none is known."""
         if not self._missing:
             return ""
         thing = depends(self._effects(statement), [missing.thing for missing in self._missing])
@@ -236,7 +249,7 @@ class Run:
             self._missing += (Missing(thing, why) for thing in self._effects(statement).makes)
 
     def _made(self, step: Step, statement: Statement) -> None:
-        """What it made is there again; in a dry run, it would be."""
+        """Record that the statement's objects exist again, or in a dry run that they would."""
         if self._dry:
             self._not_made(statement, f"statement {step.number}, which has not run")
         elif self._missing:

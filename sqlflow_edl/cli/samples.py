@@ -1,4 +1,4 @@
-"""`sqlflow samples`: real tables to learn on, in a database of your own."""
+"""`sqlflow samples`: write tables with real data to a database, to learn on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlflow_edl.cli.source import no_source
 
 @reported
 def samples(options: argparse.Namespace) -> int:
-    """The command; returns the exit code."""
+    """Run the command and return the exit code."""
     from edl.data import connect
     from sqlflow_edl.samples.tables import write
 

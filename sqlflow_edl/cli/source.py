@@ -1,4 +1,4 @@
-"""The data source of a command: what to say where none is named."""
+"""Missing data source of a command: the message and its remedy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ sqlflow {command}: no data source; give --source URL or set SQLFLOW_SOURCE
 
 
 def no_source(options: argparse.Namespace) -> int:
-    """Print that the command has no data source, and how to give one; returns the exit code."""
+    """Print that the command has no data source, and how to name one; return the exit code."""
     print(_NONE.format(command=options.command), file=sys.stderr)
     return exit_codes.USAGE

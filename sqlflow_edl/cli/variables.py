@@ -1,4 +1,4 @@
-"""`--var name=value`: a variable of the programs, which are templates when there is one."""
+"""`--var name=value`: a variable of the programs, which are templates if there is one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlflow_edl.session.templates import rendered
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """`name=value` of the command line. ArgumentTypeError: it is something else."""
+    """Parse `name=value` of the command line. Raises ArgumentTypeError if the text has another form."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
@@ -17,9 +17,10 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def filled(text: str, variables: Iterable[tuple[str, str]]) -> str:
-    """The text with its variables; as it is when there are none, so that braces in ordinary SQL mean nothing special.
+    """Fill in the variables.
 
-    SQLFlowError: with the place in `text`.
+    Without variables the text is unchanged, so that braces in ordinary SQL mean nothing special. Raises
+    SQLFlowError with the place in `text`.
     """
     given = dict(variables)
     return rendered(text, given) if given else text

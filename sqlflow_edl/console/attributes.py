@@ -1,4 +1,4 @@
-"""The WITH attributes that the statement at the cursor may have, from the dictionary that checks them."""
+"""WITH attributes available at the cursor, from the dictionary that checks them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OF_TRAINING = (("optimizer", OPTIMIZERS), ("optimizer.schedule", SCHEDULES), ("
 
 
 def attributes(where: Context) -> list[Attribute]:
-    """Each name once."""
+    """List the attributes of the statement, each name once."""
     return list({row.name: row for row in _rows(where)}.values())
 
 
 def attribute(where: Context) -> Attribute | None:
-    """That whose value is to come."""
+    """Find the attribute whose value is expected at the cursor."""
     return Dictionary(attributes(where)).find(_key(where.inside[:-1]))
 
 
@@ -36,7 +36,7 @@ def _rows(where: Context) -> Iterator[Attribute]:
 
 
 def _parameters(catalog: Catalog, name: str) -> Iterator[Attribute]:
-    """Those of the entry, of all when none is named."""
+    """Yield the parameters of the entry, or of all entries if none is named."""
     named = catalog.find(name)
     for entry in [named] if named else catalog.entries.values():
         yield from entry.params
@@ -48,14 +48,14 @@ def _estimator(before: Iterable[str]) -> str:
 
 
 def _written(inside: Iterable[str], name: str) -> str:
-    """The value of an attribute that stands before the cursor."""
+    """Return the value of an attribute written before the cursor."""
     words = list(inside)
     places = [place for place, word in enumerate(words) if word == "=" and _key(words[:place]) == name]
     return words[places[0] + 1] if places and places[0] + 1 < len(words) else ""
 
 
 def _key(words: Iterable[str]) -> str:
-    """The dotted name at the end of the words."""
+    """Return the dotted name at the end of the words."""
     key = ""
     for word in reversed(list(words)):
         if key and (word == ".") == key.startswith("."):

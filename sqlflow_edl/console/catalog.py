@@ -1,4 +1,4 @@
-"""What there is to complete: the tables, columns and models of a data source, as they were when last looked at."""
+"""Cache of the names to complete: tables, columns and models of a data source."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ if TYPE_CHECKING:
 
 
 class Catalog:
-    """Read by the thread that completes while another looks again: each field is replaced as a whole.
+    """Names of tables, columns and models, as of the last refresh.
 
-    A database that refuses leaves what was known.
+    The completion thread reads it while another thread refreshes it: each field is replaced as a whole. If the
+    database refuses, the previous names stay.
     """
 
     def __init__(self) -> None:
         self.tables: tuple[str, ...] = ()
         self.models: tuple[str, ...] = ()
-        self.columns: dict[str, tuple[str, ...]] = {}  # of the tables that were looked into
+        self.columns: dict[str, tuple[str, ...]] = {}  # by table, of the tables whose columns were requested
 
     def look(self, session: Session) -> None:
-        """Find the tables and models; columns are forgotten, and found again when they are asked for."""
+        """Refresh the tables and models; columns are discarded, and read again on request."""
         with contextlib.suppress(SQLFlowError):
             self.tables = tuple(session.source.tables())
             self.columns = {}
@@ -32,7 +33,7 @@ class Catalog:
             self.models = tuple(dict.fromkeys(names))
 
     def look_into(self, table: str, session: Session) -> None:
-        """Find the columns of one of the tables."""
+        """Read the columns of a table."""
         found: tuple[str, ...] = ()
         with contextlib.suppress(SQLFlowError):
             found = tuple(session.source.schema(f"SELECT * FROM {table}").names)

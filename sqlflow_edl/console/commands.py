@@ -1,4 +1,4 @@
-"""The commands of the console, each a row of one table."""
+"""Commands of the console, each a row of one table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from sqlflow_edl.console.shell import Shell
 
 
-class Leave(Exception):  # noqa: N818 - nothing is wrong
-    """The user wants to go."""
+class Leave(Exception):  # noqa: N818 - not an error
+    """Request of the user to leave the console."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """usage: what follows its name. run: gets that as one text."""
+    """Command of the console.
+
+    usage: form of its argument. run: handler, which receives the argument as one text.
+    """
 
     usage: str
     doc: str
@@ -155,7 +158,10 @@ def _system(shell: Shell, text: str) -> None:
 
 
 def _run(command: Sequence[str], hint: str | None = None) -> int:
-    """Let a program have the terminal, and Ctrl-C; its exit code. SQLFlowError: it does not start."""
+    """Run a program in the terminal, where Ctrl-C is its own; return its exit code.
+
+    Raises SQLFlowError if it cannot start.
+    """
     try:
         with subprocess.Popen(command) as process, unheard(signal.SIGINT):  # noqa: S603
             return process.wait()
@@ -266,7 +272,7 @@ COMMANDS = LISTED | {"q": LISTED["quit"], "exit": LISTED["quit"], "?": LISTED["h
 
 
 def named(name: str) -> Command:
-    """The command of that name. SQLFlowError: there is none."""
+    """Find the command of that name. Raises SQLFlowError if there is none."""
     if found := COMMANDS.get(name):
         return found
     hint = did_you_mean(name, COMMANDS, list_up_to=0) or "/help lists them"

@@ -1,4 +1,4 @@
-"""Offers as the prompt wants them: those that fit what is typed, the best first."""
+"""Completions of the prompt: the fitting offers, best first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS = re.compile(r"[._ ]")
 
 
 class Completing(Completer):
-    """Runs in a thread of the prompt's, so it may ask the database."""
+    """Completer of the prompt. It runs in a thread, so it may query the database."""
 
     def __init__(self, connection: Callable[[], Connection]) -> None:
         self._connection = connection
@@ -72,9 +72,9 @@ def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:
 
 
 def _rank(word: str, offer: Offer) -> int | None:
-    """0: it begins with the word, 1: a part of it does, 2: it holds it; None: it does not fit.
+    """Rank an offer: 0 begins with the word, 1 has a part that does, 2 contains it, None does not fit.
 
-    Keywords are offered to who has begun one.
+    Keywords are offered only for a typed beginning.
     """
     typed, text = word.casefold(), offer.text.casefold()
     if not typed:

@@ -1,4 +1,4 @@
-"""What can be offered where a word is typed: an ordered table of rules, of which the first that applies decides."""
+"""Rules of completion: an ordered table of which the first rule that applies decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.context import QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
 
-# Words of SQL that are offered; a database may know more.
+# SQL keywords to offer; a database may have more.
 _SQL = words("""
     SELECT DISTINCT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET JOIN LEFT RIGHT INNER FULL OUTER CROSS ON USING AS
     AND OR NOT IN IS NULL LIKE BETWEEN CASE WHEN THEN ELSE END UNION ALL EXCEPT INTERSECT WITH EXISTS ASC DESC CAST
@@ -72,7 +72,10 @@ _VALUES: dict[str, Catalog] = {"optimizer": OPTIMIZERS, "optimizer.schedule": SC
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """kind: keyword, table, column, model, estimator, attribute, value or function. doc: a line about it."""
+    """Candidate for completion.
+
+    kind: keyword, table, column, model, estimator, attribute, value or function. doc: a line about it.
+    """
 
     text: str
     kind: str
@@ -90,14 +93,14 @@ class Rule:
 
 
 def offers(where: Context, connection: Connection) -> Offers:
-    """All that may stand there, whatever of the word is typed."""
+    """Yield all candidates for the position, whatever part of the word is typed."""
     for rule in RULES:
         if rule.applies(where):
             yield from rule.offers(where, connection)
             return
 
 
-# Which rule ------------------------------------------------------------------------------------------------
+# Conditions of the rules -----------------------------------------------------------------------------------
 
 
 def _is_qualified(where: Context) -> bool:
@@ -132,7 +135,7 @@ def _names_a_column(where: Context) -> bool:
     return where.clause == "COLUMN" and (not where.inside or where.last in (",", "(", "["))
 
 
-# What it offers --------------------------------------------------------------------------------------------
+# Offers of the rules ---------------------------------------------------------------------------------------
 
 
 def _keywords(words: tuple[str, ...]) -> Offers:
@@ -140,7 +143,7 @@ def _keywords(words: tuple[str, ...]) -> Offers:
 
 
 def _columns(where: Context, connection: Connection) -> Offers:
-    """Those of the query's tables, as the dialect writes their names."""
+    """Yield the columns of the query's tables, quoted as the dialect needs."""
     quote = dialect_named(connection.dialect).name_quotes[0]
     known = {table.casefold(): table for table in connection.known().tables}
     for table in dict.fromkeys(where.tables.values()):

@@ -1,4 +1,4 @@
-"""What cannot be taken back: statements that a person is asked about before they run."""
+"""Confirmation of destructive statements before they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "MERGE", "
 
 
 def question(statement: Statement, dialect: str, tables: Collection[str]) -> str:
-    """What to ask before the statement runs; empty: nothing. tables: that there are, as a query writes them."""
+    """Return the question to ask before the statement runs, or an empty string.
+
+    tables: names of the existing tables.
+    """
     if statement.plan:
         return ""
     if statement.kind == "sql":
@@ -28,7 +31,7 @@ def question(statement: Statement, dialect: str, tables: Collection[str]) -> str
 
 
 def _lost(text: str, dialect: str) -> str:
-    """What ordinary SQL destroys; empty: nothing that one would be asked about."""
+    """Describe the loss that ordinary SQL causes; empty if it needs no confirmation."""
     words = list(_outer_words(text, dialect))
     verb = next((word for word in words if word in _VERBS), "")
     if verb == "DROP":
@@ -41,7 +44,7 @@ def _lost(text: str, dialect: str) -> str:
 
 
 def _outer_words(text: str, dialect: str) -> Iterator[str]:
-    """The words outside of parentheses."""
+    """Yield the words outside of parentheses."""
     depth = 0
     for token in sql_tokens(text, 0, dialect_named(dialect)):
         depth += {"open": 1, "close": -1}.get(token.kind, 0)

@@ -1,4 +1,4 @@
-"""The session of a console: opened in a thread while the user types, and used by one thread at a time."""
+"""Session of a console: opened in a thread while the user types, and used by one thread at a time."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from sqlflow_edl.syntax.dialects import dialect_named
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
 
-Opener = Callable[[str, Observer], "Session"]  # of a data source's URL
+Opener = Callable[[str, Observer], "Session"]  # takes the URL of a data source
 
-# Loads both parsers, while the user types: whether it is ordinary SQL is asked of the one for SQL.
+# Loads both parsers while the user types: sqlglot's decides whether a statement is ordinary SQL.
 _WARM = "SELECT 1 AS x LABEL x INTO m"
 
-PATIENCE = 5.0  # seconds: the prompt cannot be left while somebody waits to complete a word
+PATIENCE = 5.0  # seconds: leaving the prompt waits for a pending completion
 
-BEFORE = "duckdb"  # the dialect in which statements are read until the session is open
+BEFORE = "duckdb"  # dialect until the session is open
 
 
 class UnopenedError(Exception):
-    """The session could not be opened. error: why."""
+    """Failure to open the session. error: its cause."""
 
     def __init__(self, error: SQLFlowError) -> None:
         super().__init__(error.message)
@@ -35,7 +35,7 @@ class UnopenedError(Exception):
 
 
 class Noted(Silent):
-    """Keeps what is noted while the session opens, which is no time to write to the terminal."""
+    """Observer that collects notes while the session opens, when the terminal must not be written to."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -45,9 +45,9 @@ class Noted(Silent):
 
 
 class Connection:
-    """opener: opens the session of the data source. source: its URL.
+    """Connection to a data source. opener: function that opens the session. source: URL.
 
-    opened: done when the session is there, or cannot be had (`UnopenedError`). notes: of its opening.
+    opened: future of the session, or UnopenedError. notes: notes from the opening.
     """
 
     def __init__(self, opener: Opener, source: str) -> None:
@@ -56,7 +56,7 @@ class Connection:
         self.notes = self._noted.notes
         self.catalog = Catalog()
         self.opened: Future[Session] = Future()
-        self.opened.set_running_or_notify_cancel()  # whoever stops waiting for it does not end it
+        self.opened.set_running_or_notify_cancel()  # cancelling a wait must not cancel the opening
         self._dialect = BEFORE
         self._opener = opener
         self._in_use = threading.Lock()
@@ -64,7 +64,7 @@ class Connection:
         self._refreshes: list[threading.Thread] = []
 
     def open(self) -> None:
-        """Open it in a thread, if nobody has yet; returns at once."""
+        """Start to open the session in a thread, once; returns at once."""
         if self._is_begun:
             return
         self._is_begun = True
@@ -72,27 +72,27 @@ class Connection:
 
     @property
     def dialect(self) -> str:
-        """Of the SQL; until the session is open, a guess."""
+        """SQL dialect; a guess until the session is open."""
         return self._dialect
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """The session, for this thread alone. UnopenedError: it cannot be had."""
+        """Yield the session, for this thread alone. Raises UnopenedError if it could not be opened."""
         self.open()
         session = self.opened.result()
         with self._in_use:
             yield session
 
     def refresh(self) -> None:
-        """Look in a thread which tables and models there are; returns at once."""
+        """Refresh the tables and models in a thread; returns at once."""
         thread = threading.Thread(target=self._refresh, name="sqlflow-refresh", daemon=True)
         self._refreshes = [each for each in self._refreshes if each.is_alive()] + [thread]
         thread.start()
 
     def known(self, patience: float | None = PATIENCE) -> Catalog:
-        """What there is to complete, once nobody looks any more.
+        """Return the catalog when no refresh is running.
 
-        patience: seconds after which what is known has to do; None: as long as it takes.
+        patience: seconds to wait at most, or None to wait without limit.
         """
         self.open()
         wait([self.opened], patience)
@@ -101,7 +101,7 @@ class Connection:
         return self.catalog
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Those of a known table; asks the database the first time."""
+        """Return the columns of a known table; the first call queries the database."""
         if table not in self.known().columns:
             with self.session() as session:
                 self.catalog.look_into(table, session)
@@ -124,7 +124,7 @@ class Connection:
             self.catalog.look(session)
         except SQLFlowError as error:
             self.opened.set_exception(UnopenedError(error))
-        except BaseException as error:  # ours, which the prompt raises
+        except BaseException as error:  # an error of ours, which the prompt raises
             self.opened.set_exception(error)
         else:
             self.opened.set_result(session)
@@ -134,5 +134,5 @@ class Connection:
         try:
             with self.session() as session:
                 self.catalog.look(session)
-        except UnopenedError:  # the prompt tells of it
+        except UnopenedError:  # the prompt reports it
             pass

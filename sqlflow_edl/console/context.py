@@ -1,6 +1,6 @@
-"""Where in a statement the cursor is: the word that is typed, what stands before it, and the tables of the query.
+"""Position of the cursor in a statement: the typed word, the tokens before it, and the tables of the query.
 
-Words alone decide, so that a statement may be as unfinished as one is that is being typed.
+Only tokens are used, no parser, because a statement that is being typed is incomplete.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ _WORD = re.compile(r"[\w$]*(?:\.[\w$]*)*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """word: that is being typed, with its dots. before: the tokens before it, as keywords where they can be.
+    """Position of the cursor.
 
-    verb: of ours, once its clauses have begun. clause: the last of its keywords, empty behind the verb itself.
-    inside: the tokens of that clause; depth: of brackets open in it. tables: of the query, by alias and by name.
+    word: the typed word, with its dots. before: the tokens before it, as keywords where possible. verb: the
+    statement's verb, once its clauses have begun. clause: the last clause keyword, empty after the verb itself.
+    inside: the tokens of that clause. depth: number of brackets open in it. tables: tables of the query, by
+    alias and by name.
     """
 
     word: str
@@ -53,12 +55,12 @@ class Context:
 
     @property
     def begins_item(self) -> bool:
-        """Is an item of the clause's list to come, outside of brackets?"""
+        """True if an item of the clause's list is expected, outside of brackets."""
         return not self.depth and (not self.inside or self.last == ",")
 
 
 def context(text: str, cursor: int, dialect: Dialect) -> Context | None:
-    """None: the cursor is in a string or a comment."""
+    """Find the position of the cursor; None in a string or a comment."""
     word = _WORD.search(text, 0, cursor)
     typed = word[0] if word else ""
     start = _start(text[:cursor], dialect)
@@ -66,13 +68,13 @@ def context(text: str, cursor: int, dialect: Dialect) -> Context | None:
     if tokens and (tokens[-1].kind == "unclosed" or _in_comment(tokens[-1], text[:cursor])):
         return None
     written = [token for token in tokens if token.kind != "comment"]
-    without = text[: cursor - len(typed)] + text[cursor:]  # the word is no alias of the table before it
+    without = text[: cursor - len(typed)] + text[cursor:]  # so that the typed word is not read as an alias
     others = [token for token in sql_tokens(without, start, dialect) if token.kind != "comment"]
     return _clauses(typed, written, dict(_tables(without, others)))
 
 
 def _start(before: str, dialect: Dialect) -> int:
-    """Where the statement begins that `before` ends in."""
+    """Return the start of the statement that contains the end of `before`."""
     start = 0
     for piece in split(before, dialect):
         start = piece.raw.end if piece.ended else piece.raw.start
@@ -102,7 +104,7 @@ def _clauses(word: str, tokens: list[Token], tables: dict[str, str]) -> Context:
 
 
 def _verb(word: str, previous: str, before: Sequence[str]) -> tuple[str, str]:
-    """The verb that the word is, and the clause that it begins; empty when it is part of the query."""
+    """Return the verb of the word and the clause that it begins; empty if the word is part of the query."""
     if before[0] not in QUERIES:
         return "", ""
     if word in VERBS and previous == "TO":
@@ -113,7 +115,7 @@ def _verb(word: str, previous: str, before: Sequence[str]) -> tuple[str, str]:
 
 
 def _tables(text: str, tokens: list[Token]) -> Iterator[tuple[str, str]]:
-    """Alias and name of each table behind FROM and JOIN, names as they are written."""
+    """Yield alias and name of each table after FROM and JOIN, names as written."""
     for place, token in enumerate(tokens):
         if token.word not in ("FROM", "JOIN", "UPDATE", "INTO"):
             continue

@@ -1,4 +1,4 @@
-"""/help TOPIC, from the tables that check statements: the forms, the functions of COLUMN, the attributes of WITH."""
+"""/help TOPIC, from the tables that check statements: forms, functions of COLUMN, attributes of WITH."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlflow_edl.syntax.forms import STATEMENTS, line
 
 
 def _words(form: str) -> list[str]:
-    """Its keywords."""
+    """List the keywords of a form."""
     return re.findall(r"\b[A-Z]+\b", form)
 
 
@@ -20,7 +20,7 @@ TOPICS = tuple(
 
 
 def help_(topic: str) -> str:
-    """SemanticError: it is no topic."""
+    """Return the help text of a topic. Raises SemanticError if there is none."""
     wanted = " ".join(topic.upper().split())
     if wanted == "COLUMN":
         return _text(_functions())

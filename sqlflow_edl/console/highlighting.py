@@ -1,4 +1,4 @@
-"""SQL in colours, with the words of the extended clauses as keywords."""
+"""Syntax highlighting of SQL, with the keywords of the extended clauses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MODELS = ("MODEL", "MODELS", "SHOW", "DESCRIBE")
 
 
 class ExtendedSqlLexer(SqlLexer):
-    """Words only: it knows nothing of places, as SqlLexer itself does not."""
+    """SQL lexer with more keywords. It ignores context, as SqlLexer does."""
 
-    tokens = {  # noqa: RUF012 - what Pygments reads
+    tokens = {  # noqa: RUF012 - read by Pygments
         "root": [
             (rf"(?i)\b(?:{'|'.join((*VERBS, *sorted(CLAUSES), *_MODELS))})\b", Keyword),
             inherit,

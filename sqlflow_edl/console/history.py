@@ -1,4 +1,4 @@
-"""What was typed, kept in a file of the user's state folder for the next console; never a password."""
+"""History of the prompt, in a file of the user's state folder; never with a password."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edl.jobs.job_folder import state_folder
 
 FILE = "history"
 
-# Words beside which a password stands, and `user:password@` of a URL. Too much is left out rather than too little.
+# Words that stand beside a password, and `user:password@` of a URL. Rather too much is excluded than too little.
 _SECRET = re.compile(
     r"passw|passphrase|\bpwd\b|identified|secret|credential|token|api_?key|access_?key|://[^/\s]*:[^/\s]*@",
     re.IGNORECASE,
@@ -20,12 +20,12 @@ _SECRET = re.compile(
 
 
 def holds_secret(text: str) -> bool:
-    """Whether it looks like that."""
+    """Return True if the text may contain a password."""
     return bool(_SECRET.search(text))
 
 
 class Kept(FileHistory):
-    """A file of the user's alone. Of this console too, but not of the next, is what holds a secret."""
+    """History file that only the user can read. A text with a secret stays in memory only."""
 
     def store_string(self, string: str) -> None:
         if not holds_secret(string):
@@ -33,7 +33,7 @@ class Kept(FileHistory):
 
 
 def history() -> History:
-    """That of the state folder; of this console alone where nothing can be written there."""
+    """Open the history of the state folder, or one in memory if that folder is not writable."""
     path = state_folder() / FILE
     try:
         _prepare(path)

@@ -1,4 +1,4 @@
-"""The prompt: several lines until a statement ends, history, keys."""
+"""Prompt of the console: multi-line input, history and keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTINUED = "->"
 
 
 class Prompt:
-    """Asks for texts. Ctrl-C at it is KeyboardInterrupt, Ctrl-D EOFError."""
+    """Reader of the user's input. Ctrl-C raises KeyboardInterrupt, Ctrl-D EOFError."""
 
     def __init__(
         self, dialect: Callable[[], str], completer: Completer, toolbar: Callable[[], AnyFormattedText]
@@ -47,10 +47,10 @@ class Prompt:
         )
 
     def text(self, connection: Connection, tell_notes: Callable[[], None], default: str = "") -> str:
-        """What the user types. The session opens once the prompt is there, because loading what it needs takes longer.
+        """Read a text. The session opens only after the prompt is drawn, because its imports take longer.
 
-        tell_notes: is called, above the prompt, if the opening left notes.
-        UnopenedError: it cannot be had.
+        tell_notes: called above the prompt if the opening left notes. Raises UnopenedError if the session
+        cannot be opened.
         """
 
         def open_(app: Application[str]) -> None:
@@ -60,7 +60,7 @@ class Prompt:
         async def watch() -> None:
             try:
                 await asyncio.wrap_future(connection.opened)
-            except Exception as error:  # the session cannot be had, whatever the reason
+            except Exception as error:  # any reason why the session could not be opened
                 get_app().exit(exception=error)
                 return
             if connection.notes:
@@ -76,11 +76,11 @@ class Prompt:
 
     @property
     def typed(self) -> str:
-        """What was typed last, sent or not."""
+        """Text typed last, sent or not."""
         return self._statements.default_buffer.text
 
     def agrees(self, question: str) -> bool:
-        """y or yes; anything else, Ctrl-C and Ctrl-D too, is no."""
+        """Ask for y or yes; any other answer, Ctrl-C and Ctrl-D count as no."""
         try:
             answer = self._questions.prompt(f"{question} (y/N) ")
         except TerminatedError:
@@ -95,7 +95,7 @@ def _continued(width: int, line: int, wrapped: int) -> str:
 
 
 def _keys(dialect: Callable[[], str]) -> KeyBindings:
-    """Enter sends what is complete, and else begins a line; Esc-Enter sends whatever is there."""
+    """Bind keys: Enter sends a complete text and otherwise begins a line; Esc-Enter always sends."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER) & ~is_searching
 

@@ -1,4 +1,4 @@
-"""Where results and words go: a format, a pager for what is taller than the terminal, and how long things took."""
+"""Output of the console: data in a format, through a pager if needed, and narration."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from sqlflow_edl.display.output import write_rows
 from sqlflow_edl.reports.result import Result
 
 LESS = ("less", "-SRX")
-_STYLES = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")  # codes of a terminal
 
 
 class Page(io.StringIO):
-    """Text on its way to a terminal, or to what is none."""
+    """Text on its way to a terminal or another stream."""
 
     def __init__(self, out: IO[str]) -> None:
         super().__init__()
@@ -37,29 +37,30 @@ class Page(io.StringIO):
         return self._out.isatty()
 
     @property
-    def encoding(self) -> str | None:  # type: ignore[override]  # of the stream that shows it
+    def encoding(self) -> str | None:  # type: ignore[override]  # a writable attribute in the base class
         """Encoding of the stream that the page goes to."""
         return getattr(self._out, "encoding", None)
 
 
 class Screen:
-    """out: gets data. narrator: writes the words."""
+    """Output of the console. out: stream for data. narrator: writer of everything else."""
 
     def __init__(self, out: IO[str], narrator: Narrator) -> None:
         self.narrator = narrator
         self.format = "table"
         self.timing = True
-        self.types = True  # under the names of columns, on a terminal
-        self._once: OutputFile | None = None  # takes the next rows
+        self.types = True  # below the names of columns, on a terminal
+        self._once: OutputFile | None = None  # destination of the next rows
         self._tee: IO[str] | None = None
         self.pager: Sequence[str] = default_pager()
         self._out = out
         narrator.also = lambda text: self.note_down(text + "\n")
 
     def rows(self, result: Result, *, vertical: bool = False, types: bool = True) -> tuple[Page, str]:
-        """A page with the rows of the result, and its footer; the page is empty when they go to a file.
+        """Return a page with the rows of the result, and its footer.
 
-        vertical: one value a line, whatever the format is. types: show the types of the columns, if that is on.
+        The page is empty if the rows go to a file. vertical: one value a line, whatever the format is. types:
+        show the types of the columns, if enabled.
         """
         page = Page(self._out)
         format_ = "vertical" if vertical else self.format
@@ -69,19 +70,19 @@ class Screen:
         return page, views.write(result, page, format_, others=others, types=types and self.types)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """Show texts under their headings."""
+        """Show a table of texts."""
         with self.page() as page:
             write_rows(((name, False) for name in columns), rows, page)
 
     @contextmanager
     def page(self) -> Iterator[Page]:
-        """What is written to it is shown at its end."""
+        """Yield a page, and show it at the end of the block."""
         page = Page(self._out)
         yield page
         self.show(page)
 
     def show(self, page: Page) -> None:
-        """By the pager, if it is taller than the terminal."""
+        """Show the page, through the pager if it is taller than the terminal."""
         self.narrator.clear()
         text = page.getvalue()
         tall = text.count("\n") >= shutil.get_terminal_size().lines
@@ -91,7 +92,7 @@ class Screen:
         self.note_down(text)
 
     def say(self, text: str) -> None:
-        """Words beside the data."""
+        """Write a line beside the data."""
         self.narrator.say(text)
 
     def complain(self, error: str) -> None:
@@ -99,15 +100,18 @@ class Screen:
         self.narrator.complain(error)
 
     def once(self, path: Path | None) -> None:
-        """The next rows go to the file, and are not shown; None: they are. SQLFlowError: it cannot be written."""
+        """Write the next rows to the file instead of showing them; None cancels that.
+
+        Raises SQLFlowError if the file cannot be written.
+        """
         before, self._once = self._once, OutputFile(path) if path is not None else None
         if before is not None:
             before.__exit__()
 
     def tee(self, path: Path | None) -> None:
-        """Add what is typed, shown and said to the end of a file too, which we alone may read; None: no more.
+        """Append all input and output to a file as well, readable only by the user; None stops that.
 
-        SQLFlowError: it cannot be written, and what was so before stays.
+        Raises SQLFlowError if the file cannot be written; the previous setting stays.
         """
         opened: IO[str] | None = None
         if path is not None:
@@ -121,7 +125,7 @@ class Screen:
                 before.close()
 
     def note_down(self, text: str) -> None:
-        """Where everything is written to, too, if that is so."""
+        """Append the text to the tee file, if there is one."""
         if self._tee is None:
             return
         try:
@@ -132,7 +136,7 @@ class Screen:
             self.say(f"no file is written any more: {error.strerror}")
 
     def close(self) -> None:
-        """Leave no file open."""
+        """Close the open files."""
         self.once(None)
         self.tee(None)
 
@@ -144,25 +148,25 @@ class Screen:
         return f"{footer} in {file.path}"
 
     def _paged(self, text: str) -> bool:
-        """Whether the pager could be started."""
+        """Show the text in the pager; return False if it cannot start."""
         try:
             process = subprocess.Popen(self.pager, stdin=subprocess.PIPE, text=True, encoding="utf-8")  # noqa: S603
         except OSError as error:
             self.say(f"the pager {self.pager[0]} does not start: {error.strerror}; /nopager does without")
             return False
-        with unheard(signal.SIGINT):  # Ctrl-C is the pager's while it has the terminal
+        with unheard(signal.SIGINT):  # Ctrl-C belongs to the pager while it has the terminal
             process.communicate(text)
         return True
 
 
 def default_pager() -> Sequence[str]:
-    """What the variable PAGER names, else less; empty when neither is there."""
+    """Return the command that the variable PAGER names, else less, or nothing if neither exists."""
     written = arguments(os.environ.get("PAGER", ""))
     return written or (LESS if shutil.which(LESS[0]) else ())
 
 
 def arguments(command: str) -> list[str]:
-    """The program and its arguments that the text names. SemanticError: a quote is not closed, or nothing escaped."""
+    """Split a command line. Raises SemanticError for an open quote or a trailing backslash."""
     try:
         return shlex.split(command)
     except ValueError as error:
@@ -172,7 +176,7 @@ def arguments(command: str) -> list[str]:
 
 @contextmanager
 def unheard(number: signal.Signals) -> Iterator[None]:
-    """While this lasts, the signal does nothing to us."""
+    """Ignore the signal within the block."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The loop of the console: ask, do, show, until the user leaves."""
+"""Loop of the console: read, execute, show, until the user leaves."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from sqlflow_edl.reports.text import counted
 
 
 class Shell:
-    """opener: opens the session of a data source. debug: errors with their tracebacks."""
+    """Console. opener: function that opens the session of a data source. debug: show errors with tracebacks."""
 
     def __init__(self, opener: Opener, source: str, screen: Screen, *, debug: bool = False) -> None:
         self.screen = screen
         self._opener = opener
-        self._written = ""  # what the next prompt begins with
+        self._written = ""  # initial text of the next prompt
         self.connection = Connection(opener, source)
         self._prompt = Prompt(
             lambda: self.connection.dialect, Completing(lambda: self.connection), self._toolbar
         )
         self._statements = Statements(screen, self._prompt.agrees, debug=debug)
-        self.last = ""  # what ran last, but for commands
-        self._leaves = False  # at the next Ctrl-C
+        self.last = ""  # text that ran last, commands excluded
+        self._leaves = False  # on the next Ctrl-C
 
     def run(self) -> None:
-        """Until the user leaves. SQLFlowError: the data source cannot be opened."""
+        """Run until the user leaves. Raises SQLFlowError if the data source cannot be opened."""
         try:
             while True:
                 self._one()
@@ -46,21 +46,21 @@ class Shell:
             self.connection.close()
 
     def execute(self, text: str, name: str = "") -> None:
-        """Run statements. name: of the file that they are from."""
+        """Run statements. name: name of the file with the text."""
         with self.connection.session():
             self._tell_notes()
         self._statements.run(text, self.connection, name)
 
     def agrees(self, question: str) -> bool:
-        """Whether the user says yes."""
+        """Ask the user a yes-or-no question."""
         return self._prompt.agrees(question)
 
     def write(self, text: str) -> None:
-        """Begin the next prompt with it."""
+        """Set the initial text of the next prompt."""
         self._written = text
 
     def use(self, source: str) -> None:
-        """Go on with another data source. SQLFlowError: it cannot be opened, and we stay."""
+        """Change the data source. Raises SQLFlowError if it cannot be opened; the current one then stays."""
         fresh = Connection(self._opener, source)
         fresh.open()
         try:
@@ -85,11 +85,11 @@ class Shell:
             self._take(text)
         except TerminatedError:
             raise
-        except KeyboardInterrupt:  # while a command worked
+        except KeyboardInterrupt:  # during a command
             pass
 
     def _interrupted(self) -> None:
-        """Ctrl-C where nothing is typed leaves, when it comes twice."""
+        """Handle Ctrl-C at the prompt: the second one without input leaves."""
         if self._prompt.typed:
             self._leaves = False
             return
@@ -99,7 +99,7 @@ class Shell:
         self.screen.say("Ctrl-C again leaves, as Ctrl-D does")
 
     def _take(self, text: str) -> None:
-        """Do what the text says."""
+        """Execute the text."""
         if not holds_secret(text):
             self.screen.note_down(f"{PROMPT}{text}\n")
         if called := command(text):

@@ -1,4 +1,4 @@
-"""Statements as a console runs them: asked about where they destroy something, told of, shown, timed."""
+"""Execution of statements in a console: confirmed if destructive, reported, shown and timed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sqlflow_edl.syntax.lexer import sql_tokens
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
 
-# Ordinary SQL after which there may be other tables, by its first word.
+# First words of ordinary SQL that may change the set of tables.
 _MAKES = frozenset(("CREATE", "DROP", "ALTER", "RENAME", "ATTACH", "DETACH", "USE", "IMPORT"))
 
 
 class Statements:
-    """agrees: asks the user. debug: errors with their tracebacks."""
+    """Runner of statements. agrees: asks the user a question. debug: show errors with tracebacks."""
 
     def __init__(self, screen: Screen, agrees: Callable[[str], bool], *, debug: bool = False) -> None:
         self._screen = screen
@@ -37,9 +37,9 @@ class Statements:
         self._debug = debug
 
     def run(self, text: str, connection: Connection, name: str = "") -> None:
-        """Run the statements of the text until one fails, is cancelled, or is not agreed to.
+        """Run the statements of the text until one fails, is cancelled or is declined.
 
-        name: of the file that the text is from. UnopenedError: there is no session.
+        name: name of the file with the text. Raises UnopenedError if there is no session.
         """
         program, vertical = statements(text)
         try:
@@ -58,7 +58,7 @@ class Statements:
             self._screen.say("cancelled")
 
     def _one(self, statement: Statement, session: Session, connection: Connection, vertical: bool) -> bool:
-        """Run it; False: the user does not want it."""
+        """Run a statement; return False if the user declines."""
         asked = question(statement, session.dialect, connection.catalog.tables)
         if asked and not self._agrees(asked):
             self._screen.say("not run")
@@ -76,23 +76,23 @@ class Statements:
         page, footer = None, ""
         if result.reader is not None:
             page, footer = self._screen.rows(result, vertical=vertical, types=types)
-        seconds = time.monotonic() - began  # until the last row came, not until the pager was left
+        seconds = time.monotonic() - began  # time of the last row, not of the pager's end
         if page is not None and page.tell():
             self._screen.show(page)
         for line in final_report(result):
             self._screen.say(line)
-        message = "" if result.model else result.message  # of a training the final report has it
+        message = "" if result.model else result.message  # a training's message is in the final report
         did = "; ".join(part for part in (message, footer) if part) or "done"
         self._screen.say(f"{did} ({duration(seconds)})" if self._screen.timing else did)
 
 
 def _gives_data(statement: Statement) -> bool:
-    """Whether its rows are data, and not facts about a plan or a model."""
+    """Return True if its rows are data, rather than facts about a plan or a model."""
     return not statement.plan and statement.kind in ("sql", "predict", "evaluate", "explain")
 
 
 def _makes(statement: Statement, dialect: str) -> bool:
-    """May there be other tables or models after it?"""
+    """Return True if the statement may change the set of tables or models."""
     if statement.kind == "sql":
         tokens = sql_tokens(statement.text, 0, dialect_named(dialect))
         return next((token.word for token in tokens if token.kind != "comment"), "") in _MAKES

@@ -1,1 +1,1 @@
-"""What people read of statements, at a command line and in a notebook: rows, progress, and the last words."""
+"""Output for people, at a command line and in a notebook: result sets, progress and final reports."""

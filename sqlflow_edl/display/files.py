@@ -1,4 +1,4 @@
-"""Result sets in files: a file is there whole, or stays as it was."""
+"""Result sets in files. A file is complete, or keeps its previous content."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".md": "markdown",
 }
-_OPEN = tuple(map(Path, ("/dev/fd", "/dev/stdout", "/dev/stderr", "/proc")))  # files of a process
+_OPEN = tuple(map(Path, ("/dev/fd", "/dev/stdout", "/dev/stderr", "/proc")))  # open files of a process
 
 
 def format_of(path: Path) -> str:
-    """The format that the file's name asks for; empty when it asks for none."""
+    """Return the format that the file's suffix names, or an empty string."""
     return SUFFIXES.get(path.suffix.casefold(), "")
 
 
 def path_of(text: str) -> Path:
-    """The path that a user has written; SQLFlowError: its ~ is nobody's folder."""
+    """Expand the user's path. Raises SQLFlowError if its ~ names no home folder."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -40,7 +40,7 @@ def path_of(text: str) -> Path:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """SQLFlowError: what happens within could not be written to the file."""
+    """Raise OSErrors of the block as an SQLFlowError that names the file."""
     try:
         yield
     except OSError as error:
@@ -49,16 +49,17 @@ def writing(path: Path) -> Iterator[None]:
 
 
 class OutputFile:
-    """Takes text; `keep` makes it the file at `path`, and without that nothing has happened.
+    """Text file that appears at `path` only on `keep`; without it the path stays unchanged.
 
-    A pipe or a device takes the text as it comes. SQLFlowError: it cannot be written; use `writing` around writes.
+    A pipe or a device receives the text as it is written. Raises SQLFlowError if it cannot be written; use
+    `writing` around writes.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with writing(path):
             self.passes_on = _takes_it_as_it_comes(path)
-            self._final = path if self.passes_on else path.resolve()  # a link stays one
+            self._final = path if self.passes_on else path.resolve()  # keep a symbolic link
             self._partial = self._final if self.passes_on else self._beside()
             self.out: IO[str] = self._partial.open("a", encoding="utf-8", newline="")
 
@@ -72,14 +73,15 @@ class OutputFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(OSError):  # a disk that is full has been told of
+        with contextlib.suppress(OSError):  # the write has already reported a full disk
             self.out.close()
         if not self.passes_on:
             self._partial.unlink(missing_ok=True)
 
     def _beside(self) -> Path:
-        """A new file for our user's eyes or those of who may read the one that is there. OSError: it may not be
-        written.
+        """Choose a new file with the permissions of the existing one, else the user's default.
+
+        Raises OSError if the existing file may not be written.
         """
         there = self._final.exists()
         if there:
@@ -97,12 +99,12 @@ class OutputFile:
     def _replace(self) -> None:
         try:
             self._partial.replace(self._final)
-        except OSError:  # mounted by itself, or in a folder that we may not write into
+        except OSError:  # a mount point of its own, or a read-only folder
             shutil.copyfile(self._partial, self._final)
 
 
 def _takes_it_as_it_comes(path: Path) -> bool:
-    """Whether nothing can be put in its place: a pipe, a device, a file that is open already."""
+    """Return True if the path cannot be replaced: a pipe, a device, or a file that is already open."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             return True

@@ -1,4 +1,4 @@
-"""The last words about a statement that has figures: what was measured, where the model is, and what to do next."""
+"""Final report of a statement with metrics: the metrics, the stored model, and the next statements to try."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
 def final_report(result: Result) -> list[str]:
-    """Aligned lines; none where there is nothing to add, as when the figures are the rows of the answer."""
+    """Return aligned lines; none if there is nothing to add, as when the metrics are the answer itself."""
     if result.reader is not None:
         return []
     if result.statement.kind == "explain":
@@ -26,7 +26,7 @@ def final_report(result: Result) -> list[str]:
 
 
 def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
-    """Both losses by epoch as sparklines."""
+    """Draw both losses by epoch as sparklines."""
     ends = [each for each in epochs if each.final]
     for name, losses in (
         ("training loss", [each.loss for each in ends]),
@@ -37,26 +37,26 @@ def _curve(epochs: Sequence[EpochEnd]) -> Iterator[tuple[str, str]]:
 
 
 def largest(figures: Mapping[str, float | None]) -> list[tuple[str, float, float]]:
-    """Names and values, the largest first, and how large they are beside that."""
+    """Return names and values, largest first, each with its ratio to the largest."""
     known = sorted(((value, name) for name, value in figures.items() if value), reverse=True)[:MOST_BARS]
     return [(name, value, value / known[0][0]) for value, name in known]
 
 
 def bars(figures: Mapping[str, float | None]) -> list[str]:
-    """A line for each figure, with a bar as long as it is large."""
+    """Draw a line for each figure, with a bar in proportion to it."""
     known = largest(figures)
     width = max((len(name) for name, _, _ in known), default=0)
     return [f"{name:{width}}  {_bar(share)} {number(value)}" for name, value, share in known]
 
 
 def _bar(share: float) -> str:
-    """Of at most `LONGEST_BAR` characters, in eighths of them."""
+    """Draw a bar of at most `LONGEST_BAR` characters, in eighths of a character."""
     eighths = max(1, round(share * LONGEST_BAR * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """Names and values of the report; what goes on from the line before has no name."""
+    """List names and values of the report; a continuation line has an empty name."""
     if result.ending:
         yield "ending", result.ending
     if result.figures:

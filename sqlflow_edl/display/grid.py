@@ -1,4 +1,4 @@
-"""A confusion matrix as a grid: a line for each true class, a column for each predicted one."""
+"""Confusion matrix as a grid: a line for each true class, a column for each predicted one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from sqlflow_edl.reports.text import percent
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """columns: names, and whether numbers stand below. total: of the rows that were classified."""
+    """Cells of the grid.
+
+    columns: names, and True for columns of numbers. total: number of classified rows.
+    """
 
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[str]]
@@ -19,9 +22,10 @@ class Grid:
 
 
 def grid(label: str, pairs: Sequence[Sequence[Any]]) -> Grid | None:
-    """The matrix with the recall of each class at the right, and the precision below.
+    """Arrange the matrix, with the recall of each class at the right and the precision below.
 
-    pairs: rows of true class, predicted class, row count and share. None: not all pairs of classes are there.
+    pairs: rows of true class, predicted class, row count and share. Returns None if a pair of classes is
+    missing.
     """
     classes = list(dict.fromkeys(row[0] for row in pairs))
     counts = {(row[0], row[1]): row[2] or 0 for row in pairs}
@@ -42,5 +46,5 @@ def _count(rows: float) -> str:
 
 
 def _share(part: float, whole: float) -> str:
-    """Empty where there is nothing to have a share of."""
+    """Format a share, or return an empty string if the whole is zero."""
     return percent(part / whole) if whole else ""

@@ -1,4 +1,4 @@
-"""Jobs as tables: the list of them, and one with its instances, its parameter servers, and the lines of their logs."""
+"""Jobs as tables: the list of jobs, and one job with its instances, parameter servers and log lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlflow_edl.reports.text import counted
 
 
 def write_logs(lines: LogLines, out: IO[str], *, named: bool, flush: bool = False) -> None:
-    """Lines of logs, after the names of their instances where there are several. flush: each, as it comes."""
+    """Write log lines, prefixed with the instance where there are several. flush: flush each line."""
     for name, line in lines:
         before = f"{name:{max(map(len, lines.names))}} | " if named and len(lines.names) > 1 else ""
         out.write(before + line)
@@ -23,13 +23,15 @@ def write_logs(lines: LogLines, out: IO[str], *, named: bool, flush: bool = Fals
             out.flush()
 
 
-LAYOUT = Layout(
-    "statement", ("place", "started", "took"), least=20
-)  # an id begins with the time of its start
+# "started" may go, because an id begins with the time of its start.
+LAYOUT = Layout("statement", ("place", "started", "took"), least=20)
 
 
 def write_jobs(rows: Sequence[Sequence[str | None]], out: IO[str], others: str = OTHERS) -> str:
-    """A line for each job, with its whole id; returns the footer. others: how to see what is left out."""
+    """Write a line for each job, with its whole id, and return the footer.
+
+    others: how to see omitted columns.
+    """
     shown = listed(JOBS, rows, LAYOUT, room(out), others, counted(len(rows), "job"))
     console(out).print(shown.table)
     return shown.footer

@@ -1,4 +1,7 @@
-"""Lists of models and jobs: a line for each, of which columns give way where the terminal is too narrow."""
+"""Lists of models and jobs: one line each.
+
+Columns are dropped or shortened where the terminal is too narrow.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ _GAP = 2  # cells between columns
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """elastic: the column that takes the rest of a line, and is cut. least: cells that it keeps.
+    """Layout of a list.
 
-    gives_way: columns that are left out where a line is too short, in this order.
+    elastic: the column that takes the rest of a line and is shortened. least: cells that it keeps. gives_way:
+    columns that are dropped where a line is too long, in this order.
     """
 
     elastic: str
@@ -23,19 +27,19 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """left_out: columns that have values, and no room."""
+    """Columns and rows that fit. left_out: columns that have values and no room."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
     left_out: Sequence[str] = ()
 
     def footer(self, others: str) -> str:
-        """The columns that are left out, if any. others: how to see them."""
+        """Name the dropped columns, if any. others: how to see them."""
         return f"not shown: {', '.join(self.left_out)} ({others})" if self.left_out else ""
 
 
 def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: int) -> Listing:
-    """The rows in lines of `width` cells: without columns that are empty, and those that have to give way."""
+    """Fit the rows into lines of `width` cells, without empty columns and those that do not fit."""
     from rich.cells import cell_len, set_cell_size
 
     widths = {
@@ -47,7 +51,7 @@ def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: 
     least = min(layout.least, widths.get(layout.elastic, 0))
 
     def rest() -> int:
-        """Cells that the elastic column may have."""
+        """Count the cells left for the elastic column."""
         return width - sum(widths.get(name, 0) + _GAP for name in kept if name != layout.elastic)
 
     left_out = []

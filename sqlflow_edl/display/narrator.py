@@ -1,4 +1,4 @@
-"""What the terminal says beside the data: where a program is, progress, notes, and what came of each statement."""
+"""Narration on stderr, beside the data: position in the program, progress, notes, results of statements."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import duration
 from sqlflow_edl.syntax import Statement
 
-SILENCE = 10.0  # seconds without a line, where no line can be rewritten
-LONG_STEP = 2.0  # seconds after which a step is named there
+SILENCE = 10.0  # seconds without a line, on a stream that cannot rewrite lines
+LONG_STEP = 2.0  # seconds after which a step is named on such a stream
 
 _STYLES = {"START": "faint", "OK": "ok", "ERROR": "error", "SKIP": "warning", "CANCEL": "warning"}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement of a run: which of how many, and its title."""
+    """Statement of a run: its number, the number of statements, and its title."""
 
     number: int
     total: int
@@ -33,7 +33,7 @@ class Step:
 
 
 class Alarm(Protocol):
-    """A call that is due after some seconds; `threading.Timer` is one."""
+    """Call that is due after some seconds, such as `threading.Timer`."""
 
     def start(self) -> None: ...
 
@@ -47,9 +47,10 @@ def _timer(seconds: float, call: Callable[[], None]) -> Alarm:
 
 
 class Narrator:
-    """Writes to stderr: one line that is rewritten on a terminal; elsewhere plain lines, of a step when it takes long.
+    """Writer to stderr: one rewritten line on a terminal, plain lines elsewhere.
 
-    alarm: makes a call that is due after some seconds, from another thread.
+    Without a terminal a step is written only if it takes long. alarm: factory of a call that is due after some
+    seconds, from another thread.
     """
 
     def __init__(
@@ -62,10 +63,10 @@ class Narrator:
     ) -> None:
         self.out = out
         self.quiet = quiet
-        self.also: Callable[[str], None] = lambda text: None  # is told every line, too
+        self.also: Callable[[str], None] = lambda text: None  # receives every line as well
         self._clock = clock
         self._make_alarm = alarm
-        self._alarm: Alarm | None = None  # of a step that is not named yet
+        self._alarm: Alarm | None = None  # alarm of a step that is not named yet
         self._writing = threading.RLock()
         self._live = is_smart(out) and not quiet
         self._coloured = has_colours(out)
@@ -74,7 +75,7 @@ class Narrator:
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing is known of a job yet."""
+        """Reset the state of the job."""
         self._learnt: Mapping[str, float | None] = {}
         self._reached: Progress | None = None
         self._tally: Tally | None = None
@@ -85,20 +86,20 @@ class Narrator:
         self._told(step, "START")
 
     def ends(self, step: Step, result: Result, footer: str, seconds: float) -> None:
-        """What was done, how many rows, how long; of a training its figures, and how to use the model."""
-        message = "" if result.model else result.message  # of a training it is long, and a line of its own
+        """Report what was done, row count and duration; for a training also its metrics and the model's use."""
+        message = "" if result.model else result.message  # a training's is long, and a line of its own
         did = "; ".join(part for part in (message, footer) if part not in ("", "OK"))
         self._told(step, "OK", f"{': ' if did else ''}{did} ({duration(seconds)})")
         for line in final_report(result):
             self._line(f"  {line}")
 
     def fails(self, step: Step, error: str, seconds: float) -> None:
-        """error: as it is rendered; the one thing that is said however quiet we are."""
+        """Report an error as it is rendered, even when quiet."""
         self._told(step, "ERROR", f" ({duration(seconds)})")
         self.complain(error)
 
     def leaves_out(self, step: Step) -> None:
-        """Report a statement that does not run because of errors which stand above."""
+        """Report a statement that does not run because of errors reported above."""
         self._told(step, "ERROR", ": its errors are reported above")
 
     def skips(self, step: Step, why: str) -> None:
@@ -108,18 +109,18 @@ class Narrator:
         self._told(step, "CANCEL")
 
     def closes(self, counts: Mapping[str, int]) -> None:
-        """The tally of the run."""
+        """Report the counts of the run."""
         tally = " ".join(f"{word}={counts.get(word, 0)}" for word in ("OK", "ERROR", "SKIP"))
         self._line(f"Done. {tally} TOTAL={sum(counts.values())}")
 
     # An observer of the session --------------------------------------------------------------------------
 
     def started(self, statement: Statement) -> None:
-        """`begins` has told it, where it is one of a run."""
+        """Reset the state of the job; `begins` has already reported a statement of a run."""
         self._forget()
 
     def doing(self, what: str) -> None:
-        """A step has begun. Without a line to rewrite, it is written down when it takes long."""
+        """Show the step that begins. A stream that cannot rewrite lines gets it only if it takes long."""
         self._step_over()
         text = f"  {what} …"
         self._rewrite(text)
@@ -159,7 +160,7 @@ class Narrator:
     # Lines -----------------------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Write the text even when we are quiet."""
+        """Write the text even when quiet."""
         with self._writing:
             self.clear()
             self.out.write(shown_text(text, self.out) + "\n")
@@ -168,7 +169,7 @@ class Narrator:
             self._told_at = self._clock()
 
     def complain(self, error: str) -> None:
-        """Write an error, as it is rendered, even when we are quiet."""
+        """Write a rendered error even when quiet."""
         self.say(shown_error(error, self.out))
 
     def _line(self, text: str) -> None:
@@ -191,7 +192,7 @@ class Narrator:
             self._shown = len(text)
 
     def clear(self) -> None:
-        """Take the line away that was being rewritten, and name no step any more."""
+        """Erase the rewritten line and cancel the announcement of a step."""
         self._step_over()
         if self._shown:
             self.out.write("\r" + " " * self._shown + "\r")

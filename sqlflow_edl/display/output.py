@@ -1,4 +1,7 @@
-"""Writes result sets: tables for people, CSV, TSV, JSON and Markdown for programs. Data only, no words."""
+"""Writers of result sets: tables for people; CSV, TSV, JSON and Markdown for programs.
+
+Data only, no narration.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-SHOWN_ROWS = 100  # of what is for people; the other formats write every row
+SHOWN_ROWS = 100  # limit of the formats for people; the other formats write every row
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """The rows of a result set that people are shown. columns: names, and whether numbers stand below."""
+    """First rows of a result set, for people. columns: names, and True for columns of numbers."""
 
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[Any]]
@@ -32,14 +35,14 @@ class FirstRows:
     types: Sequence[str]
 
     def footer(self, others: str) -> str:
-        """`3 rows`, or how many of how many are shown. others: how to see all of them."""
+        """Return `3 rows`, or the total and the number shown. others: how to see all of them."""
         shown = len(self.rows)
         rows = counted(self.total)
         return rows if shown == self.total else f"{rows}, {shown} shown ({others})"
 
 
 def first_rows(reader: pa.RecordBatchReader, most: float = SHOWN_ROWS) -> FirstRows:
-    """Reads all of them, and keeps so many."""
+    """Read all rows and keep at most `most` of them."""
     total = 0
     kept: list[tuple[Any, ...]] = []
     for batch in reader:
@@ -49,7 +52,7 @@ def first_rows(reader: pa.RecordBatchReader, most: float = SHOWN_ROWS) -> FirstR
 
 
 def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Single-precision columns as doubles that are written with as few digits: 0.1, not 0.10000000149011612."""
+    """Convert single-precision columns to doubles with as few digits: 0.1, not 0.10000000149011612."""
     import pyarrow as pa
 
     for place, field in enumerate(batch.schema):
@@ -60,7 +63,7 @@ def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def columns_of(schema: pa.Schema) -> list[tuple[str, bool]]:
-    """Names, and whether numbers stand below."""
+    """Return the names, each with True for a column of numbers."""
     import pyarrow.types as types
 
     are_numbers = (types.is_integer, types.is_floating, types.is_decimal)
@@ -74,8 +77,9 @@ def write_rows(
     *,
     types: Sequence[str] = (),
 ) -> None:
-    """An aligned table of values. columns: names, and whether numbers stand below; types: under them, where they are to
-    be shown. Needs no Arrow.
+    """Write an aligned table of values. Needs no Arrow.
+
+    columns: names, and True for columns of numbers. types: type names to show below them, or none.
     """
     table = as_table(columns, rows, types, null=null_of(out))
     if table.columns:
@@ -88,7 +92,7 @@ def as_table(
     types: Sequence[str] = (),
     null: str = "NULL",
 ) -> Table:
-    """The table that `write_rows` writes. null: the text of a NULL, which is faint."""
+    """Make the table that `write_rows` writes. null: text of a NULL, which is faint."""
     from rich.table import Table
     from rich.text import Text
 
@@ -103,19 +107,19 @@ def as_table(
 
 
 def null_of(out: IO[str]) -> str:
-    """The text of a NULL: faint on a terminal, and elsewhere nothing, so that it is never the text 'NULL'."""
+    """Return the text of a NULL: faint on a terminal, elsewhere empty so that it is never the text 'NULL'."""
     return "NULL" if is_smart(out) else ""
 
 
 def width(table: Table) -> int:
-    """Cells of its longest line."""
+    """Measure the cells of its longest line."""
     from rich.console import Console
 
     return Console(width=UNBOUNDED).measure(table).maximum
 
 
 def write_records(columns: Iterable[tuple[str, bool]], rows: Iterable[Sequence[Any]], out: IO[str]) -> None:
-    """A line for each value, with its column's name before it, under a heading for each row."""
+    """Write a line for each value, with its column's name before it, under a heading for each row."""
     from rich.table import Table
     from rich.text import Text
 
@@ -140,7 +144,7 @@ def _styled(value: Any, null: str) -> Text:
 
 
 def write_markdown(reader: pa.RecordBatchReader, out: IO[str]) -> str:
-    """A table of Markdown with every row; NULL is an empty cell."""
+    """Write a Markdown table with every row; NULL is an empty cell."""
     columns = columns_of(reader.schema)
     _write_line((name for name, _ in columns), out)
     _write_line(("--:" if number else "---" for _, number in columns), out)
@@ -158,7 +162,7 @@ def _write_line(cells: Iterable[str], out: IO[str]) -> None:
 
 
 def write_csv(reader: pa.RecordBatchReader, out: IO[str], delimiter: str = ",") -> str:
-    """RFC 4180 with a header; NULL is an empty field."""
+    """Write RFC 4180 with a header; NULL is an empty field."""
     import csv
 
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
@@ -173,7 +177,7 @@ def write_csv(reader: pa.RecordBatchReader, out: IO[str], delimiter: str = ",") 
 
 
 def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
-    """An array with an object per row; a NaN or infinity, which JSON does not have, is null."""
+    """Write an array with an object per row; a NaN or infinity, which JSON does not have, is null."""
     total = 0
     out.write("[")
     for row in _objects(reader):
@@ -185,7 +189,7 @@ def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 
 
 def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
-    """A line with an object for each row; values as in JSON."""
+    """Write a line with an object for each row; values as in JSON."""
     total = 0
     for row in _objects(reader):
         out.write(row + "\n")
@@ -194,7 +198,7 @@ def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 
 
 def _objects(reader: pa.RecordBatchReader) -> Iterator[str]:
-    """Each row as an object of JSON."""
+    """Encode each row as a JSON object."""
     import msgspec
 
     encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string")
@@ -205,7 +209,7 @@ def _objects(reader: pa.RecordBatchReader) -> Iterator[str]:
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]
-FOR_PEOPLE = ("table", "vertical")  # formats of the first rows, which `sqlflow_edl.display.views` writes
+FOR_PEOPLE = ("table", "vertical")  # formats of the first rows, written by `sqlflow_edl.display.views`
 WRITERS: dict[str, Writer] = {
     "csv": write_csv,
     "tsv": partial(write_csv, delimiter="\t"),
@@ -222,7 +226,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 def cell(value: Any) -> str:
-    """The text of a value that is not NULL: as in the other formats, but for lists, which are those of SQL."""
+    """Format a value that is not NULL, as in the other formats; lists have SQL's form."""
     if isinstance(value, list):
         return f"[{', '.join(map(_item, value))}]"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Progress in words: a line that is rewritten on a terminal, a line per epoch elsewhere."""
+"""Texts of progress: a line that is rewritten on a terminal, a line per epoch elsewhere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from edl.jobs.snapshot import WAITING
 from sqlflow_edl.reports.text import figures, number
 
 BAR = 10  # cells
-LEAST_SHARE = 0.01  # of the rows that are done before the time left is shown
+LEAST_SHARE = 0.01  # share of rows done before the time left is shown
 
 
 def live(event: Progress | None, learnt: Mapping[str, float | None], tally: Tally | None = None) -> str:
-    """The progress of a phase. learnt: the figures of the validation rows after the last epoch. tally: of its tasks."""
+    """Format the progress of a phase.
+
+    learnt: metrics of the validation rows after the last epoch. tally: counts of the job's tasks and
+    instances.
+    """
     parts = _reached(event, learnt) if event else []
     if tally is not None:
         parts += _tallied(tally)
@@ -37,7 +41,7 @@ def _reached(event: Progress, learnt: Mapping[str, float | None]) -> list[str]:
 
 
 def _tallied(tally: Tally) -> list[str]:
-    """The tasks to do, in work and done; the instances, and how many wait for a slot or were started again."""
+    """Format the counts of tasks and instances, and of instances that wait for a slot or were relaunched."""
     if tally.waits:
         return [WAITING]
     parts = [
@@ -57,14 +61,14 @@ def bar(share: float) -> str:
 
 
 def epoch(event: EpochEnd) -> str:
-    """The loss of the training rows, then the figures of the validation rows."""
+    """Format the training loss and the validation metrics of an epoch."""
     validation = f"; validation {figures(event.metrics)}" if event.metrics else ""
     at = "" if event.final else f", step {event.step:,}"
     return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{validation}"
 
 
 def left(seconds: float) -> str:
-    """12 s, 3 min, 2 h 10 min, 30 h."""
+    """Format a remaining time: 12 s, 3 min, 2 h 10 min, 30 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""The stream that people read: whether it is a terminal, how wide it is, and which styles and characters it shows.
+"""Capabilities of an output stream: terminal or not, width, styles and characters.
 
 Colours are for terminals only, and not where NO_COLOR is set or TERM is dumb.
 """
@@ -14,13 +14,13 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-UNBOUNDED = 10_000  # cells of a line that is no terminal's
-STYLES = {
+UNBOUNDED = 10_000  # line width of a stream that is not a terminal
+STYLES = {  # codes of ANSI terminals
     "faint": "2",
     "ok": "32",
     "error": "1;31",
     "warning": "33",
-}  # of ANSI terminals
+}
 
 _BLOCKS = "▁█"
 _IN_ASCII = str.maketrans(dict(zip("▁▂▃▄▅▆▇█━╌…▏▎▍▌▋▊▉", [*"_.,-=+*#=-", "...", *[""] * 7], strict=True)))
@@ -30,7 +30,10 @@ _WORD = re.compile(r"^error:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where text is shown. width: cells of a line. styled: it shows styles. blocks: it shows block characters."""
+    """Space for text.
+
+    width: cells of a line. styled: styles are shown. blocks: block characters are shown.
+    """
 
     width: int = UNBOUNDED
     is_terminal: bool = False
@@ -39,14 +42,14 @@ class Room:
 
 
 def room(out: IO[str]) -> Room:
-    """The room that the stream gives."""
+    """Return the space that the stream offers."""
     is_terminal = out.isatty()
     columns = shutil.get_terminal_size().columns if is_terminal else UNBOUNDED
     return Room(columns, is_terminal, is_smart(out), can_show(out, _BLOCKS))
 
 
 def is_smart(out: IO[str]) -> bool:
-    """True for a terminal that rewrites lines and shows styles."""
+    """Return True for a terminal that rewrites lines and shows styles."""
     return out.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -55,7 +58,7 @@ def has_colours(out: IO[str]) -> bool:
 
 
 def can_show(out: IO[str], text: str) -> bool:
-    """True unless the stream's encoding lacks one of the characters."""
+    """Return True if the stream's encoding has all characters of the text."""
     try:
         text.encode(getattr(out, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -64,7 +67,7 @@ def can_show(out: IO[str], text: str) -> bool:
 
 
 def shown_text(text: str, out: IO[str]) -> str:
-    """The text with blocks and lines of ASCII where the stream's encoding has no others."""
+    """Replace block and line characters by ASCII if the stream's encoding lacks them."""
     return text if can_show(out, text) else in_ascii(text)
 
 
@@ -73,26 +76,26 @@ def in_ascii(text: str) -> str:
 
 
 def painted(text: str, style: str) -> str:
-    """The text in one of `STYLES`."""
+    """Paint the text in one of `STYLES`."""
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
 
 def painted_error(text: str) -> str:
-    """A rendered error with its first word and the caret under the place in colour."""
+    """Paint the first word of a rendered error, and the carets under its place."""
     text = _WORD.sub(painted("error:", "error"), text)
     return _CARET.sub(lambda found: found[1] + painted(found[2], "error"), text)
 
 
 def shown_error(text: str, out: IO[str]) -> str:
-    """A rendered error as the stream shows it."""
+    """Return a rendered error as the stream shows it."""
     return painted_error(text) if has_colours(out) else text
 
 
 def console(out: IO[str]) -> Console:
-    """Rich's console of a stream: as wide as the terminal, or without limit and styles."""
+    """Make Rich's console for a stream: as wide as the terminal, or without limit and styles."""
     from rich.console import Console
 
     if out.isatty():
         return Console(file=out, highlight=False, force_jupyter=False)
-    # a kernel says FORCE_COLOR, and has rich display what it should write
+    # a Jupyter kernel sets FORCE_COLOR, and Rich would display instead of write
     return Console(file=out, width=UNBOUNDED, highlight=False, force_jupyter=False, force_terminal=False)

@@ -1,7 +1,7 @@
-"""Result sets as people are shown them, each in the form that its `view` names.
+"""Result sets for people, each in the form that its `view` names.
 
-A confusion matrix is a grid, an explanation has bars, a description has sections. What has no room in its form, and
-every other result, is a table, or where that is wider than the terminal a record for each row.
+A confusion matrix is a grid, an explanation has bars, a description has sections. A result that does not fit
+its form, and every other result, is a table; where that is wider than the terminal, a record for each row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 OTHERS = "--format csv has all"
-MOST_RECORDS = 20  # of a table that is wider than the terminal, as each takes many lines
+MOST_RECORDS = 20  # limit for a table that is wider than the terminal, as each record takes many lines
 LONGEST_BAR, SHORTEST_BAR = 40, 8  # cells
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _WITH_SHARES = ("confusion_matrix", "importances")  # views whose last column is a share
@@ -41,14 +41,14 @@ _WITH_SHARES = ("confusion_matrix", "importances")  # views whose last column is
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A result set in its form. footer: a remark below it, or nothing."""
+    """Result set in its form. footer: remark below it, or empty."""
 
     table: Table
     footer: str = ""
 
 
 def write_file(result: Result, out: IO[str], format_: str) -> str:
-    """Write all rows of the result, with all their digits; returns the footer."""
+    """Write all rows of the result, with all their digits, and return the footer."""
     reader = _reader(result)
     if format_ not in FOR_PEOPLE:
         return WRITERS[format_](reader, out)
@@ -66,10 +66,10 @@ def write(
     others: str = OTHERS,
     types: bool = False,
 ) -> str:
-    """Write the result as people read it, or in a format for programs; returns the footer.
+    """Write the result for people or in a format for programs, and return the footer.
 
-    most: rows of a table that are shown. others: how to see the rows and columns that are left out. types: show those
-    of the columns where there is room.
+    most: limit on the rows of a table. others: how to see the omitted rows and columns. types: show column
+    types where there is room.
     """
     if format_ not in FOR_PEOPLE:
         return WRITERS[format_](_reader(result), out)
@@ -100,9 +100,9 @@ def is_too_wide(found: FirstRows, space: Room, types: Sequence[str] = ()) -> boo
 
 
 def presented(found: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
-    """The rows with computed numbers in four digits, and shares in percent; those of a table are left as they are.
+    """Format computed numbers in four digits and shares in percent; other values stay unchanged.
 
-    Predictions, whose rows are a query's, keep all their digits where they do not go to a terminal.
+    Predictions, whose rows are a query's, keep all their digits unless they go to a terminal.
     """
     names = [name for name, _ in found.columns]
     short = {*result.computed} if is_terminal or result.view != "rows" else set()
@@ -129,7 +129,7 @@ def _percent(value: Any) -> Any:
 
 
 def sections(found: FirstRows, space: Room, others: str) -> Shown:
-    """Section, name, value and perhaps why: a title for each section, with its names and values below."""
+    """Show a title for each section, with its names, values and reasons below."""
     from rich.table import Table
     from rich.text import Text
 
@@ -152,7 +152,7 @@ def sections(found: FirstRows, space: Room, others: str) -> Shown:
 
 
 def confusion_matrix(found: FirstRows, space: Room, others: str) -> Shown | None:
-    """A grid of true and predicted classes; None: there is no room for it, or it has pairs that never occurred."""
+    """Show a grid of true and predicted classes; return None if it does not fit or a pair never occurred."""
     made = grid(found.columns[0][0], found.rows)
     if made is None:
         return None
@@ -163,7 +163,7 @@ def confusion_matrix(found: FirstRows, space: Room, others: str) -> Shown | None
 
 
 def importances(found: FirstRows, space: Room, others: str) -> Shown:
-    """A line for each column: how much it matters, and a bar where the terminal is wide enough."""
+    """Show a line for each column: its importance, and a bar where the terminal is wide enough."""
     rows = [(name, _short(value), _percent(share)) for name, value, share in found.rows]
     columns = found.columns
     left = space.width - width(as_table(columns, rows)) - 2
@@ -179,19 +179,19 @@ def importances(found: FirstRows, space: Room, others: str) -> Shown:
 
 
 def _bar(share: float, longest: int, space: Room) -> str:
-    """A bar of at most so many cells, in eighths of them where the terminal has such characters."""
+    """Draw a bar of at most `longest` cells, in eighths where the terminal has such characters."""
     if not space.blocks:
         return "#" * round(share * longest)
     eighths = round(share * longest * 8)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
-# The counts are known from the rates and the numbers of rows.
+# The counts can be derived from the rates and the numbers of rows.
 ROC_CURVE = Layout("", ("true_negatives", "false_negatives", "false_positives", "true_positives"))
 
 
 def roc_curve(found: FirstRows, space: Room, others: str) -> Shown | None:
-    """A line for each threshold; counts give way where the terminal is too narrow."""
+    """Show a line for each threshold; columns of counts are dropped where the terminal is too narrow."""
     if not space.is_terminal:
         return None
     names = [name for name, _ in found.columns]
@@ -209,7 +209,7 @@ MODELS = Layout("result", ("size", "framework", "current", "created", "model"), 
 
 
 def models(found: FirstRows, space: Room, others: str) -> Shown:
-    """A line for each version, with its metrics or the reason of its failure."""
+    """Show a line for each version, with its metrics or the reason of its failure."""
     names = [name for name, _ in found.columns]
     known = [dict(zip(names, row, strict=True)) for row in found.rows]
     rows = [
@@ -242,7 +242,7 @@ def models(found: FirstRows, space: Room, others: str) -> Shown:
     return listed(columns, rows, MODELS, space, others, counted(len(rows), "version"))
 
 
-RIGHT = ("version", "rows", "size", "took")  # columns of lists whose texts end with a unit or are numbers
+RIGHT = ("version", "rows", "size", "took")  # right-aligned: numbers, and texts that end with a unit
 _STATES = {
     "done": "green",
     "ready": "green",
@@ -261,7 +261,7 @@ def listed(
     others: str,
     footer: str,
 ) -> Shown:
-    """A list in lines that fit, with states in colour; its footer says which columns are left out."""
+    """Show a list in lines that fit, with coloured states; its footer names the dropped columns."""
     from rich.text import Text
 
     if not space.is_terminal:

@@ -5,8 +5,8 @@
     %%sqlflow
     SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO irises
 
-A cell's statements run in the session of its connection, which lives as long as the kernel, and with it the training
-process. Importing this loads nothing heavy.
+The statements of a cell run in the session of its connection. The session and its training process are kept
+until the kernel ends. Importing this module loads nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Give the shell our magics. SQLFlowError: IPython is not installed."""
+    """Register the magics. Raises SQLFlowError if IPython is not installed."""
     try:
         from sqlflow_edl.notebook.magics import SQLFlowMagics
     except ModuleNotFoundError as error:

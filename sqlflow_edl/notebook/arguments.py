@@ -1,6 +1,7 @@
-"""The options before the SQL of a magic: `--source URL -o NAME SELECT …`.
+"""Options before the SQL of a magic: `--source URL -o NAME SELECT …`.
 
-What follows them may be any SQL, with quotes that are open at the line's end and with comments; so it is left alone.
+The text after them may be any SQL, with quotes that are open at the line's end and with comments; so it is not
+tokenized.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Options = dict[str, str]
 
 
 def split_options(line: str, known: Mapping[str, str]) -> tuple[Options, str]:
-    """The options at the beginning of the line, by name without dashes, and what follows them.
+    """Split the line into its options, by name without dashes, and the remaining text.
 
-    known: the options, and what to call the value of each; empty for a switch, whose value is then "yes".
-    SemanticError: an unknown option, or one without its value.
+    known: placeholder for the value of each option; empty for a switch, whose value is then "yes". Raises
+    SemanticError for an unknown option, or one without its value.
     """
     options: Options = {}
     while found := _OPTION.match(line):
@@ -44,7 +45,7 @@ def split_options(line: str, known: Mapping[str, str]) -> tuple[Options, str]:
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """The name of `name << SELECT …`, empty without one, and the text with blanks in its place."""
+    """Return the name of `name << SELECT …`, or an empty string, and the text with blanks in its place."""
     found = _INTO.match(text)
     if found is None:
         return "", text
@@ -52,14 +53,14 @@ def split_name(text: str) -> tuple[str, str]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """SemanticError: one of them is no variable's."""
+    """Check that the names are valid for variables. Raises SemanticError for the first that is not."""
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise SemanticError(f"{name} cannot be the name of a variable")
 
 
 def whole(name: str, value: str, most: int) -> int:
-    """The value as a number from 0 to `most`. SemanticError: it is none."""
+    """Parse a number from 0 to `most`. Raises SemanticError if the value is another text."""
     if not value.isdecimal() or int(value) > most:
         raise SemanticError(f"--{name} is a whole number from 0 to {most:,}, not {value}")
     return int(value)
@@ -70,5 +71,5 @@ def _dashed(name: str) -> str:
 
 
 def _blank(text: str) -> str:
-    """As many characters, so that places after it stay what they are."""
+    """Return as many blanks as the text has characters, so that later places stay valid."""
     return "".join("\n" if char == "\n" else " " for char in text)

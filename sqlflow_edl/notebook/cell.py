@@ -1,4 +1,4 @@
-"""The statements of a cell, one after another, as `sqlflow run` runs those of a program."""
+"""Execution of a cell's statements, one after another, like `sqlflow run`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 def run(session: Session, text: str, screen: Screen, show: Callable[[ResultSet], None]) -> ResultSet | None:
-    """Run the statements of the text; the result of the last is returned, those before it are shown.
+    """Run the statements of the text. The result of the last is returned; earlier ones are shown.
 
-    SQLFlowError: of the first statement that fails, which ends it. Interrupted: so did the user.
+    Raises SQLFlowError for the first statement that fails, and Interrupted if the user interrupts; both end the
+    cell.
     """
     statements = session.program(text)
     last: ResultSet | None = None

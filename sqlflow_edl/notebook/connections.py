@@ -1,4 +1,4 @@
-"""The sessions of a notebook, by their aliases or URLs; one of them is what a cell takes that names none."""
+"""Sessions of a notebook, by alias or URL. Cells that name none use the current one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a session is opened. workers: of every job; None leaves it to the statements. on: where jobs run."""
+    """Parameters of a session.
+
+    workers: number for every job, or None to leave it to the statements. on: where jobs run.
+    """
 
     url: str
     dialect: str | None = None
@@ -31,16 +34,16 @@ class Connection:
 
 
 class Connections:
-    """The open sessions; close them at the end."""
+    """Open sessions of a notebook; close them at the end."""
 
     def __init__(self) -> None:
         self._open: dict[str, Connection] = {}
         self._current = ""
 
     def connect(self, settings: Settings, alias: str = "") -> Session:
-        """Open a session, and make it the current one; the one of that name before is closed.
+        """Open a session and make it the current one; a previous one of that name is closed.
 
-        A session that is open with the same settings goes on, with its tables and its training process.
+        A session that is open with the same settings is kept, with its tables and its training process.
         """
         name = alias or settings.url
         session = self._kept(name, settings) or self._opened(name, settings)
@@ -48,7 +51,10 @@ class Connections:
         return session
 
     def session(self, name: str = "") -> Session:
-        """Of an alias, of a URL, which is opened if it is not, or the current one: SQLFLOW_SOURCE, if there is none."""
+        """Return the session of an alias or a URL, or the current one.
+
+        A URL that is not open is opened. Without a current session the variable SQLFLOW_SOURCE names the URL.
+        """
         name = name or self._current
         if name in self._open:
             return self._open[name].session
@@ -67,11 +73,11 @@ class Connections:
 
     @property
     def names(self) -> list[str]:
-        """The aliases of the open sessions."""
+        """Aliases of the open sessions."""
         return [name for name in self._open if name.isidentifier()]
 
     def close(self, name: str = "") -> None:
-        """Close one of them, the current one by default. SemanticError: it is not open."""
+        """Close a session, by default the current one. Raises SemanticError if it is not open."""
         name = name or self._current
         connection = self._open.pop(name, None)
         if connection is None:
@@ -92,7 +98,7 @@ class Connections:
         from sqlflow_edl.backends.kubernetes.settings import place
         from sqlflow_edl.session.session import Session
 
-        if name in self._open:  # first, because an embedded database may be open once only
+        if name in self._open:  # before opening, because an embedded database can be open only once
             self.close(name)
         session = Session(
             settings.url,

@@ -1,4 +1,4 @@
-"""The learning curve of a training as an SVG: training and validation loss by epoch."""
+"""Learning curve of a training as an SVG: training and validation loss by epoch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 420, 150  # pixels
 MOST_POINTS = 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 20, 20  # around the lines
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 20, 20  # margins around the lines
 _COLOURS = {"training loss": "#3b82c4", "validation loss": "#e0803a"}
 
 Point = tuple[float, float]  # epoch, loss
 
 
 def learning_curve(epochs: Sequence[EpochEnd]) -> str:
-    """An SVG of both losses; empty before there are two epochs, which have no curve."""
+    """Draw an SVG of both losses; empty for fewer than two epochs."""
     ends = _thinned([each for each in epochs if each.final])
     both = {
         "training loss": _points((each.epoch, each.loss) for each in ends),
@@ -40,7 +40,7 @@ def learning_curve(epochs: Sequence[EpochEnd]) -> str:
 
 
 class _Scale:
-    """From epochs and losses to pixels."""
+    """Scale from epochs and losses to pixels."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self.first, self.last = min(x for x, _ in points), max(x for x, _ in points)
@@ -53,7 +53,7 @@ class _Scale:
         return f"{_LEFT + x * (WIDTH - _LEFT - _RIGHT):.1f},{_TOP + y * (HEIGHT - _TOP - _BOTTOM):.1f}"
 
     def axes(self) -> str:
-        """Two lines, and the numbers at their ends."""
+        """Draw two lines, and the numbers at their ends."""
         bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
         ends = (
             (_LEFT - 4, _TOP + 4, "end", number(self.high)),
@@ -67,12 +67,12 @@ class _Scale:
 
 
 def _points(pairs: Iterable[tuple[int, float | None]]) -> list[Point]:
-    """Those that have a loss, and a finite one."""
+    """Keep the points with a finite loss."""
     return [(epoch, loss) for epoch, loss in pairs if loss is not None and math.isfinite(loss)]
 
 
 def _thinned(epochs: list[EpochEnd]) -> list[EpochEnd]:
-    """At most so many that a page carries them easily, the last one among them."""
+    """Sample at most `MOST_POINTS` epochs, including the last one, to keep the page small."""
     stride = -(-len(epochs) // MOST_POINTS)
     return epochs[::-stride][::-1] if stride else []
 

@@ -1,4 +1,4 @@
-"""How a cell ends that did not succeed: in words, without a traceback of ours; and the cells after it do not run."""
+"""Errors of a cell: rendered without a traceback of ours, and later cells do not run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlflow_edl.errors.render import render
 
 
 class CellError(SQLFlowError):
-    """An error as a notebook shows it: with its place in the cell, and the hint. The original is its cause."""
+    """Error as a notebook shows it: with its place in the cell, and the hint. The original is its cause."""
 
     def __init__(self, error: SQLFlowError, text: str = "") -> None:
         super().__init__(error.message, span=error.span, hint=error.hint)
@@ -15,12 +15,12 @@ class CellError(SQLFlowError):
         self._shown = render(error, text, "<cell>")
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback."""
+        """Return the lines that IPython shows in place of a traceback."""
         return self._shown.splitlines()
 
 
 class Interrupted(KeyboardInterrupt):
-    """The kernel was interrupted, and the statement has been cancelled."""
+    """Interrupt of the kernel; the statement has been cancelled."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)

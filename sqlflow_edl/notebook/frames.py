@@ -19,7 +19,7 @@ _AS = re.compile(r"\s*AS\s+(\S+)\s*", re.IGNORECASE)
 
 
 def target(text: str, frame: str) -> str:
-    """The table's name behind the option; that of the frame, if none is given."""
+    """Parse the table's name after the option; by default it is the frame's."""
     found = _AS.fullmatch(text)
     if found is None and text.strip():
         raise SemanticError(
@@ -29,12 +29,13 @@ def target(text: str, frame: str) -> str:
 
 
 def persist(source: Source, frame: Any, table: str) -> int:
-    """Make the frame the table, in one step; its rows. NaN in it is NULL, as pandas has it; its index is left out.
+    """Write the frame to the table in one step and return the number of rows.
 
-    SQLFlowError: it is no data frame, a column of it has no SQL type, or the table is there and not ours.
+    NaN becomes NULL, following pandas; the index is left out. Raises SQLFlowError if it is not a data frame, a
+    column of it has no SQL type, or the table exists and was not made by a job of ours.
     """
     rows = _arrow(frame)
-    job = new_id()  # by which a later session knows what is left of it, should we die
+    job = new_id()  # identifies leftovers for a later session if this process dies
     source.check_target(table)
     try:
         insisting(lambda attempt: source.stage(table, job, 0, attempt, rows.to_batches(65_536)))

@@ -1,4 +1,4 @@
-"""HTML of our own, without scripts: it shows the same in a notebook, in one that was exported, light and dark."""
+"""HTML without scripts, which looks the same in a live and an exported notebook, light and dark."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlflow_edl.display.output import cell
 from sqlflow_edl.reports.text import number
 
 LONGEST = 300  # characters of one value
-BAR = 300  # pixels of the longest
+BAR = 300  # pixels of the longest bar
 
 _NULL = '<span style="opacity:0.5;font-style:italic">NULL</span>'
 _CELL = "text-align:{side};vertical-align:top;padding:2px 8px"
 
 
 def rows(columns: Sequence[tuple[str, bool]], found: Iterable[Sequence[Any]], footer: str) -> str:
-    """A table. columns: names, and whether numbers stand below. footer: a line under it."""
+    """Render a table. columns: names, and True for columns of numbers. footer: a line under it."""
     sides = ["right" if number else "left" for _, number in columns]
     head = "".join(_cell("th", escape(name), side) for (name, _), side in zip(columns, sides, strict=True))
     body = "\n".join(
@@ -29,7 +29,7 @@ def rows(columns: Sequence[tuple[str, bool]], found: Iterable[Sequence[Any]], fo
 
 
 def report(message: str, facts: Sequence[tuple[str, str]]) -> str:
-    """A sentence, and names with their values below it."""
+    """Render a sentence, and names with their values below it."""
     body = "".join(
         f"<tr>{_cell('th', escape(name), 'left')}{_cell('td', escape(value), 'left')}</tr>"
         for name, value in facts
@@ -38,7 +38,10 @@ def report(message: str, facts: Sequence[tuple[str, str]]) -> str:
 
 
 def sections(found: Iterable[Sequence[str]]) -> str:
-    """A table with a title above the rows of each section. found: section, name, value, and perhaps why."""
+    """Render a table with a title above the rows of each section.
+
+    found: section, name, value, and perhaps a reason.
+    """
     lines, before = [], ""
     for section, name, *values in found:
         if section != before:
@@ -56,7 +59,7 @@ def sections(found: Iterable[Sequence[str]]) -> str:
 
 
 def bars(values: Iterable[tuple[str, float | None, float]]) -> str:
-    """A bar for each value. values: names, values, and how long the bars are beside the longest."""
+    """Render a bar for each value. values: name, value, and ratio to the longest bar."""
     body = "".join(
         f'<tr>{_cell("th", escape(name), "left")}<td style="width:{BAR}px"><div '
         f'style="width:{share:.1%};height:0.8em;background:#3b82c4"></div></td>'

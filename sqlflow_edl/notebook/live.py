@@ -1,4 +1,4 @@
-"""Progress in a cell: one output that is updated while a statement runs, and shows in the end how long it took."""
+"""Progress of a cell: one output, updated while a statement runs, that finally shows the duration."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from sqlflow_edl.notebook.curve import learning_curve
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax import Statement
 
-INTERVAL = 0.2  # seconds between two updates of the output while a job runs: epochs may end more often
+INTERVAL = 0.2  # seconds between two updates of the output while a job runs, as epochs may be shorter
 
 Bundle = dict[str, str]  # by MIME type
-Publish = Callable[[Bundle, str, bool], None]  # what, the id of its output, and whether that is there already
+Publish = Callable[[Bundle, str, bool], None]  # content, id of its output, and True if that output exists
 
 
 class Screen(Observer, Protocol):
-    """An observer that shows the progress of the statements of a cell."""
+    """Observer that shows the progress of a cell's statements."""
 
     @property
     def curve(self) -> Sequence[EpochEnd]:
-        """The learning curve of the statement, thinned; empty on a screen that draws none."""
+        """Learning curve of the statement, thinned; empty on a screen that draws none."""
         ...
 
     def ended(self, words: str) -> None:
-        """The statement has ended, and how."""
+        """Show that the statement has ended, and its outcome."""
 
 
 class Terminal(Narrator):
-    """Where an output cannot be updated: IPython in a terminal, whose one line is rewritten."""
+    """Screen of IPython in a terminal, where outputs cannot be updated but a line can be rewritten."""
 
     curve: Sequence[EpochEnd] = ()
 
     def ended(self, words: str) -> None:
-        """The result says it."""
+        """Clear the line; the result reports the end."""
         self.clear()
 
 
 class Live:
-    """An output of a notebook, made when there is something to show, and updated at most about five times a second."""
+    """Output of a notebook, created on the first text and updated at most about five times a second."""
 
     def __init__(self, publish: Publish, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._publish = publish

@@ -1,4 +1,4 @@
-"""The magics: %sqlflow and %%sqlflow run statements, %sqlflow_connect and %sqlflow_close keep their data sources."""
+"""Magics: %sqlflow and %%sqlflow run statements; %sqlflow_connect and %sqlflow_close manage data sources."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OF_A_CONNECTION = {
 
 @magics_class
 class SQLFlowMagics(Magics):
-    """SQL in cells, with models to train and use."""
+    """Magics for SQL in cells, with models to train and use."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -194,7 +194,7 @@ def _workers(options: Options) -> int | None:
 
 @dataclass(slots=True)
 class _Told:
-    """What is known of a cell when it fails."""
+    """Context of a cell for reporting its error."""
 
     text: str = ""
     debug: bool = False
@@ -202,7 +202,7 @@ class _Told:
 
 @contextmanager
 def _told() -> Iterator[_Told]:
-    """Errors are shown as a notebook shows them: with the cell's text, or, to be debugged, with a traceback too."""
+    """Report errors as a notebook shows them: with the cell's text, and under --debug with a traceback."""
     told = _Told()
     try:
         yield told

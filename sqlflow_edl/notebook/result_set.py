@@ -1,4 +1,4 @@
-"""What a cell gives back: the rows of its last statement, or what that has done; shown as a table or a report."""
+"""Result of a cell: the rows of its last statement, or a report of what was done."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SHOWN_ROWS = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ResultSet:
-    """The outcome of a statement, with all its rows in memory.
+    """Outcome of a statement, with all its rows in memory.
 
-    Its length and what it iterates over are its rows, tuples in the order of `columns`. A statement without rows,
+    Its length and iteration are those of its rows, tuples in the order of `columns`. A statement without rows,
     such as TRAIN, has a message, figures and a model.
     """
 
@@ -41,7 +41,7 @@ class ResultSet:
 
     @classmethod
     def read(cls, result: Result, curve: Sequence[EpochEnd] = ()) -> ResultSet:
-        """The result with its rows fetched."""
+        """Fetch the rows of the result."""
         return cls(result, result.to_arrow() if result.reader is not None else None, tuple(curve))
 
     @property
@@ -50,17 +50,17 @@ class ResultSet:
 
     @property
     def message(self) -> str:
-        """A sentence that says what was done; empty where rows say it."""
+        """Sentence about what was done; empty if the rows are the answer."""
         return self.result.message
 
     @property
     def figures(self) -> Mapping[str, float | None]:
-        """Loss and metrics of a training or evaluation; of EXPLAIN the importance of each column."""
+        """Loss and metrics of a training or evaluation, or the importance of each column of EXPLAIN."""
         return self.result.figures or {}
 
     @property
     def model(self) -> str:
-        """name@version of what was trained."""
+        """name@version of the trained model."""
         return self.result.model
 
     def __len__(self) -> int:
@@ -71,13 +71,13 @@ class ResultSet:
             yield from rows_of(batch)
 
     def to_arrow(self) -> pa.Table:
-        """All rows; an empty table without columns when the statement has none."""
+        """Return all rows; an empty table without columns if the statement has none."""
         import pyarrow as pa
 
         return self.table if self.table is not None else pa.table({})
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a data frame; see `sqlflow_edl.reports.result.data_frame`."""
+        """Return all rows as a data frame; see `sqlflow_edl.reports.result.data_frame`."""
         return data_frame(self.to_arrow())
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class ResultSet:
         return html.report(self.message, names) + html.bars(importances) + learning_curve(self.curve)
 
     def _rows_as_html(self, table: pa.Table) -> str:
-        """The rows in the form that the result names."""
+        """Render the rows in the form that the result names."""
         form = _FORMS.get(self.result.view)
         found = first_rows(table.to_reader(), math.inf if form else SHOWN_ROWS)
         if form and (shown := form(found)):
@@ -114,7 +114,7 @@ def _sections(found: FirstRows) -> str:
 
 
 def _confusion_matrix(found: FirstRows) -> str:
-    """Empty: there is no grid of these pairs."""
+    """Render the grid; empty if the pairs of classes make none."""
     made = grid(found.columns[0][0], found.rows)
     return html.rows(made.columns, made.rows, "") if made else ""
 

@@ -1,7 +1,7 @@
-"""The variables of a notebook in the SQL of its cells.
+"""Variables of a notebook in the SQL of its cells.
 
-`{{ name }}` makes the cell a template, as `--var` does: the text of the value is put in, be it a number, a table's name
-or a piece of SQL. `:name` in a query is a value: it becomes a literal of the database, quoted.
+`{{ name }}` makes the cell a template, as `--var` does: the text of the value is inserted, be it a number, a
+table's name or a piece of SQL. `:name` in a query is a value: it becomes a quoted literal of the database.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PLAIN = (
 )  # bool is an int, datetime a date
 _SHELLS = frozenset(("In", "Out", "exit", "quit", "open", "get_ipython"))
 _PARAMETER = re.compile(r":[^\W\d]\w*")
-_BEFORE = frozenset(" \t\r\n(,=<>+-*/%|")  # a parameter; behind anything else a colon belongs to the SQL
+_BEFORE = frozenset(" \t\r\n(,=<>+-*/%|")  # characters before a parameter; else the colon belongs to the SQL
 
 
 class _Refused:
-    """A variable that has no text for SQL; using it is an error, having it is none."""
+    """Variable without a text for SQL. Using it is an error, its existence is not."""
 
     def __init__(self, name: str, value: object) -> None:
         self.why = (
@@ -45,7 +45,10 @@ class _Refused:
 
 
 def filled(text: str, namespace: Mapping[str, Any], dialect: str) -> str:
-    """The text with its variables replaced. SQLFlowError: one is not there, or no value; with the place in `text`."""
+    """Replace the variables of the text.
+
+    Raises SQLFlowError with the place in `text` for an unknown one or a wrong value.
+    """
     if "{{" in text:
         text = rendered(text, _variables(namespace), "set {name} in a cell before this one")
     return _bound(text, namespace, dialect)
@@ -60,7 +63,7 @@ def _variables(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _python(value: Any) -> Any:
-    """A number of NumPy or pandas as Python's own."""
+    """Convert a number of NumPy or pandas to Python's own type."""
     return value.item() if hasattr(value, "dtype") and getattr(value, "shape", None) == () else value
 
 
@@ -85,7 +88,7 @@ def _bound(text: str, namespace: Mapping[str, Any], dialect: str) -> str:
 
 
 def _parameters(text: str, statement: Statement, dialect: str) -> Iterator[Token]:
-    """Those of its query, outside of strings and comments, lists, slices and maps."""
+    """Yield the parameters of its query, outside of strings, comments, lists, slices and maps."""
     span = statement.span if statement.kind == "sql" else statement.select_span
     if span is None:
         return
@@ -108,7 +111,7 @@ def _is_parameter(text: str, token: Token) -> bool:
 
 
 def _literal(token: Token, namespace: Mapping[str, Any], dialect: str) -> str:
-    """The value in the database's SQL; a list in parentheses, as IN takes it."""
+    """Format the value in the database's SQL; a list in parentheses, as IN takes it."""
     from sqlglot import exp
 
     name, span = token.text[1:], Span(token.start, token.end)

@@ -1,1 +1,1 @@
-"""Tables that the compiler itself writes: the models of a data source, one model, the plan of a statement."""
+"""Tables that the compiler itself makes: the models of a data source, one model, the plan of a statement."""

@@ -1,4 +1,4 @@
-"""The learning curve of a stored model: as rows for SHOW CURVE, and as text for DESCRIBE MODEL."""
+"""Learning curve of a stored model: rows for SHOW CURVE, text for DESCRIBE MODEL."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LOSSES = ("loss", "validation_loss")
 
 
 def columns(curve: Sequence[Figures], metrics: Sequence[str]) -> tuple[str, ...]:
-    """Names of the curve's figures: the clock, both losses, the model's metrics in their order, then others."""
+    """Name the curve's figures: the clock, both losses, the model's metrics in their order, then others."""
     known = dict.fromkeys(name for row in curve for name in row)
     return tuple(name for name in dict.fromkeys((*CLOCK, *LOSSES, *metrics, *known)) if name in known)
 
 
 def rows(curve: Sequence[Figures], names: Sequence[str]) -> Iterator[tuple[float | int | None, ...]]:
-    """A row for each measurement; epoch and step are whole numbers."""
+    """Yield a row for each measurement; epoch and step are whole numbers."""
     for row in curve:
         yield tuple(_whole(row.get(name)) if name in WHOLE else row.get(name) for name in names)
 
@@ -33,7 +33,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def described(curve: Sequence[Figures], metrics: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Names and values: the number of epochs, both losses as sparklines, the first, the best and the last epoch."""
+    """List names and values: number of epochs, both losses as sparklines, first, best and last epoch."""
     if not curve:
         return
     names = [name for name in columns(curve, metrics) if name not in CLOCK]
@@ -50,7 +50,7 @@ def described(curve: Sequence[Figures], metrics: Sequence[str]) -> Iterator[tupl
 
 
 def drawn(values: Sequence[float | None]) -> str:
-    """A sparkline with the first and the last value; empty with fewer than two values."""
+    """Draw a sparkline with the first and the last value; empty for fewer than two values."""
     known = [value for value in values if value is not None]
     line = sparkline(values)
     return f"{line} {number(known[0])} to {number(known[-1])}" if line else ""

@@ -1,4 +1,4 @@
-"""DESCRIBE MODEL: one version of a model as section, name and value, the most asked for first."""
+"""DESCRIBE MODEL: one version of a model as section, name and value; most wanted facts first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Rows = Iterator[tuple[str, str]]  # name, value
 
 
 def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, str, str]]:
-    """Section, name and value of each fact. archive: None for a run that failed, which the registry alone knows."""
+    """Return section, name and value of each fact.
+
+    archive: None for a failed training, known to the registry only.
+    """
     sections: list[tuple[str, Iterable[tuple[str, str]]]] = [("model", _model(version, archive))]
     if archive is None:
         sections.append(("lineage", [("statement", version.record.statement)]))
@@ -58,14 +61,14 @@ def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
 
 
 def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
-    """Of the training rows, in the order of the query's columns."""
+    """List statistics of the training rows, in the order of the query's columns."""
     order = {field.name: position for position, field in enumerate(spec.query.schema)}
     for name in sorted(fitting.columns, key=lambda name: order.get(name, len(order))):
         yield name, words.summary(fitting.columns[name])
 
 
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
-    """The figures, and the validation rows that they are of."""
+    """List the metrics, and the validation rows that they were measured on."""
     if spec.rows.validation:
         yield "rows", f"{spec.rows.validation:,}"
     if spec.validation:
@@ -112,5 +115,5 @@ def parameters(component: Component) -> Rows:
 
 
 def component(found: Component) -> str:
-    """`adam, learning_rate 0.001`."""
+    """Format a component: `adam, learning_rate 0.001`."""
     return ", ".join([found.name, *(f"{name} {value}" for name, value in parameters(found))])

@@ -1,4 +1,4 @@
-"""SHOW MODELS, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL and DROP MODEL: models as objects of their data source."""
+"""Statements about stored models: SHOW MODELS, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL and DROP MODEL."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
 
-KEY_METRICS = 3  # that SHOW MODELS has room for
+KEY_METRICS = 3  # metrics that SHOW MODELS has room for
 
 
 def show_models(registry: Registry, statement: Statement) -> Result:
-    """A row per version, those that failed with their reason; SHOW MODELS LIKE 'p%': of these names."""
+    """Return a row per version, with the reason of a failure. SHOW MODELS LIKE 'p%' restricts the names."""
     import pyarrow as pa
 
     columns = {
@@ -61,20 +61,20 @@ def _row(version: ModelVersion) -> tuple[object, ...]:
 
 
 def _key_metrics(figures: Mapping[str, float | None]) -> str | None:
-    """The first metrics; the loss stands for them where there are none."""
+    """Format the first metrics, or the loss if there are none."""
     metrics = {name: value for name, value in figures.items() if name != "loss"} or figures
     return text.figures(dict(list(metrics.items())[:KEY_METRICS])) or None
 
 
 def show_train(registry: Registry, statement: Statement) -> Result:
-    """The statement that trained the model, as it was written; of a run that failed too."""
+    """Return the statement that trained the model, as it was written; also for a failed training."""
     version = _found(registry, statement)
     rows = [(version.reference, version.record.statement)]
     return Result(statement, reader=table.texts(("model", "statement"), rows))
 
 
 def describe_model(registry: Registry, statement: Statement) -> Result:
-    """All that is known of a version, as section, name and value."""
+    """Return all facts about a version, as section, name and value."""
     version = _found(registry, statement)
     if version.state != "ready":
         rows = describe(version, None)
@@ -90,7 +90,7 @@ def describe_model(registry: Registry, statement: Statement) -> Result:
 
 
 def show_curve(registry: Registry, statement: Statement) -> Result:
-    """A row for each measurement of the training: epoch, step, seconds, the losses and the metrics."""
+    """Return a row for each measurement of the training: epoch, step, seconds, the losses and the metrics."""
     import pyarrow as pa
 
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder, _at_model(statement):

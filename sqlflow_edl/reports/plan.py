@@ -1,6 +1,6 @@
-"""The plan of a statement: what would run, and why, as section, name, value and why.
+"""Plan of a statement: what would run, as section, name, value and reason.
 
-`why` says where a value comes from: written in the statement, a default, or what the compiler saw in the rows.
+The reason says where a value comes from: written in the statement, a default, or derived from the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Rows = Iterator[tuple[str, str, str]]  # name, value, why
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A TRAIN statement as far as it goes before its rows are fixed."""
+    """TRAIN statement planned up to the pinning of its rows."""
 
     plan: TrainingPlan
     spec: JobSpec
@@ -37,7 +37,7 @@ class Planned:
 
 
 def training(planned: Planned) -> list[Row]:
-    """The plan of a TRAIN statement."""
+    """Plan a TRAIN statement."""
     plan, spec = planned.plan, planned.spec
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
@@ -59,7 +59,7 @@ def training(planned: Planned) -> list[Row]:
 
 
 def use(spec: JobSpec, source: str) -> list[Row]:
-    """The plan of a PREDICT, EVALUATE or EXPLAIN statement. source: the URL."""
+    """Plan a PREDICT, EVALUATE or EXPLAIN statement. source: URL of the data source."""
     rows = [
         ("model", spec.trained_model, f"{spec.model.name} in {spec.framework}", ""),
         *(
@@ -81,7 +81,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
 
 
 def _explanation(spec: JobSpec) -> Iterator[Row]:
-    """What is explained, and what that costs."""
+    """List the subject of the explanation and its cost."""
     if spec.explanation is None:
         return
     rows = spec.explanation.level == "rows"
@@ -123,7 +123,7 @@ def _features(planned: Planned) -> Rows:
 
 
 def _kept(feature: Feature) -> str:
-    """Where the vectors of a large category are."""
+    """Describe where the vectors of a large category are kept."""
     if not isinstance(feature, Embedding) or not is_outside(num_ids(feature.category), feature.dim):
         return ""
     return "vectors in a row table, outside of the graph"
@@ -135,7 +135,7 @@ def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
 
 
 def _whose(plan: TrainingPlan, function: str) -> str:
-    """Says that a function of the contract is that of the model's module; empty where it is not."""
+    """Return the origin of a function that the model's module provides; empty for other functions."""
     return "of the model's module" if function in plan.settings.functions else ""
 
 
@@ -151,7 +151,7 @@ def _callbacks(plan: TrainingPlan) -> Rows:
 
 
 def _schedule(plan: TrainingPlan, schedule: Component | None) -> Rows:
-    """Of the learning rate; there is one only where it is written."""
+    """List the schedule of the learning rate, if the statement has one."""
     if schedule is not None:
         yield schedule.name, "", WRITTEN
         yield from _parameters(plan, "schedule", schedule)
@@ -192,7 +192,7 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 
 def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
-    """How many instances train, and what they do with gradients."""
+    """List the training instances and the strategy for their gradients."""
     cluster = spec.cluster
     for value, why in _workers(spec):
         yield "workers", value, why
@@ -217,7 +217,7 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 
 def _why_all_reduce(spec: JobSpec) -> str:
-    """Why each worker holds all parameters, with their sizes."""
+    """Explain why each worker holds all parameters, with their sizes."""
     if memory := table_memory(spec):
         largest = text.size(LARGEST_IN_WORKERS)
         return f"{text.size(memory)} of embedding rows and slots, up to {largest}, fit each worker"
@@ -227,7 +227,7 @@ def _why_all_reduce(spec: JobSpec) -> str:
 
 
 def _why_servers(spec: JobSpec) -> str:
-    """Why parameters are on servers, with their sizes."""
+    """Explain why parameters are on servers, with their sizes."""
     outside = in_tables(spec)
     count = model_size.parameters(spec)
     if outside:
@@ -238,7 +238,7 @@ def _why_servers(spec: JobSpec) -> str:
 
 
 def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """How many, and where; nothing of a job in one process."""
+    """List the number of workers and where they run; empty for a job in one process."""
     if spec.cluster.workers:
         yield f"{spec.cluster.workers:,}", "with a master, as processes of this machine"
 

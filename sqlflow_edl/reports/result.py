@@ -1,4 +1,4 @@
-"""What a statement gives back: rows as Arrow, or a sentence that says what was done."""
+"""Result of a statement: rows as Arrow, or a sentence about what was done."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from sqlflow_edl.syntax import Statement
 
 
-# The form in which people are shown rows; machine formats have them as they are.
+# Form in which rows are shown to people; machine formats have them unchanged.
 View = Literal["rows", "figures", "sections", "models", "importances", "confusion_matrix", "roc_curve"]
 
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one statement.
+    """Outcome of one statement.
 
-    message: a sentence for people. notes: what the compiler decided or left out, a sentence each. warnings: what in
-    the rows makes the figures of a training mean less than they seem, and what to do. figures: the loss and metrics
-    of a training or evaluation, or the importances of columns; None where one is not defined. reader: rows that have
-    not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or batch by batch. view: the form in which
-    people are shown them. computed: the columns of them that a model computed, and no table has.
+    message: a sentence for people. notes: decisions of the compiler and what it left out, a sentence each.
+    warnings: facts about the rows that make the figures of a training mean less than they seem, with advice.
+    figures: loss and metrics of a training or evaluation, or importances of columns; a value is None if it is
+    undefined. reader: rows that have not been fetched yet; read them once, by `to_arrow` or `to_pandas`, or
+    batch by batch. view: form in which they are shown to people. computed: columns that a model computed.
     """
 
     statement: Statement
@@ -37,32 +37,33 @@ class Result:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     figures: Mapping[str, float | None] | None = None
-    measured_on: str = ""  # the rows of a training's figures: 10 validation rows
-    ending: str = ""  # how a training ended, where it did not take all its epochs
+    measured_on: str = ""  # rows behind the figures of a training: 10 validation rows
+    ending: str = ""  # reason for the end of a training that did not take all its epochs
     curve: tuple[EpochEnd, ...] = ()  # of a training
-    model: str = ""  # name@version of what was trained
-    stored_in: str = ""  # URL of what keeps the model
+    model: str = ""  # name@version of the trained model
+    stored_in: str = ""  # URL of the store that keeps the model
     rows: int = 0  # written to a table
     reader: pa.RecordBatchReader | None = None
     view: View = "rows"
     computed: tuple[str, ...] = ()
 
     def to_arrow(self) -> pa.Table:
-        """All rows as one table; an empty one without columns when the statement has no rows."""
+        """Return all rows as one table; an empty one without columns if the statement has no rows."""
         import pyarrow as pa
 
         return self.reader.read_all() if self.reader is not None else pa.table({})
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a data frame; see `data_frame`."""
-        _pandas()  # before the rows are read, which they can be once
+        """Return all rows as a data frame; see `data_frame`."""
+        _pandas()  # first, because the rows can be read only once
         return data_frame(self.to_arrow())
 
 
 def data_frame(table: pa.Table) -> pd.DataFrame:
-    """The rows as pandas has them; a NULL among integers or booleans is `pandas.NA`, so that these stay what they are.
+    """Convert the rows to pandas with nullable types for integers and booleans.
 
-    SQLFlowError: pandas is not installed, nor does anything else here need it.
+    A NULL among integers or booleans is `pandas.NA`, so that the column keeps its type. Raises SQLFlowError if
+    pandas is not installed; nothing else here needs it.
     """
     from pyarrow import types
 
@@ -78,7 +79,7 @@ def data_frame(table: pa.Table) -> pd.DataFrame:
 def _pandas() -> ModuleType:
     try:
         import pandas
-    except ImportError:  # Arrow imports it, and would not say how to install it
+    except ImportError:  # Arrow imports it as well, without a hint how to install it
         raise SQLFlowError("pandas is not installed", hint="pip install pandas, or use to_arrow()") from None
     module: ModuleType = pandas
     return module

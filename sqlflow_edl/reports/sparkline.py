@@ -1,4 +1,4 @@
-"""A learning curve in one line of text: a block for each epoch, or for as many epochs as there is room for."""
+"""Learning curve in one line of text: a block for each epoch, or for a sample of the epochs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float | None], width: int = WIDTH) -> str:
-    """A block for each value, the higher the greater; empty with fewer than two finite values.
+    """Draw a block for each value, in proportion to it; empty for fewer than two finite values.
 
-    Of more than `width` values, as many are taken at equal distances, the first and the last among them.
+    Of more than `width` values, `width` are taken at equal distances, including the first and the last.
     """
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < 2:

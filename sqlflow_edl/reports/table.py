@@ -1,4 +1,4 @@
-"""Rows of a report as an Arrow reader, which is what every result set is."""
+"""Rows of a report as an Arrow reader, the form of every result set."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def texts(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> pa.RecordBatchReader:
-    """Columns of text."""
+    """Make a reader of text columns."""
     import pyarrow as pa
 
     return typed(dict.fromkeys(names, pa.string()), rows)
 
 
 def typed(columns: Mapping[str, pa.DataType], rows: Iterable[Sequence[Any]]) -> pa.RecordBatchReader:
-    """Columns by name and type."""
+    """Make a reader of columns by name and type."""
     import pyarrow as pa
 
     schema = pa.schema(list(columns.items()))

@@ -1,4 +1,4 @@
-"""Specs, figures and sizes in the words of the tables that people read."""
+"""Texts of specs, figures and sizes in the tables for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 40  # characters of one entry
 
 
 def feature(found: spec.Feature | spec.Category) -> str:
-    """`standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 3 values: blue, green, red`."""
+    """Describe a feature: `standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 2 values: a, b`."""
     if isinstance(found, spec.OneHot):
         return f"one-hot of {feature(found.category)}; {spec.width(found):,} wide"
     if isinstance(found, spec.Embedding):
@@ -52,14 +52,14 @@ def columns(found: spec.Feature | spec.Category) -> str:
 
 
 def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
-    """Each feature, and which input it enters where the model has several."""
+    """Yield each feature, with its input where the model has several."""
     for name, features in job.inputs.items():
         for feature in features:
             yield feature, [f"in {name}"] if len(job.inputs) > 1 else []
 
 
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
-    """Name and value of each setting but those of which a report has more to say."""
+    """Yield name and value of each setting except those that reports show elsewhere."""
     for name, found in msgspec.structs.asdict(training).items():
         if name not in _TOLD:
             yield name, value(found)
@@ -69,7 +69,7 @@ _TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 
 def summary(found: ColumnSummary) -> str:
-    """`1,080 rows, 2.5 % NULL, 20 to 69, mean 44.5, std 14.43`."""
+    """Describe a column: `1,080 rows, 2.5 % NULL, 20 to 69, mean 44.5, std 14.43`."""
     parts = [f"{found.rows:,} rows", nulls(found)]
     if found.min is not None and found.max is not None:
         parts.append(f"{number(found.min)} to {number(found.max)}")
@@ -84,7 +84,7 @@ def summary(found: ColumnSummary) -> str:
 
 
 def nulls(found: ColumnSummary) -> str:
-    """The share of NULLs: no NULL, 2.5 % NULL, below 0.1 % NULL."""
+    """Format the share of NULLs: no NULL, 2.5 % NULL, below 0.1 % NULL."""
     if not found.nulls:
         return "no NULL"
     share = found.nulls / found.rows
@@ -96,7 +96,7 @@ def figures(found: Mapping[str, float | None]) -> str:
 
 
 def value(found: object) -> str:
-    """A parameter or setting as a statement would write it."""
+    """Format a parameter or setting as a statement would write it."""
     if isinstance(found, tuple | list):
         return f"[{', '.join(map(value, found))}]"
     if isinstance(found, bool):
@@ -105,36 +105,36 @@ def value(found: object) -> str:
 
 
 def number(found: float | None) -> str:
-    """A computed number with four significant digits; a larger whole part is kept: 0.1682, 12346."""
+    """Format a computed number with four significant digits; a larger whole part is kept: 0.1682, 12346."""
     if found is None:
         return "not defined"
     return f"{found:.0f}" if 1e4 <= abs(found) < 1e9 else f"{found:.4g}"
 
 
 def percent(share: float | None) -> str:
-    """A share with one decimal: 34.2 %."""
+    """Format a share with one decimal: 34.2 %."""
     return "not defined" if share is None else f"{share:.1%}".replace("%", " %")
 
 
 def counted(count: int, noun: str = "row") -> str:
-    """`1 row`, `1,200 rows`."""
+    """Format a count with its noun: `1 row`, `1,200 rows`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def listed(values: Iterable[object], shown: int = SHOWN) -> str:
-    """The first values, and a sign that there are more."""
+    """Join the first values, with an ellipsis if there are more."""
     words = [number(each) if isinstance(each, float) else value(each) for each in values]
     return ", ".join([*words[:shown], *(["…"] if len(words) > shown else [])])
 
 
 def text(found: object) -> str:
-    """In one line, and not too long."""
+    """Shorten a value to one line of limited length."""
     line = " ".join(str(found).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def size(count: float) -> str:
-    """Bytes in the unit that suits them."""
+    """Format bytes in the unit that suits them."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
@@ -143,7 +143,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """0.25 s, 42.4 s, 3 min 5 s, 2 h 10 min."""
+    """Format a duration: 0.25 s, 42.4 s, 3 min 5 s, 2 h 10 min."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 100:

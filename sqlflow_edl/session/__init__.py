@@ -1,1 +1,1 @@
-"""A session with one data source: the way of a statement from text to result."""
+"""Session with one data source: takes a statement from text to stored result."""

@@ -1,4 +1,4 @@
-"""What jobs have left in their folders, put into the data source. All of it may be repeated."""
+"""Commit of the results in job folders to the data source. Every call may be repeated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from edl.models.registry.records import ModelRecord
 
 
 def store_model(registry: Registry, job: JobFolder, name: str, outcome: Outcome, record: ModelRecord) -> str:
-    """Its name and version."""
+    """Store the trained model in the registry and return its `name@version`."""
     archive = job.path / outcome.archive
     version = insisting(lambda _: registry.save(name, archive, record, once=job.id))
     return f"{name}@{version}"
 
 
 def store_table(source: Source, job: JobFolder, target: str, tasks: int) -> int:
-    """Make the results of the tasks a table, in one step; its rows. Whatever stops that leaves nothing staged."""
+    """Make the results of the tasks a table, in one step, and return its row count.
+
+    Any failure leaves nothing staged.
+    """
     results = ResultFolder(job.results)
     try:
         insisting(lambda attempt: source.stage(target, job.id, 0, attempt, results.read(tasks)))

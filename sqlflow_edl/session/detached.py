@@ -1,7 +1,8 @@
-"""Jobs that went on when their client had left, as sessions see them.
+"""Sessions' view of detached jobs, which continue without their client.
 
-A process of the job commits what it made (`edl.master.commit`). Where that could not open the data source, as an
-embedded database is open in one process at a time, a session with the source does it.
+A process of the job commits its result (`edl.master.commit`). An embedded database can be open in only one
+process at a time, so where that process could not open the data source, a session that has it open commits
+instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from edl.jobs import job_folder
 from edl.master.commit import commit
 from edl.models.pending import handled, read_intent, registry_of
 
-PATIENCE = 15.0  # seconds that a source is waited for which a commit of a job has open
+PATIENCE = 15.0  # seconds to wait for a source that a job's commit has open
 PAUSE = 0.1
 
 
@@ -27,7 +28,10 @@ def opened(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], object] = time.sleep,
 ) -> Source:
-    """An open data source, waited for while a finished job is being committed. SourceError: it cannot be opened."""
+    """Open the data source, waiting while a finished job is being committed.
+
+    Raises SourceError if it cannot be opened.
+    """
     deadline = clock() + PATIENCE
     while True:
         try:
@@ -39,7 +43,7 @@ def opened(
 
 
 def waits(url: str) -> bool:
-    """True if a finished job of this source is not committed."""
+    """Return True if a finished job of this source is not committed."""
     return any(_source_of(job) == url for job in job_folder.unclaimed())
 
 
@@ -52,7 +56,7 @@ def _source_of(job: job_folder.JobFolder) -> str:
 
 
 def take_home(source: Source) -> Iterator[str]:
-    """Commit finished jobs of this source, and list those that failed; a sentence for each."""
+    """Commit the finished jobs of this source and record the failed ones; yield a sentence for each."""
     yield from _list_failures(source)
     for job in job_folder.unclaimed():
         try:
@@ -75,7 +79,7 @@ def take_home(source: Source) -> Iterator[str]:
 
 
 def _list_failures(source: Source) -> Iterator[str]:
-    """Record the reasons of detached trainings that failed in the registry, each once."""
+    """Record the failures of detached trainings in the registry, each once."""
     for job in job_folder.jobs():
         try:
             status, intent = job.status(), read_intent(job.path)
@@ -83,11 +87,11 @@ def _list_failures(source: Source) -> Iterator[str]:
             continue
         if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
             continue
-        if status.place:  # its master has kept the reason
+        if status.place:  # its master has recorded the reason
             continue
         try:
             handled(job.path)
-        except FileNotFoundError:  # another session was quicker
+        except FileNotFoundError:  # another session was faster
             continue
         if intent.record is not None:
             registry_of(intent, source).record_failure(intent.name, intent.record, status.error)

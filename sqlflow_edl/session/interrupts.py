@@ -1,7 +1,7 @@
-"""Ctrl-C or SIGTERM while a database works.
+"""Ctrl-C and SIGTERM during a database call.
 
-Python raises KeyboardInterrupt between two of its own steps, so a query of an hour would have to end first. The signal
-itself is noticed at once: a thread of ours waits for it, and has the database stop.
+Python raises KeyboardInterrupt only between two bytecodes, so an hour-long query would have to finish first.
+The signal itself arrives at once: a thread waits for it on a wakeup descriptor and interrupts the database.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupting(stop: Callable[[], None]) -> Iterator[None]:
-    """While this lasts, Ctrl-C and SIGTERM also call `stop`, from another thread. KeyboardInterrupt is raised as ever.
+    """Call `stop` from another thread on Ctrl-C and SIGTERM, beside the usual KeyboardInterrupt.
 
-    It must be entered in the main thread; anywhere else it does nothing.
+    Has an effect in the main thread only, because signals are delivered there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -37,7 +37,10 @@ def interrupting(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def _listen(hear: socket.socket, stop: Callable[[], None]) -> None:
-    """Each byte is the number of a signal; none means that nobody tells any more."""
+    """Call `stop` for each interrupting signal.
+
+    Every byte is a signal number; end of stream means that the block ended.
+    """
     while numbers := hear.recv(64):
         if signal.SIGINT in numbers or signal.SIGTERM in numbers:
             stop()

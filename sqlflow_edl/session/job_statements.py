@@ -1,5 +1,6 @@
-"""TRAIN, PREDICT, EVALUATE and EXPLAIN as they run: rows are fixed in a job's folder, its program runs on them, and
-what it made is stored.
+"""Execution of TRAIN, PREDICT, EVALUATE and EXPLAIN.
+
+The rows are pinned in a job folder, the generated program runs on them, and its result is stored.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ KINDS = ("train", "auto", "predict", "evaluate", "explain")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """PREDICT, EVALUATE or EXPLAIN, and the model it names. trained: how that was. planned: without its rows."""
+    """PREDICT, EVALUATE or EXPLAIN with the model it names.
+
+    trained: JobSpec of the training. planned: JobSpec of this statement, without its rows.
+    """
 
     reference: str
     trained: JobSpec
@@ -54,7 +58,11 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A job whose rows are fixed. weights: that it starts from, or uses. on: how it runs on Kubernetes; None: here."""
+    """Job whose rows are pinned.
+
+    weights: archive to start from or to use, or None. on: settings of the Kubernetes job, or None on this
+    machine.
+    """
 
     statement: Statement
     folder: JobFolder
@@ -66,8 +74,10 @@ class _Ready:
 
 
 class JobStatements:
-    """Runs those of one session. store: where models are kept instead of in the source. place: how jobs run on
-    Kubernetes; None: here.
+    """Runner of one session's job statements.
+
+    store: where models are kept instead of the source. place: configuration of jobs on Kubernetes, or None on
+    this machine.
     """
 
     def __init__(
@@ -77,22 +87,28 @@ class JobStatements:
         self._submitter = submitter
         self._store = store
         self._place = place
-        self.leaving = False  # jobs are left when they have begun
-        self._left = ""  # the last that was
+        self.leaving = False  # start jobs without waiting for them
+        self._left = ""  # id of the last detached job
 
     def run(self, statement: Statement) -> Result:
-        """Of one of our `KINDS`. SQLFlowError: with a place in the program's text where it has one."""
+        """Run a statement of one of `KINDS`.
+
+        Raises SQLFlowError, with a place in the program's text where there is one.
+        """
         if statement.kind in ("train", "auto"):
             return self._train(statement)
         return self._use(statement)
 
     @property
     def has_master(self) -> bool:
-        """Whether every job has one, whatever its statement says."""
+        """True if every job has a master, whatever its statement says."""
         return self.leaving or self._place is not None
 
     def check_place(self, statement: Statement) -> None:
-        """SemanticError: the statement cannot run on Kubernetes, as far as its text shows. No cluster is asked."""
+        """Check that the statement can run on Kubernetes, as far as its text shows; no cluster is contacted.
+
+        Raises SemanticError if it cannot.
+        """
         if self._place is not None and not statement.plan:
             from sqlflow_edl.backends.kubernetes import statements
 
@@ -133,7 +149,7 @@ class JobStatements:
         )
 
     def _trained(self, ready: _Ready) -> Outcome:
-        """What the training came to. A failure is noted in the registry, too."""
+        """Run the training and return its outcome. A failure is recorded in the registry as well."""
         try:
             return self._run(ready)
         except (JobCancelledError, LostSightError):
@@ -151,7 +167,7 @@ class JobStatements:
         return store_model(self._session.registry, ready.folder, ready.intent.name, outcome, record)
 
     def _use(self, statement: Statement) -> Result:
-        """Run a model over the query's rows; into a table, or as a result set."""
+        """Run a model over the query's rows, into a table or as a result set."""
         session, on = self._session, self._settings(statement)
         with self._job(statement, cast(job_folder.Kind, statement.kind)) as job:
             found = used(session, statement, job.model)
@@ -167,7 +183,7 @@ class JobStatements:
             target = planned.output.name
             intent = Intent(planned.kind, session.source.url, target, store=self._store)
             ready = _Ready(statement, job, planned, pinned, intent, job.model, on)
-            if self.leaving and pinned.rows:  # of none there is nothing to leave
+            if self.leaving and pinned.rows:  # without rows there is no job to detach
                 return self._leave(ready)
             outcome = self._run(ready)
             figures = outcome.figures if planned.work == "evaluate" else None
@@ -198,7 +214,10 @@ class JobStatements:
     # Steps -------------------------------------------------------------------------------------------------
 
     def _settings(self, statement: Statement) -> Settings | None:
-        """How its job runs on Kubernetes; None: on this machine. SemanticError: it cannot run there."""
+        """Return the settings of its job on Kubernetes, or None on this machine.
+
+        Raises SemanticError if it cannot run there.
+        """
         if self._place is None:
             return None
         from sqlflow_edl.backends.kubernetes import submit
@@ -224,7 +243,7 @@ class JobStatements:
         return outcome
 
     def _leave(self, ready: _Ready) -> Result:
-        """Start the job and leave it."""
+        """Start the job without waiting for its end."""
         generate(ready.spec).write(ready.folder.program)
         write_intent(ready.folder.path, ready.intent)
         self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._session.observer, ready.on)
@@ -237,7 +256,7 @@ class JobStatements:
 
     @contextlib.contextmanager
     def _job(self, statement: Statement, kind: job_folder.Kind) -> Iterator[JobFolder]:
-        """A job folder whose status tells how the job ended; of one that was cancelled only its log is left."""
+        """Create a job folder and record in it how the job ended. A cancelled job leaves only its log."""
         job = job_folder.create(kind, statement.text)
         state: job_folder.State = "failed"
         message = ""
@@ -252,14 +271,14 @@ class JobStatements:
             raise
         finally:
             if job.id != self._left:
-                if not job.status().place:  # there, its handle has noted it
+                if not job.status().place:  # a job elsewhere has its end recorded by its handle
                     job.end(state, message)
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self._session.source.unpin_abandoned()
 
 
 def used(session: Session, statement: Statement, archive: Path) -> Use:
-    """PREDICT, EVALUATE or EXPLAIN as far as it goes without fixing its rows. archive: where the model's is put."""
+    """Plan PREDICT, EVALUATE or EXPLAIN without pinning rows. The model's archive is written to `archive`."""
     check, specify = inference.USES[statement.kind]
     name, _ = check(statement)
     with at(name.span):
@@ -274,14 +293,14 @@ def used(session: Session, statement: Statement, archive: Path) -> Use:
 
 
 def _shown(job: JobFolder, outcome: Outcome, planned: JobSpec) -> pa.Table:
-    """What a statement without a table answers."""
+    """Return the answer of a statement without a target table."""
     if planned.work == "predict" or planned.report != "figures":
         return ResultFolder(job.results).read(outcome.tasks).read_all()
     return _table(outcome)
 
 
 def _view(planned: JobSpec) -> View:
-    """The form in which people are shown the answer of a job without a table."""
+    """Return the display form for the answer of a job without a table."""
     if planned.work == "predict":
         return "rows"
     if planned.kind == "explain":
@@ -290,14 +309,14 @@ def _view(planned: JobSpec) -> View:
 
 
 def _positive_class(planned: JobSpec) -> str:
-    """The class that a ROC curve is of; empty for other answers."""
+    """Name the positive class of a ROC curve; return an empty string for other answers."""
     if planned.report != "roc_curve" or not isinstance(planned.label, ClassLabel):
         return ""
     return f"the positive class is {planned.label.classes[1]}"
 
 
 def _table(outcome: Outcome) -> pa.Table:
-    """Figures as the job writes them, wherever it ran: one row, or of an explanation a row for each column."""
+    """Make a table of the figures in the job's own form: one row, or one per column of an explanation."""
     made = importances if outcome.kind == "explain" else one_row
     return pa.Table.from_batches([made(outcome.figures)])
 
@@ -309,7 +328,7 @@ def _trained_on(trained: JobSpec, model: str) -> str:
 
 
 def _measured_on(rows: Rows) -> str:
-    """The rows that a training's figures are of."""
+    """Name the rows that the metrics of a training were measured on."""
     return (
         counted(rows.validation, "validation row")
         if rows.validation

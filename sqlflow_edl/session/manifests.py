@@ -1,7 +1,7 @@
-"""`--dry-run --on kubernetes`: the objects of a statement's job as YAML. No cluster is asked, and nothing is made.
+"""`--dry-run --on kubernetes`: the Kubernetes objects of a statement's job as YAML.
 
-What comes to be with the job stands in for itself: its id, the uid of the Job, the token and the passwords. The record
-of the fixed rows is left out.
+No cluster is contacted and nothing is created. Values that exist only with a real job have placeholders: the
+job id, the uid of the Job, the token and the passwords. The record of the pinned rows is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _HEAD = f"""\
 
 
 def manifests(session: Session, statement: Statement, place: Configuration) -> str:
-    """The YAML; empty for a statement that starts no job. SQLFlowError: what is wrong with it."""
+    """Return the YAML, or an empty string for a statement that starts no job.
+
+    Raises SQLFlowError if the statement is wrong.
+    """
     planner = _PLANNERS.get(statement.kind)
     if planner is None or statement.plan:
         return ""

@@ -1,4 +1,4 @@
-"""Who is told what happens while statements run: the terminal, a notebook, a test."""
+"""Observer of running statements: a terminal, a notebook or a test."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from sqlflow_edl.syntax import Statement
 
 
 class Observer(Protocol):
-    """Every call returns quickly; none may raise."""
+    """Receiver of events. Every call returns quickly; none may raise."""
 
     def started(self, statement: Statement) -> None:
-        """The statement begins."""
+        """Report that the statement begins."""
 
     def doing(self, what: str) -> None:
-        """A step of the statement begins, named in a few words: `fixing the rows`."""
+        """Report that a step of the statement begins, named in a few words: `fixing the rows`."""
 
     def note(self, text: str) -> None:
-        """Something the user should know: a derived feature, an attribute without effect."""
+        """Report a fact that the user should know: a derived feature, an attribute without effect."""
 
     def warn(self, text: str) -> None:
-        """Something in the data that the user should act on."""
+        """Report a problem in the data that the user should act on."""
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None:
-        """An event of the job: rows, epoch, loss, metrics; of one in several processes, its tasks and instances."""
+        """Report an event: rows, epoch, loss and metrics; or the counts of a job's tasks and instances."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Observer that ignores all events."""
 
     def started(self, statement: Statement) -> None: ...
 

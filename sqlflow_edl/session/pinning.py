@@ -1,7 +1,7 @@
-"""Between the plan of a TRAIN statement and its JobSpec: the rows.
+"""Rows of a TRAIN statement: the step from its plan to its JobSpec.
 
-`fix` pins them, fits the features to those that are trained on, and checks the validation rows; `look` does the
-same from a look at the queries, and fixes nothing.
+`fix` pins the rows, fits the features to the training rows and checks the validation rows. `look` makes the
+same JobSpec from a look at the queries and pins nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sqlflow_edl.session.observer import Observer
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A training whose rows are pinned. spec: fitted to them. warnings: of the data checks."""
+    """Training whose rows are pinned. spec: JobSpec fitted to them. warnings: findings of the data checks."""
 
     pinned: data.Pinned
     spec: spec.JobSpec
@@ -59,7 +59,7 @@ def fix(source: data.Source, plan: TrainingPlan, job: JobFolder, observer: Obser
 
 
 def look(source: data.Source, plan: TrainingPlan) -> Planned:
-    """The JobSpec as far as it can be told without fixing the rows."""
+    """Make the JobSpec from a look at the queries, without pinning rows."""
     checks = plan.checks()
     with placed(plan.statement.select_span):
         statistics = _statistics(plan, checks, lambda: source.stream(plan.statement.select))
@@ -78,9 +78,10 @@ def look(source: data.Source, plan: TrainingPlan) -> Planned:
 def _statistics(
     plan: TrainingPlan, checks: DataChecks, read: Callable[[], Iterable[pa.RecordBatch]]
 ) -> dict[str, ColumnStatistics]:
-    """The statistics that the plan wants of the training rows, in one pass; in two where texts turn out to be lists.
+    """Collect the statistics that the plan wants of the training rows.
 
-    checks: look at the rows of the first pass.
+    Takes one pass, or two where texts turn out to be lists. checks: data checks, which see the rows of the
+    first pass.
     """
     wants = plan.wants()
     found = collect(checks.watch(read()), wants, seed=plan.seed, lists=plan.lists())
@@ -94,7 +95,7 @@ def _statistics(
 def _pin_held_out(
     source: data.Source, plan: TrainingPlan, job: JobFolder, checks: DataChecks
 ) -> ColumnStatistics:
-    """Pin the validation rows that have a query of their own, in its order; the statistics of their labels."""
+    """Pin the rows of the validation query, in its order, and return the statistics of their labels."""
     if not plan.held_out.query:
         return ColumnStatistics()
     with plan.held_out.placed():
@@ -106,6 +107,6 @@ def _pin_held_out(
 
 
 def _split(plan: TrainingPlan, total: int, own: int, digest: str = "") -> spec.Rows:
-    """Row counts: the validation rows are the last of the query, or all of another query."""
+    """Count the rows of both sets. Validation rows are the last of the query, or all of another query."""
     last = plan.held_out.rows(total)
     return spec.Rows(bool(digest), total + own, total - last, last + own, digest)

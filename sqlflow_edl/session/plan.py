@@ -1,4 +1,4 @@
-"""EXPLAIN and --dry-run: what a statement would do, found without doing it."""
+"""EXPLAIN and --dry-run: effects of a statement, found without executing it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def explain(session: Session, statement: Statement) -> Result:
-    """The plan as a result set: section, name, value, why. SQLFlowError: what `execute` would find before it runs."""
+    """Return the plan as a result set: section, name, value, reason.
+
+    Raises SQLFlowError for the errors that `execute` would find before it runs.
+    """
     planner = _PLANNERS.get(statement.kind)
     if planner is None:
         raise not_there_yet(statement)
@@ -32,7 +35,7 @@ def explain(session: Session, statement: Statement) -> Result:
 
 
 def not_there_yet(statement: Statement) -> SemanticError:
-    """The answer to a statement that is part of the language and cannot run yet."""
+    """Make the error for a statement that is part of the language and not implemented yet."""
     what = f"TO {statement.direction or statement.kind}".upper()
     return SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
 
@@ -42,7 +45,7 @@ def _train(session: Session, statement: Statement) -> list[plan.Row]:
 
 
 def planned_use(session: Session, statement: Statement) -> JobSpec:
-    """A PREDICT, EVALUATE or EXPLAIN statement as far as it goes without fixing its rows."""
+    """Plan a PREDICT, EVALUATE or EXPLAIN statement without pinning its rows."""
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         return used(session, statement, Path(folder) / "model.zip").planned
 
@@ -52,7 +55,7 @@ def _use(session: Session, statement: Statement) -> list[plan.Row]:
 
 
 def _kept(session: Session) -> list[plan.Row]:
-    """What fixing the rows costs, where the source has something to say."""
+    """Describe the cost of pinning the rows, where the source knows one."""
     cost = session.source.how_rows_are_kept()
     return [("rows", "fixed", cost, "")] if cost else []
 
@@ -70,7 +73,11 @@ def _drop(session: Session, statement: Statement) -> list[plan.Row]:
 
 
 def _sql(session: Session, statement: Statement) -> list[plan.Row]:
-    """A query is looked at, because most mistakes are in queries; other SQL cannot be tried without doing it."""
+    """Plan ordinary SQL: describe the columns of a query, and pass other SQL through.
+
+    Queries are described because most mistakes are in queries; other SQL cannot be tried without executing
+    it.
+    """
     rows = [("statement", title(statement, session.dialect), "goes to the database as it is", "")]
     if objection(statement.text, dialect_named(session.dialect)) is None:
         with placed(statement.span):

@@ -1,13 +1,14 @@
 """Check of a whole program before its first statement runs.
 
-Every statement is checked for all that needs no rows: syntax, models, attributes, clauses, columns. Nothing is
-trained, written or fixed. What an earlier statement may change is left to run time, so that no program is refused that
-would run:
+Every statement is checked for all that needs no rows: syntax, models, attributes, clauses, columns. Nothing
+is trained, written or pinned. What an earlier statement may change is left to run time, so that no program is
+refused that would run:
 
-* a query is looked at only where no earlier statement changes the tables that it reads, nor, where it reads a view, any
-  table; not at all behind SQL whose effects are unknown (`USE`, `ATTACH`, SQL that sqlglot cannot read);
+* a query is described only where no earlier statement changes the tables that it reads, nor, where it reads a
+  view, any table; and never after SQL whose effects are unknown (`USE`, `ATTACH`, SQL that sqlglot cannot
+  read);
 * a model that an earlier statement trains is known by its name alone;
-* ordinary SQL is the database's own, and is not looked at.
+* ordinary SQL belongs to the database and is not checked.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
 
 LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
-_VIEWS = {  # scheme of a source -> names of the views in it; where there is none, anything may be a view
+_VIEWS = {  # scheme of a source -> query for its view names; without one, any table may be a view
     "duckdb": "SELECT view_name FROM duckdb_views() WHERE NOT internal",
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
     "mysql": "SELECT table_name FROM information_schema.views",
@@ -42,7 +43,7 @@ _VIEWS = {  # scheme of a source -> names of the views in it; where there is non
 
 @dataclass(slots=True)
 class _Before:
-    """Effects of the statements that come before, none of which has run."""
+    """Effects of the preceding statements, none of which has run."""
 
     tables: list[Thing] = field(default_factory=list)  # created, changed or dropped
     trained: set[str] = field(default_factory=set)  # models, by name
@@ -50,7 +51,7 @@ class _Before:
     unknown: bool = False  # anything may be different
 
     def add(self, statement: Statement, dialect: str) -> None:
-        """Go on behind the statement."""
+        """Add the effects of the statement."""
         found = changes(statement, dialect)
         self.tables += found.tables
         self.unknown = self.unknown or found.unknown
@@ -63,14 +64,14 @@ class _Before:
 
 
 class ProgramCheck:
-    """The check of one program, in the session that will run it."""
+    """Check of one program, in the session that will run it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._before = _Before()
 
     def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
-        """Errors of each statement, None where there are none; a statement that cannot be read is its error."""
+        """Return one error or None for each statement; an unreadable statement is given as its error."""
         return [self._problem(each) for each in program]
 
     def _problem(self, statement: Statement | SQLFlowError) -> SQLFlowError | None:
@@ -84,7 +85,7 @@ class ProgramCheck:
         return errors[0] if errors else None
 
     def _check(self, statement: Statement) -> None:
-        """Raise all that is wrong with the statement."""
+        """Raise all errors of the statement together."""
         match statement.kind:
             case "train" | "auto":
                 self._check_training(statement)
@@ -136,16 +137,16 @@ class ProgramCheck:
         raise_all(errors)
 
     def _makes_again(self, statement: Statement) -> bool:
-        """True if the statement's table is one that an earlier statement changes."""
+        """Return True if an earlier statement changes the table that this statement creates."""
         made = changes(statement, self._session.dialect).tables
         return any(each.is_same(other) for each in made for other in self._before.tables)
 
     # What there is -------------------------------------------------------------------------------------------
 
     def _stored(self, name: Name | None, *, ready: bool = True) -> ModelVersion | None:
-        """The stored model of that name; None where it is not known yet.
+        """Return the stored model of that name, or None if it is not known yet.
 
-        ready: one whose training failed will not do. SemanticError: there will be no such model.
+        ready: refuse a model whose training failed. Raises SemanticError if there will be no such model.
         """
         before, reference = self._before, str(name)
         if name is None or before.unknown:
@@ -169,7 +170,7 @@ class ProgramCheck:
                 raise
 
     def _sees(self, query: str) -> bool:
-        """True if the query's columns are those that it will have when the statement runs."""
+        """Return True if the query's columns are those that it will have when the statement runs."""
         before = self._before
         if before.unknown:
             return False
@@ -185,7 +186,7 @@ class ProgramCheck:
 
     @cached_property
     def _views(self) -> frozenset[str] | None:
-        """Folded names of the views in the source; None where they are not known."""
+        """Folded names of the views in the source, or None if unknown."""
         source = self._session.source
         query = _VIEWS.get(source.url.partition(":")[0])
         reader = source.execute(query) if query else None
@@ -195,7 +196,7 @@ class ProgramCheck:
 
 
 def _held_out(statement: Statement) -> str:
-    """The query of the held-out rows; empty where they have none."""
+    """Return the query of the validation rows, or an empty string."""
     written = statement.attribute("validation.select")
     own = getattr(written.value, "value", "") if written else ""
     return (statement.validate and statement.validate.query) or str(own)
@@ -207,7 +208,7 @@ def _is_small(model: ModelVersion | None) -> bool:
 
 @contextmanager
 def _collected(errors: list[SQLFlowError]) -> Iterator[None]:
-    """Errors are added to the list; that the source cannot be asked just now is left to run time."""
+    """Collect errors in the list. An unreachable or busy source is left to run time."""
     try:
         yield
     except (ConflictError, UnreachableError):

@@ -1,10 +1,11 @@
-"""A session with one data source: the way of a statement from text to result.
+"""Session with one data source: takes a statement from text to stored result.
 
     split, parse -> pin rows -> analyse -> JobSpec -> generate -> Program -> submit -> Job
 
-Ordinary SQL goes to the database as it is. TRAIN, PREDICT, EVALUATE and EXPLAIN are compiled to a program, which the
-training process runs on pinned rows in a job folder; models and results come back from there and are committed here, as
-an embedded database is opened by this process alone. A job on Kubernetes stores what it makes itself.
+Ordinary SQL goes to the database unchanged. TRAIN, PREDICT, EVALUATE and EXPLAIN are compiled to a program,
+which the training process runs on pinned rows in a job folder. Models and results are committed here from
+that folder, because an embedded database can be open in this process alone. A job on Kubernetes stores its
+results itself.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A TRAIN statement as a program that has not run."""
+    """TRAIN statement as a program that has not run."""
 
     statement: Statement
     spec: spec.JobSpec
@@ -62,14 +63,14 @@ class Compiled:
 
 
 class Session:
-    """An open data source that runs statements; close it, or use it as a context manager.
+    """Open data source that runs statements. Close it, or use it as a context manager.
 
-    url: of the data source. dialect: of the SQL, by default the source's own. create: make a database file that is
-    not there. observer: is told of notes and progress. workers: of every job, whatever its statement says; None
-    leaves it to the statement; both may be changed between statements. quota: the folder of slots that jobs with
-    workers share with others, by default what the variable EDL_QUOTA names. priority: of every job there, whatever
-    its statement says. model_store: a folder, or the URL of an object store, that keeps models instead of the
-    source. place: how jobs run on Kubernetes; None: they run on this machine.
+    url: URL of the data source. dialect: SQL dialect, by default the source's. create: create a missing
+    database file. observer: receiver of notes and progress. workers: number of workers of every job, or None
+    to leave it to the statement; both may be changed between statements. quota: folder of slots that jobs
+    with workers share with others, by default EDL_QUOTA. priority: priority of every job in that quota,
+    overriding its statement. model_store: folder or URL of an object store that keeps models instead of the
+    source. place: configuration of jobs on Kubernetes, or None on this machine.
     """
 
     def __init__(
@@ -98,9 +99,7 @@ class Session:
         self._remove_unstarted()
         self.tell(detached.take_home(self.source))
         self.source.unpin_abandoned()
-        with contextlib.suppress(
-            SQLFlowError
-        ):  # somebody writes there, or we may not: the next session does it
+        with contextlib.suppress(SQLFlowError):  # locked or read-only: a later session does it
             self.source.sweep(job_folder.is_over)
 
     def close(self) -> None:
@@ -116,9 +115,10 @@ class Session:
         self.close()
 
     def _commit_finished(self) -> None:
-        """Store what detached jobs of this source made: an embedded database that is open here is closed to them.
+        """Store the results of this source's finished detached jobs.
 
-        The connection is another one: this one may be inside a transaction of the user.
+        The jobs cannot open an embedded database that is open here. Uses a connection of its own, because this
+        session's may be inside a transaction of the user.
         """
         if not detached.waits(self.source.url):
             return
@@ -129,7 +129,7 @@ class Session:
             self.tell([f"a finished job is not stored yet: {error.message}"])
 
     def _remove_unstarted(self) -> None:
-        """What is left in a cluster of jobs that could not begin there."""
+        """Delete what jobs that could not start left in a cluster."""
         if unstarted := job_folder.unstarted():
             from sqlflow_edl.backends.kubernetes.listing import refresh
 
@@ -141,42 +141,43 @@ class Session:
     # What a front end calls --------------------------------------------------------------------------------
 
     def parse(self, text: str) -> list[Statement]:
-        """The statements of the text; their errors together, before anything runs."""
+        """Parse the statements of the text. Raises all their errors together, before anything runs."""
         return parse(text, self.dialect)
 
     def program(self, text: str) -> list[Statement]:
-        """The statements of the text, checked before the first one runs; see `sqlflow_edl.session.program_check`.
+        """Parse the statements of the text and check them before the first one runs; see `ProgramCheck`.
 
-        SQLFlowError: all that is wrong with them, in the order of their places. A single statement is not checked
-        here: it is when it runs, before anything is done.
+        Raises SQLFlowError with all errors, ordered by place. A single statement is not checked here but when
+        it runs, before it has any effect.
         """
         found = self.read(text)
         raise_all([error for error in self.problems(found) if error is not None])
         return [each for each in found if isinstance(each, Statement)]
 
     def read(self, text: str) -> list[Statement | SQLFlowError]:
-        """The statements of the text; the error in the place of one that cannot be read."""
+        """Parse the statements of the text; an error takes the place of an unreadable statement."""
         return read(text, self.dialect)
 
     def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
-        """The errors of each statement that can be found before any of them runs; None where there are none."""
+        """Return the errors that can be found before any statement runs: one or None for each statement."""
         if len(program) == 1:
             return [program[0] if isinstance(program[0], SQLFlowError) else None]
         return ProgramCheck(self).problems(program)
 
     def run(self, text: str) -> Iterator[Result]:
-        """Check the statements of the text, then run them one after another; the first that fails ends it.
+        """Check the statements of the text, then run them one after another until the first failure.
 
-        A result's rows are read before the next statement runs, or not at all.
+        The rows of a result must be read before the next statement runs.
         """
         for statement in self.program(text):
             yield self.execute(statement)
 
     def leave(self, statement: Statement) -> Result:
-        """Start the job of a statement that stores a model or a table; it goes on when this process ends.
+        """Start the job of a statement that stores a model or a table, and do not wait for its end.
 
-        A process of the job stores what it made, when nobody has the data source open, else a session that has it
-        open; see `edl.master.commit`. SemanticError: the statement starts no such job.
+        The job continues when this process ends. A process of the job stores the result if no other process has
+        the data source open, otherwise a session that has it open does; see `edl.master.commit`. Raises
+        SemanticError if the statement starts no such job.
         """
         if statement.plan or statement.kind not in KINDS or not (statement.into or statement.target):
             raise SemanticError(
@@ -191,7 +192,7 @@ class Session:
             self._jobs.leaving = False
 
     def execute(self, statement: Statement) -> Result:
-        """Run one statement. SQLFlowError: with a place in the program's text where it has one."""
+        """Run one statement. Raises SQLFlowError, with a place in the program's text where there is one."""
         self.observer.started(statement)
         self._commit_finished()
         if statement.plan:
@@ -205,11 +206,14 @@ class Session:
         return self._sql(statement)
 
     def plan(self, statement: Statement) -> Result:
-        """What the statement would do and why, as a table; nothing is trained, written or fixed."""
+        """Return the effects of the statement and their reasons as a table.
+
+        Nothing is trained, written or pinned.
+        """
         return explain(self, statement)
 
     def compile(self, text: str) -> list[Compiled]:
-        """The programs of the text's TRAIN statements, from a look at their queries; nothing is pinned or run."""
+        """Compile the text's TRAIN statements from a look at their queries; nothing is pinned or run."""
         return [self._compile(each) for each in self.parse(text) if each.kind in ("train", "auto")]
 
     def _sql(self, statement: Statement) -> Result:
@@ -228,14 +232,14 @@ class Session:
         return Compiled(statement, found.spec, generate(found.spec), tuple(found.plan.notes))
 
     def planned(self, statement: Statement) -> Planned:
-        """A TRAIN statement as far as it goes without fixing its rows: from a look at them."""
+        """Plan a TRAIN statement from a look at its rows, without pinning them."""
         found = look(self.source, self.training_plan(statement))
         return replace(found, spec=self.with_workers(found.spec))
 
     def training_plan(self, statement: Statement, *, warm: bool = False) -> train.TrainingPlan:
-        """The statement checked against its query's columns; all that is wrong with it is raised together.
+        """Check the statement against its query's columns and raise all its errors together.
 
-        warm: start the training process, which imports its framework while we read rows.
+        warm: start the training process, which imports its framework while the rows are read.
         """
         wrong: list[SQLFlowError] = []
         parent = self.parent(statement)
@@ -257,11 +261,14 @@ class Session:
         return self._with_held_out(train.plan(statement, query, schema, parent, self.workers))
 
     def check_place(self, statement: Statement) -> None:
-        """SemanticError unless the statement can run where the session's jobs do, as far as its text shows."""
+        """Check that the statement can run where the session's jobs run, as far as its text shows.
+
+        Raises SemanticError if it cannot.
+        """
         self._jobs.check_place(statement)
 
     def parent(self, statement: Statement) -> Parent | None:
-        """The model that TRAIN … USING starts from; None without USING."""
+        """Load the model that TRAIN … USING starts from; return None without USING."""
         if statement.using is None:
             return None
         with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
@@ -271,7 +278,7 @@ class Session:
                 return Parent(model.reference, read_archive(archive).spec, statement.using.span)
 
     def _with_held_out(self, plan: train.TrainingPlan) -> train.TrainingPlan:
-        """The plan with the query of its validation rows, if they have one, looked at."""
+        """Add the description of the validation query, if the plan has one."""
         if not plan.held_out.query:
             return plan
         with plan.held_out.placed():
@@ -280,7 +287,7 @@ class Session:
         return replace(plan, validation=query)
 
     def look(self, statement: Statement) -> tuple[Schema, spec.Query]:
-        """The columns of the statement's query, and the query as a JobSpec keeps it."""
+        """Describe the statement's query: its schema, and the query as a JobSpec stores it."""
         with placed(statement.select_span):
             return self._look(statement.select)
 
@@ -290,7 +297,7 @@ class Session:
         return Schema(arrow, self.dialect), spec.Query(select, self.dialect, self.source.url, fields)
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
-        """The spec with as many workers as the session wants, and with nothing left to choose of how they train."""
+        """Set the session's number of workers and its priority, and resolve the choices left to them."""
         workers = job_spec.cluster.workers if self.workers is None else self.workers
         priority = job_spec.cluster.priority if self._priority is None else self._priority
         workers = max(workers, int(self._jobs.has_master))
@@ -300,7 +307,7 @@ class Session:
         return msgspec.structs.replace(job_spec, cluster=cluster)
 
     def tell(self, notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
-        """Pass them on to the observer."""
+        """Report notes and warnings to the observer."""
         for note in notes:
             self.observer.note(note)
         for warning in warnings:

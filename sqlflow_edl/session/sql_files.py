@@ -8,7 +8,7 @@ from edl.errors import SourceError
 
 
 def read(path: Path) -> str:
-    """Its text. SourceError: it cannot be read, or is not UTF-8."""
+    """Read the text of a file. Raises SourceError if it cannot be read or is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

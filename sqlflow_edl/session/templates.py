@@ -1,6 +1,6 @@
-"""Programs as Jinja templates, with the variables of a command line or of a notebook.
+"""Programs as Jinja templates, with the variables of a command line or a notebook.
 
-The template runs in Jinja's sandbox, and a name that is not given is an error with its place.
+The template runs in Jinja's sandbox. An undefined variable is an error with its place.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from edl.errors import SemanticError, Span, SQLFlowError, StatementSyntaxError, 
 
 
 def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {name}=…") -> str:
-    """The text with its template expressions replaced. SQLFlowError: with the place in `text`.
+    """Render the text as a template. Raises SQLFlowError with the place in `text`.
 
-    way: how a variable is given, with {name} in it.
+    way: how to define a variable, as a format with {name}.
     """
     from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
     from jinja2.sandbox import SandboxedEnvironment
@@ -32,9 +32,9 @@ def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {nam
         ) from None
     except UndefinedError as error:
         raise _undefined(error, text, variables, way) from None
-    except SQLFlowError as error:  # of a variable that is no text
+    except SQLFlowError as error:  # from a variable that is not text
         raise SemanticError(error.message, span=_line(text, _template_line(error.__traceback__))) from None
-    except Exception as error:  # whatever the expressions of a template do
+    except Exception as error:  # expressions of a template may raise anything
         message = f"{type(error).__name__}: {error}".rstrip(".")
         raise SemanticError(message, span=_line(text, _template_line(error.__traceback__))) from None
 
@@ -42,7 +42,7 @@ def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {nam
 def _undefined(error: Exception, text: str, variables: Mapping[str, Any], way: str) -> SemanticError:
     line = _line(text, _template_line(error.__traceback__))
     quoted = re.match(r"'(\w+)' is undefined", str(error))
-    if quoted is None:  # an attribute of something, of which Jinja says all there is to say
+    if quoted is None:  # an attribute of an object; Jinja's message is complete
         return SemanticError(str(error).rstrip("."), span=line)
     name = quoted[1]
     word = re.compile(rf"\b{name}\b").search(text, line.start, line.end)
@@ -53,7 +53,7 @@ def _undefined(error: Exception, text: str, variables: Mapping[str, Any], way: s
 
 
 def _template_line(trace: TracebackType | None) -> int:
-    """The line of the template that the error comes from, counted from 1."""
+    """Return the line of the template that the error comes from, counted from 1."""
     line = 1
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "<template>":
@@ -63,7 +63,7 @@ def _template_line(trace: TracebackType | None) -> int:
 
 
 def _line(text: str, number: int) -> Span:
-    """The line of that number, without the white space around it."""
+    """Return the span of that line, without the white space around it."""
     lines = text.splitlines(keepends=True)
     number = min(max(number, 1), max(len(lines), 1))
     start = sum(map(len, lines[: number - 1]))
