@@ -1,4 +1,4 @@
-"""Data sources, fixed rows, results and job folders. Light to import: databases and Arrow load when they are used."""
+"""Data sources, pinned rows, results and job folders. Databases and Arrow are imported on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ConflictError", "Pinned", "Reader", "Source", "connect", "open_reade
 
 
 def open_reader(pinned: Pinned, folder: Path) -> Reader:
-    """A reader of the rows that were pinned in `folder`. SourceError: they are not there, or damaged."""
+    """Return a reader of the rows pinned in `folder`. Raises SourceError if they are missing or damaged."""
     from edl.data import file_ranges
     from edl.data import pinned as pinned_rows
 

@@ -1,7 +1,7 @@
-"""What Arrow columns may travel: one table of types, and batches made to fit it.
+"""Arrow types that pinned rows and results may have, and the conversion of batches to them.
 
-Whatever a database returns, pinned rows and results hold plain columns: no dictionaries, no string views, time zones
-as UTC. A type that no feature and no result table can use is refused by the name of its column.
+Pinned rows and results hold plain columns whatever the database returns: no dictionaries, no string views, time zones
+as UTC. A type that neither features nor result tables can use is rejected with the name of its column.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _KEPT = (
 
 
 def normal_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema that batches of `schema` have after `normalised`.
+    """Return the schema that batches of `schema` have after `normalised`.
 
-    SourceError: a column that cannot travel, or two columns of one name (case does not count).
+    Raises SourceError for a column of an unsupported type, or for two columns of one name (ignoring case).
     """
     if name := duplicate(schema.names):
         raise SourceError(
@@ -40,7 +40,7 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def normalised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the columns of `schema`; columns that have their type already are not copied."""
+    """Cast the batch to `schema`. Columns that already have their type are not copied."""
     columns = [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(batch.columns, schema, strict=True)
@@ -49,7 +49,7 @@ def normalised(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def columns_and_batches(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The normal schema of a result, from its reader or its first batch, and all its batches in that schema."""
+    """Return the normal schema of a result, from its reader or first batch, and all batches in that schema."""
     iterator = iter(batches)
     if isinstance(batches, pa.RecordBatchReader):
         schema = normal_schema(batches.schema)
@@ -62,7 +62,7 @@ def columns_and_batches(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema, I
 
 
 class Watched:
-    """Batches on their way into a database; keeps the error that their producer raised, which that would wrap."""
+    """Batches on their way into a database. Keeps the producer's error, which the database would wrap."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self.error: Exception | None = None
@@ -77,7 +77,7 @@ class Watched:
 
     @contextmanager
     def errors(self, *wrapped: type[Exception]) -> Iterator[None]:
-        """Raise the producer's error in place of what the database made of it."""
+        """Raise the producer's error instead of the database's wrapper around it."""
         try:
             yield
         except wrapped:
@@ -89,7 +89,7 @@ class Watched:
 def rechunked(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly `rows`, but for the last; never an empty one."""
+    """Yield the rows in batches of exactly `rows`, except for the last; never an empty batch."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -106,18 +106,24 @@ def rechunked(
 
 
 def canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with zeros where a NULL is: databases leave anything there, and equal rows shall have equal bytes."""
+    """Return the batch with zeros under NULLs.
+
+    Databases leave arbitrary bytes there, and equal rows must have equal bytes.
+    """
     return pa.RecordBatch.from_arrays([_zeroed(column) for column in batch.columns], schema=batch.schema)
 
 
 def times_of_day(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts such as 7:30:00.5 as times. pa.ArrowInvalid: one is more than a day, or no time."""
+    """Parse texts such as 7:30:00.5 as times.
+
+    Raises pa.ArrowInvalid for 24 hours or more, or a text that is no time.
+    """
     at = pc.binary_join_element_wise("1970-01-01", texts, " ")
     return at.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
 def fields(schema: pa.Schema) -> tuple[Field, ...]:
-    """The schema as a JobSpec holds it."""
+    """Return the schema in the form that a JobSpec stores."""
     return tuple(Field(field.name, str(field.type)) for field in schema)
 
 
@@ -134,7 +140,7 @@ def _normal_field(field: pa.Field) -> pa.DataType:
 
 
 def _normal(kind: pa.DataType) -> pa.DataType | None:
-    """The type that columns of type `kind` travel as, None when they cannot."""
+    """Return the type to which columns of type `kind` are converted, or None if the type is not supported."""
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _normal(kind.value_type)
@@ -189,7 +195,10 @@ def _zeroed(column: pa.Array) -> pa.Array:
 
 
 def _retaken(column: pa.Array) -> pa.Array:
-    """A copy from offset 0: taking at a NULL index is the one kernel that writes zeros under NULLs of every type."""
+    """Copy the column to offset 0.
+
+    `take` at a NULL index is the one kernel that writes zeros under NULLs of every type.
+    """
     nulls = column.is_null().to_numpy(zero_copy_only=False)
     return column.take(pa.array(np.arange(len(column)), mask=nulls))
 

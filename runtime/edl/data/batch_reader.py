@@ -1,4 +1,4 @@
-"""Rows that are there already, as rows to read."""
+"""Reader of rows that are in memory."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""CSV files read exactly: RFC 4180, types by all values, and nothing guessed in silence.
+"""CSV files read exactly: RFC 4180, types determined by all values, no silent guesses.
 
-Fields are separated by commas (tabs in .tsv files), may be quoted, and may then hold commas, line ends and doubled
-quotes. The first line names the columns. Where a file looks otherwise the error says which option to add to its URL.
+Fields are separated by commas (tabs in .tsv files). They may be quoted, and may then hold commas, line ends and
+doubled quotes. The first line names the columns. If a file looks different, the error says which option to add to its
+URL.
 
-A column is BIGINT, DOUBLE, BOOLEAN (true and false), DATE or TIMESTAMP (ISO 8601) when all its values are, and text
-otherwise; so a code with leading zeros, or a whole number too large for 64 bits, stays the text that it is. A field
-with nothing in it is NULL; `""` is an empty text, but NULL in a column that is not text.
+A column is BIGINT, DOUBLE, BOOLEAN (true and false), DATE or TIMESTAMP (ISO 8601) if all its values are, and text
+otherwise; so codes with leading zeros and whole numbers too large for 64 bits stay text. An empty field is NULL; `""`
+is an empty text, but NULL in a column that is not text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _DIGITS = r"[+-]?(0|[1-9]\d{0,18})"
 _FRACTION = r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
-# type -> what all its values match, the narrowest first; each must also be castable.
+# type -> pattern of its values, the narrowest first; each value must also be castable.
 _TYPES = {
     "BIGINT": _DIGITS,
     "DOUBLE": rf"{_FRACTION}|[+-]?(?i:nan|inf|infinity)",
@@ -37,16 +38,16 @@ _TYPES = {
     "TIMESTAMP": rf"{_DAY}([ T]{_TIME})?",
     "TIMESTAMPTZ": rf"{_DAY}[ T]{_TIME}(Z|[+-]\d{{2}}(:?\d{{2}})?)",
 }
-# what a URL may say -> what DuckDB calls it, what Python does
+# encoding in a URL -> its names in DuckDB and in Python
 _ENCODINGS = {
     "utf-8": ("utf-8", "utf-8-sig"),
     "utf-16": ("utf-16", "utf-16"),
     "latin-1": ("latin-1", "latin-1"),
 }
-BLOCK_BYTES = 4 << 20  # that a pass over lines looks at together; its masks take some ten times that
-FIRST_ROWS = 10_000  # that are looked at before all rows are
+BLOCK_BYTES = 4 << 20  # per pass over lines; the masks take about ten times that
+FIRST_ROWS = 10_000  # examined before all rows are
 _ENCODING_HINT = "if it is not UTF-8, add ?encoding=latin-1 or ?encoding=utf-16 to the URL"
-# part of DuckDB's report -> our words, and a hint
+# part of DuckDB's report -> message and hint
 _DAMAGES = (
     (
         r"Expected Number of Columns: (\d+) Found: (\d+)",
@@ -65,7 +66,7 @@ _DATA = re.compile(rf"\s*({_FRACTION}|{_DAY}.*)\s*")
 
 
 def select(connection: duckdb.DuckDBPyConnection, files: Sequence[str], options: Mapping[str, str]) -> str:
-    """A query of all rows of the files, each column of its type. SourceError: they cannot be read."""
+    """Return a query of all rows of the files with typed columns. Raises SourceError if the files cannot be read."""
     settings = settled(files[0], options)
     headers = [_header(file, settings, certain="header" in options) for file in files]
     check_same(files, headers)
@@ -74,7 +75,7 @@ def select(connection: duckdb.DuckDBPyConnection, files: Sequence[str], options:
     except duckdb.Error as error:
         if not _sound(files, settings):
             raise _damaged(error) from None
-    try:  # several threads may begin inside of a long quoted field and take it for rows
+    try:  # a parallel scan may start inside a long quoted field and mistake it for rows
         return _typed_rows(connection, files, headers, {**settings, "parallel": "false"})
     except duckdb.Error as error:
         raise _damaged(error) from None
@@ -86,7 +87,7 @@ def _typed_rows(
     headers: Sequence[list[str]],
     settings: Mapping[str, str],
 ) -> str:
-    """The query; duckdb.Error: a file cannot be read."""
+    """Build the query. Raises duckdb.Error if a file cannot be read."""
     texts = _texts(files, headers, settings)
     found = types(connection, f"SELECT * FROM ({texts}) LIMIT {FIRST_ROWS}", texts, headers[0])
     columns = ", ".join(_typed(quoted(name), kind) for name, kind in found.items())
@@ -94,7 +95,10 @@ def _typed_rows(
 
 
 def _sound(files: Sequence[str], settings: Mapping[str, str]) -> bool:
-    """Whether every quote stands around a whole field and is closed: a single thread does not complain otherwise."""
+    """Return True if every quote encloses a whole field and is closed.
+
+    DuckDB's single-threaded parser does not check this.
+    """
     marks = settings["delim"] + settings["quote"]
     if settings["escape"] != settings["quote"] or not marks.isascii() or settings["encoding"] == "utf-16":
         return False
@@ -114,9 +118,10 @@ def _sound(files: Sequence[str], settings: Mapping[str, str]) -> bool:
 def types(
     connection: duckdb.DuckDBPyConnection, first: str, rows: str, names: Sequence[str]
 ) -> dict[str, str]:
-    """The type of each column by all its texts; `first` and `rows` are queries of the first of them and of all.
+    """Return the type of each column, determined by all its texts.
 
-    Patterns are slow: of all rows only that is asked which the first rows leave open.
+    `first` is a query of the first rows and `rows` a query of all rows. Patterns are slow, so all rows are only asked
+    for the facts that the first rows leave open.
     """
     anything = _Facts(0, digit=False, fraction=False, fits=tuple(_TYPES))
     known = _looked_at(connection, first, dict.fromkeys(names, anything))
@@ -124,17 +129,17 @@ def types(
 
 
 def column_names(file: str, options: Mapping[str, str]) -> list[str]:
-    """The names of a file's columns, in its order. SourceError: it cannot be read, or has none."""
+    """Return a file's column names in order. Raises SourceError if the file cannot be read or has no columns."""
     return _header(file, settled(file, options), certain="header" in options)
 
 
 def text(value: str) -> str:
-    """A literal of SQL."""
+    """Return a SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with their defaults. SourceError: a value that is none."""
+    """Complete the options with their defaults. Raises SourceError for an invalid value."""
     separator = "\t" if re.search(r"\.tsv(\.gz)?$", file, re.IGNORECASE) else ","
     settled = {
         "header": "true",
@@ -160,7 +165,7 @@ def settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
 def _looked_at(
     connection: duckdb.DuckDBPyConnection, rows: str, known: Mapping[str, _Facts]
 ) -> dict[str, _Facts]:
-    """What the rows say of each column, where some of them have said this."""
+    """Query the rows for the facts about each column that `known` leaves open."""
     wanted = [fact for name, facts in known.items() for fact in _asked(quoted(name), facts)]
     values = iter(connection.execute(f"SELECT {', '.join(wanted)} FROM ({rows})").fetchall()[0])
     return {
@@ -170,7 +175,7 @@ def _looked_at(
 
 
 def _texts(files: Sequence[str], headers: Sequence[list[str]], settings: Mapping[str, str]) -> str:
-    """A query of all rows as texts; files whose columns have one order are read together."""
+    """Return a query of all rows as texts. Files with the same column order are read together."""
     by_header: dict[tuple[str, ...], list[str]] = {}
     for file, header in zip(files, headers, strict=True):
         by_header.setdefault(tuple(header), []).append(file)
@@ -179,7 +184,7 @@ def _texts(files: Sequence[str], headers: Sequence[list[str]], settings: Mapping
 
 
 def _read(files: Sequence[str], names: Sequence[str], settings: Mapping[str, str]) -> str:
-    """A call of read_csv that has nothing to find out."""
+    """Return a call of read_csv without auto-detection."""
     nulls = dict.fromkeys(["", settings["nullstr"]])
     arguments = {
         "auto_detect": "false",
@@ -199,7 +204,7 @@ def _read(files: Sequence[str], names: Sequence[str], settings: Mapping[str, str
 
 
 def _header(file: str, settings: Mapping[str, str], *, certain: bool) -> list[str]:
-    """The names of a file's columns. certain: the user says whether the first line has them."""
+    """Return a file's column names. `certain`: the user has stated if the first line holds them."""
     first = _first_record(file, settings)
     if settings["header"].lower() == "false":
         return [f"column{number}" for number in range(len(first))]
@@ -254,7 +259,7 @@ def check_same(files: Sequence[str], headers: Sequence[list[str]]) -> None:
 
 
 def _damaged(error: duckdb.Error) -> SourceError:
-    """DuckDB's report, which is a page long, as a sentence."""
+    """Shorten DuckDB's page-long report to one sentence."""
     report = str(error)
     file = re.search(r"^ *file = (.*)$", report, re.MULTILINE)
     line = re.search(r"on Line: (\d+)", report)
@@ -267,8 +272,11 @@ def _damaged(error: duckdb.Error) -> SourceError:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Of a column: how many values it has, whether one has a digit, whether one has something that a whole number has
-    not, and the types that all values are of."""
+    """Facts about the values of one column.
+
+    `count` is the number of values, `digit` is true if one holds a digit, `fraction` if one holds a character that
+    whole numbers lack, and `fits` lists the types that all values match.
+    """
 
     count: int
     digit: bool
@@ -277,14 +285,14 @@ class _Facts:
 
     @property
     def type(self) -> str:
-        """The narrowest; text that looks like a number only because it says `nan` stays text."""
+        """Narrowest type. Text that passes for a number only because of `nan` stays text."""
         numbers = self.digit and self.fraction
         fitting = (kind for kind in self.fits if self.count and (kind != "DOUBLE" or numbers))
         return next(fitting, "VARCHAR")
 
 
 def _asked(column: str, known: _Facts) -> list[str]:
-    """The aggregates that `_Facts` are made of, with constants for what some of the rows have decided."""
+    """Return the aggregates that make up `_Facts`, with constants for facts that are already decided."""
     value = f"nullif(trim({column}), '')"
     asked = [f"count({value})"]
     for part, found in ((r"\d", known.digit), ("[.a-zA-Z]", known.fraction)):

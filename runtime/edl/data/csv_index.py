@@ -1,7 +1,7 @@
-"""Where the rows of a CSV file begin: line ends outside of quotes, found block by block without a loop over rows.
+"""Row offsets of a CSV file: line ends outside of quotes, found block by block without a loop over rows.
 
-A line end belongs to a field when the number of quotes in front of it is odd. That is exact as long as a quote stands
-only around a whole field and is doubled inside of it (RFC 4180), which is checked on every byte.
+A line end belongs to a field if the number of quotes in front of it is odd. That is exact as long as a quote only
+encloses a whole field and is doubled inside of it (RFC 4180), which is checked on every byte.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
 _LF, _CR = 10, 13
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, in front of the first line
+_MARK = b"\xef\xbb\xbf"  # UTF-8 byte order mark
 _QUOTE_HINT = "quote the whole field, and write a quote inside of it twice"
 
 
 class LineScanner:
-    """Takes the blocks of one file in order. empty_lines: they are rows too, as of a single column."""
+    """Scanner of the consecutive blocks of one file. `empty_lines`: empty lines are rows (of a single column)."""
 
     def __init__(self, path: str, delimiter: bytes, quote: bytes, empty_lines: bool) -> None:
         self._path = path
         self._quote = quote
-        self._inner = np.ones(256, bool)  # bytes that may not stand beside a quoted field
+        self._inner = np.ones(256, bool)  # bytes not allowed next to a quoted field
         self._inner[list(delimiter + quote + b"\r\n")] = False
         self._empty_lines = empty_lines
-        self._offset = 0  # of the next block
-        self._begin = 0  # of the line that is not ended yet
-        self._lines = 0  # that are ended
-        self._inside = False  # of quotes
-        self._last = _LF  # the byte in front of the next block
+        self._offset = 0  # offset of the next block
+        self._begin = 0  # offset of the unfinished line
+        self._lines = 0  # finished lines
+        self._inside = False  # inside of quotes
+        self._last = _LF  # byte before the next block
 
     def rows(self, block: bytes) -> Ints:
-        """The offsets at which those rows begin that end in this block."""
+        """Return the offsets of the rows that end in this block, int64."""
         if self._offset == 0 and block.startswith(_MARK):
             block = block[len(_MARK) :]
             self._offset = self._begin = len(_MARK)
@@ -56,7 +56,10 @@ class LineScanner:
         return begins
 
     def end(self) -> Ints:
-        """The offset of a last row that no line end follows. SourceError: the file ends inside of quotes."""
+        """Return the offset of a last row without a line end.
+
+        Raises SourceError if the file ends inside of quotes.
+        """
         if self._inside:
             raise self._error(self._lines, "a quote is not closed", _QUOTE_HINT)
         if self._last == _CR:
@@ -72,7 +75,7 @@ class LineScanner:
         return begins if self._empty_lines else begins[ends - begins - after_return > 0]
 
     def _outside(self, block: bytes, data: Bytes) -> Bools | None:
-        """For each byte whether an even number of quotes is in front of it; None where that is so for all."""
+        """Return a mask of the bytes outside of quotes (an even number of quotes precedes them), or None if all are."""
         if self._quote not in block:
             return np.zeros(len(data), bool) if self._inside else None
         quotes = (data == self._quote[0]).view(np.uint8)
@@ -84,7 +87,9 @@ class LineScanner:
         return outside
 
     def _check(self, block: bytes, data: Bytes, before: Bytes, outside: Bools | None) -> None:
-        """SourceError: a quote inside of a field that is not quoted, text behind one that is, or a lone return."""
+        """Raise SourceError for a quote inside an unquoted field, text after a closing quote, or a lone carriage
+        return.
+        """
         if b"\r" in block or self._last == _CR:
             self._refuse(np.flatnonzero((before == _CR) & (data != _LF)), outside, data)
         quotes = np.flatnonzero(data == self._quote[0]) if outside is not None else np.empty(0, np.int64)
@@ -95,7 +100,7 @@ class LineScanner:
         self._refuse(follows[self._inner[data[follows]]], outside, data, quotes=True)
 
     def _refuse(self, places: Ints, outside: Bools | None, data: Bytes, *, quotes: bool = False) -> None:
-        """Raise when one of the places is outside of quotes."""
+        """Raise SourceError if one of the places is outside of quotes."""
         if outside is not None:
             places = places[outside[places]]
         if not len(places):

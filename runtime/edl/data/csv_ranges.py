@@ -1,8 +1,8 @@
-"""CSV by row range: an index of where rows begin, and pieces of rows parsed by Arrow.
+"""CSV by row range: an index of row offsets, and pieces of rows parsed by Arrow.
 
-The same files give the same rows and types as the source of SQL does (`edl.data.csv`), with these differences,
-each a named error: a quote may only stand around a whole field, a lone carriage return ends no line, and the file is
-UTF-8 or Latin-1. So the parity of the quotes tells a line end of a row from one inside a field, and one vectorised
+The same files give the same rows and types as the SQL source does (`edl.data.csv`), with these differences, each a
+named error: a quote may only enclose a whole field, a lone carriage return ends no line, and the file is UTF-8 or
+Latin-1. So the parity of the quotes distinguishes the line end of a row from one inside a field, and one vectorised
 pass over the bytes finds every row exactly.
 """
 
@@ -38,7 +38,10 @@ Ints = npt.NDArray[np.int64]
 
 
 def index(files: Files) -> FileSet:
-    """One pass over the bytes for the rows, one over the values for the types. SourceError: a file is damaged."""
+    """Index the files: one pass over the bytes for rows, one over the values for types.
+
+    Raises SourceError if a file is damaged.
+    """
     settings = csv_files.settled(files.paths[0], files.options)
     _check_settings(settings)
     names = [csv_files.column_names(path, files.options) for path in files.paths]
@@ -56,12 +59,12 @@ def open_pieces(files: FileSet, file: FileIndex) -> CSVPieces:
 
 
 class CSVPieces:
-    """The pieces of one file, each column of the type that all values of the job's files have."""
+    """Pieces of one file. Each column has the type determined by all values of the job's files."""
 
     def __init__(self, texts: Texts, types: Mapping[str, str]) -> None:
         self._texts = texts
         self._types = types
-        # Arrow parses most numbers as they are written, much faster than it casts texts.
+        # Arrow parses numbers much faster than it casts texts.
         self._direct = {name: _ARROW[kind] for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")}
         self.schema = pa.schema([(name, _ARROW[types[name]]) for name in texts.names])
 
@@ -77,7 +80,7 @@ class CSVPieces:
 
 
 class Texts:
-    """The pieces of one file as the texts that are written there. names: of its columns, in its own order."""
+    """Pieces of one file as unparsed texts. `names` are its columns, in the file's order."""
 
     def __init__(self, file: FileIndex, names: list[str], settings: Mapping[str, str]) -> None:
         self._file = file
@@ -91,16 +94,16 @@ class Texts:
             delimiter=settings["delim"],
             quote_char=settings["quote"],
             newlines_in_values=True,
-            ignore_empty_lines=len(names) > 1,  # of a single column, each is a NULL
+            ignore_empty_lines=len(names) > 1,  # with a single column, an empty line is a NULL
         )
         self._nulls = list(dict.fromkeys(["", settings["nullstr"]]))
 
     def load(
         self, piece: int, names: Sequence[str], direct: Mapping[str, pa.DataType] | None = None
     ) -> pa.RecordBatch:
-        """The texts of a piece; numbers of columns in `direct`, where all of them are written plainly.
+        """Return the texts of a piece, and numbers for the columns in `direct` if all of them are written plainly.
 
-        SourceError: the piece holds other rows than the index says, or is no text.
+        Raises SourceError if the piece holds other rows than the index says, or is not text.
         """
         first, last = self._file.offsets[piece : piece + 2]
         with Path(self._file.path).open("rb") as file:
@@ -134,7 +137,7 @@ class Texts:
             yield self.load(piece, self.names)
 
     def _damaged(self, report: str, piece: int) -> SourceError:
-        """Arrow's report in our words; it counts rows from the beginning of the piece."""
+        """Translate Arrow's report, which counts rows from the beginning of the piece."""
         path, before = self._file.path, self._file.starts[piece]
         if match := _FIELDS.search(report):
             row, expected, found = map(int, match.groups())
@@ -146,7 +149,7 @@ class Texts:
 
 
 def _types(texts: Sequence[Texts]) -> dict[str, str]:
-    """DuckDB looks at batches as they come; what it keeps does not grow with the files."""
+    """Determine types with DuckDB, which consumes batches as they come; its state does not grow with the files."""
     names = texts[0].names
     schema = pa.schema([(name, pa.string()) for name in names])
 
@@ -177,7 +180,7 @@ def _index(path: str, settings: Mapping[str, str], columns: int) -> FileIndex:
 
 
 def _check_settings(settings: Mapping[str, str]) -> None:
-    """SourceError: the file is written in a way that only the source of SQL reads."""
+    """Raise SourceError if the file has options that only the SQL source supports."""
     if settings["encoding"].lower() not in ("utf-8", "latin-1"):
         raise SourceError(
             f"ranges of rows cannot be read in the encoding {settings['encoding']}",
@@ -194,7 +197,7 @@ def _check_settings(settings: Mapping[str, str]) -> None:
 
 
 class _Cutter:
-    """Cuts rows into pieces of at most `PIECE_ROWS` that begin less than `PIECE_BYTES` apart."""
+    """Splitter of rows into pieces of at most `PIECE_ROWS` rows that begin less than `PIECE_BYTES` apart."""
 
     def __init__(self, *, header: bool) -> None:
         self._skip = header
@@ -203,7 +206,7 @@ class _Cutter:
         self._offsets: list[int] = []
 
     def add(self, begins: Ints) -> None:
-        """The next rows, by the bytes at which they begin."""
+        """Add the next rows by their byte offsets."""
         if self._skip and len(begins):
             begins, self._skip = begins[1:], False
         while (position := self._next(begins)) < len(begins):
@@ -212,7 +215,7 @@ class _Cutter:
         self._rows += len(begins)
 
     def _next(self, begins: Ints) -> int:
-        """Where among these rows the next piece begins."""
+        """Return the index among these rows at which the next piece begins."""
         if not self._offsets:
             return 0
         by_bytes = int(np.searchsorted(begins, self._offsets[-1] + PIECE_BYTES))
@@ -220,7 +223,7 @@ class _Cutter:
         return max(at_least, min(by_bytes, self._starts[-1] + PIECE_ROWS - self._rows))
 
     def cut(self, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Starts and offsets of all pieces in a file of `size` bytes."""
+        """Return first rows and offsets of all pieces of a file of `size` bytes, with the total behind them."""
         return (*self._starts, self._rows), (*self._offsets, size)
 
 
@@ -236,7 +239,7 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 
 def _converted(column: pa.Array, kind: str) -> pa.Array:
-    """Texts as values of a type that all of them have; blanks around them, and nothing between, do not count."""
+    """Convert texts to a type that all of them have. Surrounding blanks are ignored; an empty text is NULL."""
     if column.type == _ARROW[kind]:
         return column
     trimmed = pc.utf8_trim(column, " ")

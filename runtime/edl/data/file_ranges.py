@@ -1,12 +1,12 @@
-"""Rows of files by range, read where they lie: RecordIO, CSV and Parquet as the data of model-zoo jobs.
+"""Rows of files by range, read in place: RecordIO, CSV and Parquet as the data of model-zoo jobs.
 
-The file itself fixes the rows, so nothing is copied. An index makes [start, end) cheap: every file is cut into
+The file itself fixes the rows, so nothing is copied. An index makes [start, end) cheap: every file is divided into
 *pieces* (some thousand rows of a CSV file, some chunks of RecordIO, a row group of Parquet) that can be found, read
 and decoded on their own. `pin_files` makes the index in one streaming pass and writes it into the job folder as
-`files.json`; every process that reads the rows opens that. Pieces that were decoded are kept for the next range, up to
+`files.json`, which every process that reads the rows opens. Decoded pieces are cached for the next range, up to
 `KEPT_BYTES` or one piece.
 
-A file that changes under a job is a SourceError, never other rows.
+A file that changes during a job is a SourceError, never different rows.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
 
 FILE = "files.json"
-KEPT_BYTES = 256 << 20  # of decoded pieces that a reader keeps
+KEPT_BYTES = 256 << 20  # of decoded pieces cached by a reader
 
 Columns = tuple[str, ...] | None
 
 
 class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the pieces of one file are.
+    """Index of the pieces of one file.
 
-    size, modified: of the file when it was indexed, in bytes and nanoseconds. starts: the first row of each piece, and
-    behind them the number of rows. offsets: the byte where each piece begins, and where the last one ends; empty for
-    Parquet, whose pieces are row groups. checksum: of the contents, as far as the index has seen them.
+    `size` (bytes) and `modified` (nanoseconds) are the file's when it was indexed. `starts` holds the first row of
+    each piece, then the number of rows. `offsets` holds the byte at which each piece begins, then the end of the
+    last; it is empty for Parquet, where pieces are row groups. `checksum` covers the contents that the index has
+    read.
     """
 
     path: str
@@ -57,7 +58,7 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FileSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The files of a job, in order, and how they are read. types: of the columns of CSV, as DuckDB names them."""
+    """Files of a job, in order, and how they are read. `types` are those of CSV columns, as DuckDB names them."""
 
     format: str
     files: tuple[FileIndex, ...]
@@ -66,24 +67,24 @@ class FileSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """Of sizes, times and contents; where the files lie does not count."""
+        """Digest of sizes, times and contents, independent of the files' location."""
         seen = [msgspec.structs.replace(each, path="") for each in self.files]
         data = msgspec.json.encode((self.format, seen, self.options, self.types), order="deterministic")
         return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
 class Pieces(Protocol):
-    """One file as its format reads it."""
+    """Pieces of one file, as its format reads them."""
 
     schema: pa.Schema
 
     def load(self, piece: int, columns: Columns) -> pa.RecordBatch:
-        """All rows of a piece; columns: which, None is all."""
+        """Return all rows of a piece. `columns` selects columns; None selects all."""
         ...
 
 
 class _Format(Protocol):
-    """What the module of a format offers."""
+    """Interface of a format's module."""
 
     def index(self, files: Files) -> FileSet: ...
 
@@ -93,7 +94,7 @@ class _Format(Protocol):
 def pin_files(written: str, folder: Path) -> Pinned:
     """Fix the rows of the files that `written` names: a path, a folder, a pattern, or a URL with options.
 
-    The index goes into `folder`. SourceError: there are no such files, or one cannot be read.
+    Writes the index into `folder`. Raises SourceError if there are no such files, or one cannot be read.
     """
     files = found_files(written)
     found = _module(files.format).index(files)
@@ -113,7 +114,7 @@ def pin_files(written: str, folder: Path) -> Pinned:
 
 
 def open_files(pinned: Pinned, folder: Path) -> RangeReader:
-    """A reader of the rows that `pin_files` fixed. SourceError: a file is gone, or has changed."""
+    """Return a reader of rows fixed by `pin_files`. Raises SourceError if a file is missing or has changed."""
     try:
         found = msgspec.json.decode((folder / pinned.file).read_bytes(), type=FileSet)
     except OSError as error:
@@ -126,7 +127,7 @@ def open_files(pinned: Pinned, folder: Path) -> RangeReader:
 
 
 class RangeReader:
-    """Ranges of the rows of some files. Safe to use from several threads."""
+    """Reader of row ranges of several files. Safe to use from several threads."""
 
     def __init__(self, found: FileSet) -> None:
         self._files = found.files
@@ -142,10 +143,10 @@ class RangeReader:
         self._kept = _Kept()
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) in order, in batches that end where files and pieces do.
+        """Read rows [start, end) in order, in batches that end where files and pieces do.
 
-        columns: which, in that order; None is all. SourceError: a column that is not there, or a file that has
-        changed. ValueError: not 0 <= start <= end <= rows.
+        `columns` selects and orders columns; None selects all. Raises SourceError for a missing column or a changed
+        file, ValueError unless 0 <= start <= end <= rows.
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
@@ -175,7 +176,7 @@ class RangeReader:
         file = self._files[number]
         check_unchanged(file)
         batch = self._pieces[number].load(piece, columns)
-        check_unchanged(file)  # what was read while somebody wrote is no row of the file
+        check_unchanged(file)  # data read during a write is not a row of the file
         names = self.schema.names if columns is None else columns
         schema = pa.schema([self.schema.field(name) for name in names])
         batch = normalised(batch.select(list(names)), schema)
@@ -187,7 +188,7 @@ _Key = tuple[int, int, Columns]
 
 
 class _Kept:
-    """The pieces that were used last, as many as `KEPT_BYTES` hold, and always the very last."""
+    """Least-recently-used cache of decoded pieces: up to `KEPT_BYTES`, and always the last one."""
 
     def __init__(self) -> None:
         self._batches: OrderedDict[_Key, pa.RecordBatch] = OrderedDict()
@@ -202,7 +203,7 @@ class _Kept:
 
     def put(self, key: _Key, batch: pa.RecordBatch) -> None:
         with self._lock:
-            if key in self._batches:  # another thread was faster
+            if key in self._batches:  # loaded by another thread meanwhile
                 return
             self._batches[key] = batch
             self._bytes += batch.nbytes
@@ -212,7 +213,7 @@ class _Kept:
 
 
 def check_unchanged(file: FileIndex) -> None:
-    """SourceError: the file is gone, or is not the one that was indexed."""
+    """Raise SourceError if the file is missing or is not the one that was indexed."""
     try:
         now = Path(file.path).stat()
     except OSError as error:
@@ -228,7 +229,7 @@ def changed(file: FileIndex) -> SourceError:
 
 
 class Stamp(NamedTuple):
-    """What tells one state of a file from another: bytes, and nanoseconds."""
+    """Size in bytes and modification time in nanoseconds, which identify one state of a file."""
 
     size: int
     modified: int
@@ -236,7 +237,7 @@ class Stamp(NamedTuple):
 
 @contextlib.contextmanager
 def stamped(path: str) -> Iterator[Stamp]:
-    """Size and time of a file, which must not change meanwhile. SourceError: it does, or cannot be read."""
+    """Yield size and time of a file. Raises SourceError if the file changes meanwhile or cannot be read."""
     try:
         before = Path(path).stat()
         yield Stamp(before.st_size, before.st_mtime_ns)
@@ -252,7 +253,7 @@ def _module(name: str) -> _Format:
 
 
 def _check_same(file: FileIndex, schema: pa.Schema, first: FileIndex, wanted: pa.Schema) -> None:
-    """SourceError unless both have the same columns, in whatever order."""
+    """Raise SourceError unless both files have the same columns, in any order."""
     ours, theirs = ({field.name: field.type for field in each} for each in (schema, wanted))
     if ours != theirs:
         differing = sorted({name for name, _ in ours.items() ^ theirs.items()})

@@ -1,4 +1,4 @@
-"""Two sets of pinned rows read as one: those of training, and behind them the validation rows of another query."""
+"""Two sets of pinned rows read as one: training rows followed by the validation rows of another query."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from edl.errors import SourceError, did_you_mean
 
 
 class JoinedReader:
-    """The rows of `first`, then those of `second`, under the names that `first` gives to the columns.
+    """Reader of the rows of `first`, then those of `second`, with the column names of `first`.
 
-    Names match exactly, else without case; columns of the second that the first has not are never read. A range must
-    lie in one of the two, because their types may differ.
+    Names match exactly, else ignoring case; additional columns of the second are never read. A range must lie in one
+    of the two, because their types may differ.
     """
 
     def __init__(self, first: Reader, second: Reader) -> None:
@@ -25,7 +25,7 @@ class JoinedReader:
         self._names = {name.casefold(): name for name in reversed(second.schema.names)}
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) in order; SourceError: the rows that are read have no such column."""
+        """Read rows [start, end) in order. Raises SourceError if the rows lack one of the columns."""
         border = self._first.rows
         if end <= border:
             return self._first.read(start, end, columns)

@@ -1,10 +1,10 @@
-"""Records that each follow their length, 4 bytes little-endian: to Arrow and back at the speed of memory.
+"""Length-prefixed records (4 bytes, little-endian) to Arrow and back at memory speed.
 
-Where a record begins is only known when the one before it is read, so no NumPy expression finds them; a Python loop
+The offset of a record is only known once the one before it is read, so no NumPy expression finds them; a Python loop
 takes a microsecond for each. But a Parquet page of required BYTE_ARRAY values in the PLAIN encoding has exactly these
 bytes (Parquet's Encodings.md), and Arrow decodes those natively. So `decode` puts the smallest Parquet file around
-the records: one column, one row group, one page. The structures around them are Thrift's compact protocol
-(parquet.thrift gives their fields).
+the records: one column, one row group, one page. The structures around them use Thrift's compact protocol (fields:
+parquet.thrift).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pyarrow as pa
 _MAGIC = b"PAR1"
 _BYTE_ARRAY = 6
 _PLAIN, _RLE = 0, 3
-_I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12  # types of the compact protocol
+_I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12  # type codes of the compact protocol
 
 
 def decode(bodies: Sequence[bytes], records: int) -> pa.BinaryArray:
-    """The `records` records that stand in the bodies. ValueError: these are not so many, or a length is wrong."""
+    """Return the `records` records of the bodies. Raises ValueError if their number differs or a length is wrong."""
     from pyarrow import parquet
 
     size = sum(map(len, bodies))
@@ -44,7 +44,7 @@ def decode(bodies: Sequence[bytes], records: int) -> pa.BinaryArray:
 
 
 def encode(records: pa.BinaryArray) -> bytes:
-    """The records, each behind its length."""
+    """Return the records, each prefixed with its length."""
     count = len(records)
     offsets = np.frombuffer(records.buffers()[1], np.int32)[records.offset : records.offset + count + 1]
     lengths = np.diff(offsets).astype("<u4")
@@ -86,7 +86,7 @@ def _footer(records: int, size: int) -> bytes:
         + _field(1, _I32, _zigzag(0))  # uncompressed
         + _field(1, _I64, _zigzag(records))
         + _field(1, _I64, _zigzag(size)) * 2
-        + _field(2, _I64, _zigzag(len(_MAGIC)))  # where the page begins
+        + _field(2, _I64, _zigzag(len(_MAGIC)))  # offset of the page
         + b"\0"
     )
     chunk = _field(2, _I64, _zigzag(len(_MAGIC))) + _field(1, _STRUCT, metadata) + b"\0"
@@ -102,7 +102,7 @@ def _footer(records: int, size: int) -> bytes:
 
 
 def _field(ids_on: int, kind: int, value: bytes) -> bytes:
-    """A field whose number is `ids_on` more than that of the field before it."""
+    """Encode a field whose number exceeds that of the field before it by `ids_on`."""
     return bytes([ids_on << 4 | kind]) + value
 
 

@@ -1,4 +1,4 @@
-"""Figures as tables."""
+"""Metrics and feature importances as tables."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 
 
 def one_row(figures: Mapping[str, float | None]) -> pa.RecordBatch:
-    """A column for each figure."""
+    """Return one row with a column for each figure."""
     columns = {name: pa.array([value], type=pa.float64()) for name, value in figures.items()}
     return pa.RecordBatch.from_pydict(columns)
 
 
 def importances(figures: Mapping[str, float | None]) -> pa.RecordBatch:
-    """A row for each column of a query, the most important first: `feature`, `importance`, `share` of the sum."""
+    """Return a row for each column of a query, most important first: `feature`, `importance`, `share` of the sum."""
     names = sorted(figures, key=lambda name: -(figures[name] or 0.0))
     values = [figures[name] for name in names]
     total = sum(value or 0.0 for value in values)

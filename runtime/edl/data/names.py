@@ -1,4 +1,4 @@
-"""Dotted names of tables: taken apart, put together, quoted, and new ones that collide with nothing."""
+"""Dotted table names: splitting, joining, quoting, and unused new names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name. A part in double quotes may hold dots; `""` in it is one quote.
+    """Split a dotted name into its parts. A part in double quotes may hold dots; `""` in it is one quote.
 
-    Outside quotes every character but the dot belongs to the name, so no text is ever anything but a name.
-    SourceError: a part is empty, or a quote is not closed.
+    Outside quotes every character but the dot belongs to the name, so no text can be anything but a name. Raises
+    SourceError if a part is empty or a quote is not closed.
     """
     parts, at = [], 0
     while True:
@@ -45,7 +45,7 @@ def split_name(name: str) -> tuple[str, ...]:
 
 
 def quoted(part: str, quote: str = '"') -> str:
-    """One part as an identifier, whatever characters it has."""
+    """Quote one part as an identifier, whatever characters it has."""
     return quote + part.replace(quote, quote * 2) + quote
 
 
@@ -54,7 +54,7 @@ def dotted(parts: Sequence[str], quote: str = '"') -> str:
 
 
 def shown(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"') -> str:
-    """The name as a person would write it: quoted where it has to be."""
+    """Join the parts to a dotted name, quoted only where necessary."""
     return ".".join(
         part if _PLAIN.fullmatch(part) and part.lower() not in reserved else quoted(part, quote)
         for part in parts
@@ -64,9 +64,9 @@ def shown(parts: Sequence[str], reserved: Collection[str] = (), quote: str = '"'
 def reserved_hint(
     sql: str, error: Span, reserved: Collection[str], known: Iterable[str], quote: str = '"'
 ) -> str | None:
-    """How to write a name that cannot stand without quotes, where a syntax error is at it, or at the word after it.
+    """Return a hint how to quote a reserved word used as a name, if a syntax error is at it or at the word after it.
 
-    reserved: what no name can be, in small letters. known: tables of the query, and their columns.
+    `reserved` holds reserved words in lower case; `known` holds tables of the query and their columns.
     """
     names = {name.lower() for name in known}
     for word in reversed(_WORD.findall(sql[: error.end])[-2:]):
@@ -76,7 +76,7 @@ def reserved_hint(
 
 
 def fitting(name: str, scheme: str) -> str:
-    """The name with _ for every character that no column of this scheme's databases has in its name."""
+    """Replace every character that column names of this scheme's databases cannot hold by _."""
     unfit = _UNFIT.get(scheme)
     return unfit.sub("_", name) if unfit else name
 
@@ -88,9 +88,9 @@ def place_of(
     *,
     table: bool,
 ) -> Span | None:
-    """Where the first of some names is among the words of a query: its parts, with dots between them.
+    """Find the first of some names among the words of a query: its parts, with dots between them.
 
-    bare: a word as a name. table: of one, whose place is rather behind FROM than where a column has its name.
+    `bare` converts a word to a name. `table` prefers a match behind FROM or JOIN to one at a column.
     """
     found = [bare(word).casefold() for word in words]
     for parts in names:
@@ -104,7 +104,7 @@ def place_of(
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """`wanted`, with underscores at its end until no name in `taken` is equal to it (case does not count)."""
+    """Return `wanted`, with underscores appended until no name in `taken` equals it (ignoring case)."""
     folded = {name.casefold() for name in taken}
     while wanted.casefold() in folded:
         wanted += "_"
@@ -112,7 +112,7 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 
 def duplicate(names: Iterable[str]) -> str | None:
-    """The first name that an earlier one equals when case does not count."""
+    """Return the first name that equals an earlier one ignoring case, or None."""
     seen: set[str] = set()
     for name in names:
         if name.casefold() in seen:

@@ -1,7 +1,7 @@
 """Parquet by row range: pieces are row groups.
 
-A row group is read as a whole, so its size is what a reader needs in memory; those that common tools write, of
-100,000 rows or 128 MiB, are fine. The columns that are not asked for are not read.
+A row group is read as a whole, so its size determines the memory of a reader; the usual sizes of 100,000 rows or 128
+MiB are fine. Columns that are not requested are not read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from edl.data.file_ranges import Columns, FileIndex, FileSet, stamped
 from edl.data.paths import Files
 from edl.errors import SourceError
 
-_TAIL = 8  # bytes: the length of the footer and the magic number
+_TAIL = 8  # bytes: length of the footer, and magic number
 
 
 def index(files: Files) -> FileSet:
-    """A look at every footer. SourceError: one is damaged."""
+    """Index the files by their footers. Raises SourceError if one is damaged."""
     if files.options:
         raise SourceError(f"parquet files have no option {next(iter(files.options))}")
     return FileSet("parquet", tuple(_index(path) for path in files.paths))
@@ -32,7 +32,7 @@ def open_pieces(files: FileSet, file: FileIndex) -> RowGroups:
 
 
 class RowGroups:
-    """The row groups of one file; the footer is read once."""
+    """Row groups of one file. The footer is read once."""
 
     def __init__(self, file: FileIndex) -> None:
         self._path = file.path
@@ -65,7 +65,7 @@ def _index(path: str) -> FileIndex:
 
 
 def _footer(path: str) -> bytes:
-    """The footer's bytes: they hold sizes and statistics of every column chunk."""
+    """Return the footer's bytes, which hold sizes and statistics of every column chunk."""
     with Path(path).open("rb") as file:
         end = file.seek(-_TAIL, 2)
         length = int.from_bytes(file.read(4), "little")

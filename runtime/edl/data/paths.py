@@ -1,9 +1,9 @@
-"""Which files a job's data are: a path, a folder, a pattern or a URL, and the format of what is there.
+"""Data files of a job: resolution of a path, a folder, a pattern or a URL, and of the format.
 
     digits/train-*.recordio      a pattern                digits/                    all files of a folder
-    csv:///census.csv?delim=;    a URL with options       recordio:digits/train-00   a format that no ending tells
+    csv:///census.csv?delim=;    a URL with options       recordio:digits/train-00   a format given by the scheme
 
-Without a scheme the format is that of the name's ending, or else of the file's first bytes.
+Without a scheme the format follows from the name's suffix, or else from the file's first bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from edl.data.url import SourceURL, parse_files
 from edl.errors import SourceError, did_you_mean
 
-# format -> the module that reads it, imported when it is used
+# format -> module of its reader, imported on first use
 FORMATS = {
     "csv": "edl.data.csv_ranges",
     "parquet": "edl.data.parquet_ranges",
@@ -36,7 +36,7 @@ _PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files of one format, in the order of their names. url: as the user wrote it, with the format as its scheme."""
+    """Files of one format, sorted by name. `url` is the user's, with the format as its scheme."""
 
     format: str
     paths: tuple[str, ...]
@@ -45,7 +45,7 @@ class Files:
 
 
 def found_files(written: str) -> Files:
-    """The files that a user names. SourceError: there are none, or of several formats."""
+    """Resolve the files that a user names. Raises SourceError if there are none, or if their formats differ."""
     url = parse_files(written)
     location = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
     paths = _paths(location)
@@ -77,7 +77,7 @@ def _paths(location: str) -> list[str]:
 
 
 def _data_files(paths: Iterable[str]) -> list[str]:
-    """Files in the order of their names; names with a dot or underscore in front are no data (_SUCCESS, .crc)."""
+    """Sort files by name and drop those that begin with a dot or underscore, which are no data (_SUCCESS, .crc)."""
     return sorted(path for path in paths if Path(path).is_file() and Path(path).name[0] not in "._")
 
 

@@ -23,15 +23,15 @@ from edl.data.source import Pinned
 from edl.errors import SourceError, SpecError, did_you_mean
 
 FILE = "rows.arrow"
-RECORD = "pinned.json"  # what was pinned, beside the rows
-RESERVE = 64 << 20  # bytes of disk that an export never takes
+RECORD = "pinned.json"  # description of the pinned rows, beside them
+RESERVE = 64 << 20  # bytes of disk space that an export leaves free
 
 
 def write_rows(folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
-    """Write `<folder>/rows.arrow`; the number of rows and the digest of the file.
+    """Write `<folder>/rows.arrow`. Return the number of rows and the digest of the file.
 
-    The file appears when it is complete and not before; nothing of it is left after an error. SourceError: the disk
-    is full, or would be.
+    The file appears once it is complete; nothing of it remains after an error. Raises SourceError if the disk is full
+    or would be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{FILE}.partial"
@@ -58,7 +58,7 @@ def pin_rows(
     seed: int,
     shuffled: bool,
 ) -> Pinned:
-    """Write the rows that a source yields and say what was pinned."""
+    """Write the rows that a source yields. Return the description of the pinned set."""
     rows, digest = write_rows(folder, reader.schema, reader)
     return Pinned(
         source=source,
@@ -73,12 +73,12 @@ def pin_rows(
 
 
 def write_pinned(folder: Path, pinned: Pinned) -> None:
-    """Note in `folder` what is pinned there, for the processes that read it."""
+    """Write the description of the pinned rows into `folder` for the processes that read them."""
     (folder / RECORD).write_bytes(msgspec.json.encode(pinned))
 
 
 def read_pinned(folder: Path) -> Pinned:
-    """What `write_pinned` noted. SpecError: it is not there, or damaged."""
+    """Return the description stored by `write_pinned`. Raises SpecError if it is missing or damaged."""
     try:
         return msgspec.json.decode((folder / RECORD).read_bytes(), type=Pinned)
     except OSError as error:
@@ -92,7 +92,10 @@ def remove_rows(pinned: Pinned, folder: Path) -> None:
 
 
 def open_reader(pinned: Pinned, folder: Path) -> PinnedReader:
-    """Map the pinned rows that lie in `folder`. SourceError: they are gone, or are not the ones that were pinned."""
+    """Map the pinned rows in `folder`.
+
+    Raises SourceError if they are missing, or are not the rows that were pinned.
+    """
     path = folder / pinned.file
     try:
         reader = PinnedReader(path)
@@ -109,7 +112,7 @@ def open_reader(pinned: Pinned, folder: Path) -> PinnedReader:
 
 
 class PinnedReader:
-    """Ranges of the rows of one file, without copies. Safe to use from several threads."""
+    """Reader of row ranges of one file, without copies. Safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
         self._file = pa.ipc.open_file(pa.memory_map(str(path)))
@@ -119,10 +122,10 @@ class PinnedReader:
         self.rows: int = (batches - 1) * BATCH_ROWS + self._batch(batches - 1).num_rows if batches else 0
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) in order, in batches of at most 65,536.
+        """Read rows [start, end) in order, in batches of at most 65,536.
 
-        columns: which, in that order; None is all. SourceError: a column that is not there. ValueError: not
-        0 <= start <= end <= rows.
+        `columns` selects and orders columns; None selects all. Raises SourceError for a missing column, ValueError
+        unless 0 <= start <= end <= rows.
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
@@ -168,7 +171,7 @@ def _write(sink: _Digesting, schema: pa.Schema, batches: Iterable[pa.RecordBatch
 
 
 class _Digesting:
-    """A file that is digested as it is written, on a disk that is watched."""
+    """File that is hashed while it is written, with a check of the free disk space."""
 
     closed = False
 
@@ -179,7 +182,7 @@ class _Digesting:
         self.check_space(0)
 
     def check_space(self, coming: int) -> None:
-        """SourceError when `coming` bytes more would use up what others on this disk need."""
+        """Raise SourceError if `coming` more bytes would use the space reserved for others on this disk."""
         if shutil.disk_usage(self._folder).free < coming + RESERVE:
             raise disk_full(self._folder)
 
@@ -194,4 +197,4 @@ class _Digesting:
         return self._file.tell()
 
     def close(self) -> None:
-        """The file belongs to the caller, who closes it."""
+        """Leave the file open: the caller closes it."""

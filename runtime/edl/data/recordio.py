@@ -1,16 +1,16 @@
-"""RecordIO: files of records that are bytes, in chunks that are checked and compressed one by one.
+"""RecordIO: files of binary records in chunks that are checksummed and compressed separately.
 
 A file is a sequence of chunks; a chunk is a header of 20 bytes and a body, all numbers little-endian:
 
     magic            4   0x01020304
     checksum         4   CRC-32 (IEEE) of the compressed body
     compressor       4   0 none, 1 framed snappy, 2 gzip
-    compressed size  4   bytes of the body as it is stored
-    records          4   how many the body holds
+    compressed size  4   bytes of the stored body
+    records          4   number of records in the body
     body                 for each record its length in 4 bytes, and its bytes
 
-That is the format of ElasticDL's tools. Reading trusts nothing: what is damaged is a SourceError that names the file,
-the chunk and its place. Records travel as an Arrow array of binary values; there is no Python loop over them.
+This is the format of ElasticDL's tools. Reading trusts nothing: damage is a SourceError that names the file, the
+chunk and its offset. Records are an Arrow array of binary values; there is no Python loop over them.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from edl.errors import SourceError
 Compressor = Literal["none", "snappy", "gzip"]
 
 MAGIC = 0x01020304
-MOST_BODY_BYTES = 1 << 30  # of a chunk when it is decompressed
-CHUNK_BYTES = 1 << 20  # of a chunk that we write, before it is compressed
+MOST_BODY_BYTES = 1 << 30  # limit of a decompressed chunk
+CHUNK_BYTES = 1 << 20  # size of a written chunk before compression
 
 _HEADER = struct.Struct("<5I")
 _CODES: Mapping[str, int] = {"none": 0, "snappy": 1, "gzip": 2}
 
 
 class Chunk(NamedTuple):
-    """A chunk by its header. offset: of the header, in bytes; size: of the stored body."""
+    """Header of a chunk. `offset` is the header's, in bytes; `size` is that of the stored body."""
 
     offset: int
     checksum: int
@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
 
     @property
     def body(self) -> int:
-        """Where the body begins."""
+        """Offset of the body."""
         return self.offset + _HEADER.size
 
     @property
@@ -59,9 +59,9 @@ class Chunk(NamedTuple):
 
 
 def chunks(file: IO[bytes], path: Path, start: int = 0, end: int | None = None) -> Iterator[Chunk]:
-    """The chunks from byte `start` to byte `end` by their headers; bodies are passed over.
+    """Yield the chunks from byte `start` to byte `end` by their headers, skipping bodies.
 
-    end: None is the end of the file. SourceError: a header is damaged or cut off.
+    `end` None is the end of the file. Raises SourceError if a header is damaged or truncated.
     """
     size = os.fstat(file.fileno()).st_size
     offset = start
@@ -73,7 +73,10 @@ def chunks(file: IO[bytes], path: Path, start: int = 0, end: int | None = None) 
 
 
 def read_chunks(file: IO[bytes], wanted: Sequence[Chunk], path: Path) -> pa.BinaryArray:
-    """The records of these chunks. SourceError: a body is damaged, or of a compressor that is not installed."""
+    """Return the records of these chunks.
+
+    Raises SourceError if a body is damaged or its compressor is not installed.
+    """
     bodies = []
     for chunk in wanted:
         file.seek(chunk.body)
@@ -88,7 +91,7 @@ def read_chunks(file: IO[bytes], wanted: Sequence[Chunk], path: Path) -> pa.Bina
 
 
 def read_records(path: Path | str) -> Iterator[bytes]:
-    """All records of a file, one after another; a chunk is in memory at a time."""
+    """Yield all records of a file, with one chunk in memory at a time."""
     path = Path(path)
     with _opened(path) as file:
         for chunk in chunks(file, path):
@@ -96,7 +99,7 @@ def read_records(path: Path | str) -> Iterator[bytes]:
 
 
 class RecordWriter:
-    """Writes a file, which appears when the writer is closed without an error.
+    """Writer of one file, which appears once the writer is closed without an error.
 
     with RecordWriter(path, compressor="gzip") as writer:
         writer.write(b"…")
@@ -106,12 +109,15 @@ class RecordWriter:
     def __init__(
         self, path: Path | str, *, compressor: Compressor = "none", chunk_bytes: int = CHUNK_BYTES
     ) -> None:
-        """SourceError: the compressor is unknown or not installed. chunk_bytes: of a chunk's records, or one."""
+        """Open a partial file. A chunk holds `chunk_bytes` of records, or one larger record.
+
+        Raises SourceError if the compressor is unknown or not installed.
+        """
         if compressor not in _CODES:
             raise SourceError(f"there is no compressor {compressor}", hint=f"known: {', '.join(_CODES)}")
         self._code = _CODES[compressor]
         self._compress = _COMPRESS[self._code]
-        self._compress(b"")  # says now, not after much work, when its package is missing
+        self._compress(b"")  # fail early if the package is missing
         self._path = Path(path)
         self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
         self._chunk_bytes = chunk_bytes
@@ -135,7 +141,7 @@ class RecordWriter:
             self._write_chunk(part)
 
     def close(self) -> None:
-        """Write what waits, and let the file appear."""
+        """Write buffered records and rename the file to its final name."""
         self._flush()
         self._file.close()
         self._partial.replace(self._path)
@@ -162,7 +168,7 @@ class RecordWriter:
 
 
 def _parts(records: pa.BinaryArray, size: int) -> Iterator[pa.BinaryArray]:
-    """The records cut into runs of about `size` bytes."""
+    """Split the records into runs of about `size` bytes."""
     records = records.cast(pa.binary())
     offsets = np.frombuffer(records.buffers()[1], np.int32)[
         records.offset : records.offset + len(records) + 1
@@ -223,7 +229,7 @@ def _damaged(path: Path, offset: int, what: str) -> SourceError:
 
 
 def _number(path: Path, offset: int) -> int:
-    """How many chunks are in front of the one at `offset`."""
+    """Count the chunks before the one at `offset`."""
     number = place = 0
     with path.open("rb") as file:
         while place < offset:
@@ -263,11 +269,11 @@ def _unsnap(data: bytes) -> bytes:
 
 
 def _gzip(data: bytes) -> bytes:
-    return gzip.compress(data, mtime=0)  # the same records give the same file
+    return gzip.compress(data, mtime=0)  # equal records give an equal file
 
 
 def _gunzip(data: bytes) -> bytes:
-    """One gzip member, and no more of it than a body may have."""
+    """Decompress one gzip member, up to the size limit of a body."""
     stream = zlib.decompressobj(wbits=31)
     body = stream.decompress(data, MOST_BODY_BYTES + 1)
     if len(body) <= MOST_BODY_BYTES and (not stream.eof or stream.unused_data):

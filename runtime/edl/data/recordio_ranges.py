@@ -1,4 +1,4 @@
-"""RecordIO by row range: pieces are some chunks, rows are records in one binary column, `record`."""
+"""RecordIO by row range: a piece is several chunks, a row is a record in the only column, `record`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from edl.errors import SourceError
 
 SCHEMA = pa.schema([("record", pa.binary())])
 PIECE_ROWS = 4096
-PIECE_BYTES = 1 << 20  # as they are stored; a chunk that is larger is a piece of its own
+PIECE_BYTES = 1 << 20  # stored size; a larger chunk is a piece of its own
 
 
 def index(files: Files) -> FileSet:
-    """A look at every chunk's header. SourceError: one is damaged."""
+    """Index the files by the headers of their chunks. Raises SourceError if one is damaged."""
     if files.options:
         raise SourceError(f"recordio files have no option {next(iter(files.options))}")
     return FileSet("recordio", tuple(_index(path) for path in files.paths))
@@ -30,7 +30,7 @@ def open_pieces(files: FileSet, file: FileIndex) -> RecordPieces:
 
 
 class RecordPieces:
-    """The pieces of one file."""
+    """Pieces of one file."""
 
     schema = SCHEMA
 
@@ -58,7 +58,7 @@ def _index(path: str) -> FileIndex:
 
 
 def _grouped(all_chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """Runs of chunks that are large enough for a piece."""
+    """Group consecutive chunks into runs that are large enough for a piece."""
     group: list[Chunk] = []
     for chunk in all_chunks:
         group.append(chunk)

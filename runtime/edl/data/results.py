@@ -1,8 +1,8 @@
-"""Results of a job on their way home: one Arrow IPC file per task in the job folder, until the client commits them.
+"""Results of a job before their commit: one Arrow IPC file per task in the job folder.
 
-An instance writes a file under a temporary name and renames it, so a file that has its name is complete; a later
-attempt of a task takes the place of the earlier ones. The client reads them in the order of the tasks. Where client
-and instances share no folder, an instance stages each file in the data source.
+An instance writes a file under a temporary name and renames it, so a file under its final name is complete; a later
+attempt of a task replaces the earlier ones. The client reads the files in the order of the tasks and commits them. If
+client and instances share no folder, an instance stages each file in the data source.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _FILE = re.compile(r"(\d{8,})\.(\d+)\.arrow")
 
 
 class ResultSink(Protocol):
-    """What takes the results of tasks."""
+    """Destination of the results of tasks."""
 
     def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """Keep a task's rows; how many they are. A staged later attempt stays what counts."""
+        """Stage a task's rows. Return their number. A later attempt that is already staged takes precedence."""
         ...
 
 
 class ResultFolder:
-    """The results of one job; instances stage into it, the client reads it."""
+    """Folder with the results of one job; instances stage into it, the client reads it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """Keep a task's rows; how many they are. A staged later attempt stays what counts.
+        """Stage a task's rows. Return their number. A later attempt that is already staged takes precedence.
 
-        `batches` is a reader, or has at least one batch (it may be empty), which tells the columns. SourceError: it
-        has none, or the disk is full.
+        `batches` is a reader, or has at least one batch (possibly empty), which determines the columns. Raises
+        SourceError if there is none, or if the disk is full.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{task:08d}.{attempt}.arrow"
@@ -63,13 +63,14 @@ class ResultFolder:
         return rows
 
     def staged(self) -> dict[int, Path]:
-        """The complete file of each task's latest attempt."""
+        """Return the complete file of each task's latest attempt."""
         return {task: max(attempts)[1] for task, attempts in sorted(self._files().items())}
 
     def read(self, tasks: int, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-        """All rows of tasks 0 … tasks-1, in that order.
+        """Read all rows of tasks 0 … tasks-1, in that order.
 
-        schema: of the result when there are no tasks. SourceError: a task has no file, or other columns.
+        `schema` is that of the result if there are no tasks. Raises SourceError if a task has no file or other
+        columns.
         """
         staged = self.staged()
         if missing := [task for task in range(tasks) if task not in staged]:
@@ -84,7 +85,7 @@ class ResultFolder:
         return pa.RecordBatchReader.from_batches(schema, _batches(files, schema))
 
     def read_task(self, task: int) -> pa.RecordBatchReader:
-        """The rows of a task that is staged."""
+        """Read the rows of a staged task."""
         path = self.staged()[task]
         schema = _open(path).schema
         return pa.RecordBatchReader.from_batches(schema, _batches([path], schema))
@@ -103,10 +104,10 @@ class ResultFolder:
 
 
 class ResultTable:
-    """The results of one job in its data source.
+    """Results of one job in its data source.
 
-    A task goes through `folder`, so that no transaction waits for a model, and what a lost connection undid is staged
-    again without one. source: of this job alone, called when it is needed.
+    A task is first written to `folder`: so no transaction waits for a model, and rows that a lost connection rolled
+    back are staged again without running it. `source` opens a connection of this job, on first use.
     """
 
     def __init__(self, folder: ResultFolder, source: Callable[[], Source], target: str, job: str) -> None:

@@ -1,4 +1,4 @@
-"""Work on a data source that is done again when the connection was lost under it, or the source is away for a while."""
+"""Retries of work on a data source after a lost connection, a conflict or an outage."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from edl.data.source import ConflictError, UnreachableError
 
 R = TypeVar("R")
 
-PAUSES = (0.0, 0.2, 1.0, 3.0)  # seconds, each time the connection was lost or somebody was in the way
-AWAY = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0)  # each time the source could not be reached
+PAUSES = (0.0, 0.2, 1.0, 3.0)  # seconds, after each lost connection or conflict
+AWAY = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0)  # seconds, while the source is unreachable
 
 
 def insisting(work: Callable[[int], R], *, pause: Callable[[float], object] = time.sleep) -> R:
-    """What the work comes to that may be repeated; it is told the number of its attempt."""
+    """Return the result of idempotent work, which gets the number of its attempt."""
     conflicts, away, attempt = iter(PAUSES), iter(AWAY), 0
     while True:
         try:

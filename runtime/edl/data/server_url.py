@@ -1,10 +1,10 @@
-"""URLs of databases on servers, and where their passwords come from.
+"""URLs of databases on servers, and the origin of their passwords.
 
     mysql://reader@db.example:3306/shop?ssl_ca=/etc/ca.pem
 
-A password may stand in the URL (percent-escaped), in the environment or in the file of connections; nothing that is
-shown, stored or handed to another process by name holds one. Processes that this one starts find it in their
-environment, under the URL as it is shown.
+A password may be in the URL (percent-escaped), in the environment or in the connections file. Nothing that is
+displayed, stored or passed to another process by name holds one. Child processes find it in their environment, under
+the displayed URL.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import msgspec
 from edl.errors import SourceError, did_you_mean
 
 SOURCE = "SQLFLOW_SOURCE"
-SECRETS = "SQLFLOW_EDL_SECRETS"  # shown URL -> secret, as JSON, in the environment of a job's processes
+SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL -> secret, as JSON, in the environment of a job's processes
 
 _NAME = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerURL:
-    """A URL taken apart; its text has no password. path: what follows the host, without the slash before it."""
+    """Parsed URL, whose text has no password. `path` follows the host, without the leading slash."""
 
     scheme: str
     host: str
@@ -46,7 +46,7 @@ class ServerURL:
         return f"{self.scheme}://{user}{self.host}{port}/{quote(self.path)}{shown}"
 
     def with_password(self) -> ServerURL:
-        """The URL with its password, wherever it comes from; what stands in the URL is kept for our processes."""
+        """Return the URL with its password from any origin. A password in the URL is stored for child processes."""
         shown = str(self)
         if self.password:
             _keep(shown, self.password)
@@ -55,9 +55,9 @@ class ServerURL:
 
 
 def parse_server(url: str, port: int | None = None) -> ServerURL:
-    """The parts of `scheme://user:password@host:port/path?options`. SourceError: no host, or a port that is none.
+    """Parse `scheme://user:password@host:port/path?options`; `port` is the default port.
 
-    port: what counts where none is written.
+    Raises SourceError for a missing host or an invalid port.
     """
     scheme, _, rest = url.partition("://")
     rest, _, options = rest.partition("?")
@@ -83,18 +83,18 @@ def parse_server(url: str, port: int | None = None) -> ServerURL:
 
 
 def named_connection(name: str) -> str | None:
-    """The URL of the connection that the user's file calls so; None when there is none, or no such name can be."""
+    """Return the URL of the connection with this name in the user's file, or None if there is none."""
     found = _connections().get(name) if _NAME.fullmatch(name) else None
     return None if found is None else found.url
 
 
 def near_connection(name: str) -> str | None:
-    """A hint when the name is nearly that of a connection."""
+    """Return a hint if the name is similar to that of a connection."""
     return did_you_mean(name, _connections(), list_up_to=0)
 
 
 class _Connection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of the file. password_from: the environment variable that holds the password."""
+    """Entry of the connections file. `password_from` is the environment variable that holds the password."""
 
     url: str
     password: str = ""
@@ -102,7 +102,7 @@ class _Connection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def config_folder() -> Path:
-    """Where the user's configuration of this program is."""
+    """Return the folder of the user's configuration of this program."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return (base if base.is_absolute() else Path.home() / ".config") / "sqlflow-edl"
 
@@ -127,7 +127,7 @@ def _connections() -> dict[str, _Connection]:
 
 
 def _of_session(shown: str) -> str:
-    """The password in the URL that the environment gives to every session."""
+    """Return the password in the URL that the environment sets for every session."""
     written = os.environ.get(SOURCE, "")
     if not written.startswith(shown.partition("://")[0] + "://"):
         return ""
@@ -148,7 +148,7 @@ def _configured(shown: str) -> str:
 
 
 def _same(configured: str, shown: str) -> bool:
-    """Whether two shown URLs are of one account; a port that only one of them writes is the default one."""
+    """Return True if two displayed URLs are of one account. A port that only one of them has is the default port."""
     one, other = parse_server(configured), parse_server(shown)
     if None in (one.port, other.port):
         one, other = replace(one, port=None), replace(other, port=None)

@@ -1,9 +1,8 @@
-"""The contract of a data source: fixed rows in, whole tables out.
+"""Contract of a data source: fixed rows in, whole tables out.
 
-One class per database implements `Source`; `connect` chooses it by the scheme of a URL. A job reads a *fixed* set of
-rows: `pin` makes one, and from then on row m is the same row for every worker, in every epoch, after every restart.
-What moves is the columnar batch (`pyarrow.RecordBatch`); nothing here loops over rows in Python or holds a whole
-table in memory.
+One class per database implements `Source`; `connect` selects it by the scheme of a URL. A job reads a *fixed* set of
+rows made by `pin`: row m is the same row for every worker, in every epoch, after every restart. Data moves in
+columnar batches (`pyarrow.RecordBatch`); nothing here loops over rows in Python or holds a whole table in memory.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class ConflictError(SourceError):
-    """Another connection changed the same rows first, or ours was lost; the whole transaction may be tried again."""
+    """Another connection changed the same rows first, or this one was lost; the whole transaction may be retried."""
 
 
 class UnreachableError(SourceError):
-    """The source cannot be reached now, or takes nobody in; it may be later."""
+    """The source cannot be reached or accepts no connections at the moment; a retry may succeed."""
 
 
 class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Pinned rows that stay in their source.
 
-    name: of the table, as a query writes it. key: its column that numbers the rows from 1. session: what the
-    database calls the download that all processes share.
+    `name` is the table's as a query writes it, `key` the column that numbers its rows from 1, and `session` the
+    database's id of the download that all processes share.
     """
 
     name: str
@@ -43,11 +42,11 @@ class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A fixed, ordered set of rows. JSON without secrets; it travels with the job.
+    """Fixed, ordered set of rows. JSON without secrets, stored with the job.
 
-    file: what holds the rows, relative to the folder where they are pinned; empty when they lie in `table`.
-    table: where in the source the rows are, which every process then reads itself.
-    digest: of the schema and all values in order; equal digests mean equal rows.
+    `file` holds the rows, relative to the folder in which they are pinned; it is empty if they are in `table`, the
+    place in the source from which every process then reads them itself. `digest` covers the schema and all values in
+    order; equal digests mean equal rows.
     """
 
     source: str  # URL without password
@@ -62,103 +61,112 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reader(Protocol):
-    """Reads ranges of pinned rows; cheap to open in another process, safe to use from several threads."""
+    """Reader of ranges of pinned rows. Cheap to open in another process, safe to use from several threads."""
 
     rows: int
     schema: pa.Schema
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) in order; 0 <= start <= end <= rows. columns: which, in that order; None is all."""
+        """Read rows [start, end) in order; 0 <= start <= end <= rows.
+
+        `columns` selects and orders columns; None is all.
+        """
         ...
 
 
 class Results(Protocol):
-    """Tables that jobs make: rows are staged task by task, and become a table at once. Errors as those of `Source`."""
+    """Tables made by jobs: rows are staged task by task and become a table in one step.
+
+    Errors are those of `Source`.
+    """
 
     def check_target(self, target: str) -> None:
-        """SourceError when `commit` would refuse to make `target`: ask before the work, not after it."""
+        """Raise SourceError if `commit` would refuse to make `target`. Call it before the work, not after it."""
         ...
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """Keep a task's rows beside `target`, invisible; replaces that task's earlier attempts. Returns the rows."""
+        """Stage a task's rows beside `target`, invisibly, replacing that task's earlier attempts.
+
+        Return their number.
+        """
         ...
 
     def commit(self, target: str, job: str, tasks: int) -> int:
         """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
 
-        A table of that name that no job of ours made is never replaced (SourceError). Returns the rows.
+        Return the number of rows. Raises SourceError if a table of that name exists that was not made by a job.
         """
         ...
 
     def abort(self, target: str, job: str) -> None:
-        """Drop what the job staged; `target` stays as it was."""
+        """Drop the rows staged by the job; `target` stays as it is."""
         ...
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
-        """Drop what jobs staged of which nothing comes any more; how many were dropped."""
+        """Drop the rows staged by jobs that are over. Return how many jobs' were dropped."""
         ...
 
 
 class Source(Results, Protocol):
-    """An open connection to a database. Errors are `SourceError` with the database's own words."""
+    """Open connection to a database. Errors are `SourceError` with the database's own message."""
 
     url: str  # without password
     dialect: str  # as sqlglot names it
-    home: str  # what qualifies the tables that we keep for ourselves, quoted, with a dot at its end, or empty
+    home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
 
     def schema(self, query: str) -> pa.Schema:
-        """Names and types of the query's columns, without running it."""
+        """Return names and types of the query's columns, without running it."""
         ...
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
-        """Names of the table's columns, and their types as the database writes them. table: as a query names it."""
+        """Return names of the table's columns and their types as the database writes them. `table` as in a query."""
         ...
 
     def stream(self, query: str, *, batch_rows: int = 65_536) -> pa.RecordBatchReader:
-        """The query's rows, in its own order, as they come; the next statement on this source ends it."""
+        """Stream the query's rows in its own order. The next statement on this source ends the stream."""
         ...
 
     def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
-        """Fix the query's rows, in `folder` or as a table of ours in the source.
+        """Fix the query's rows, in `folder` or as a private table in the source.
 
-        shuffle: in a random order that is a function of the rows themselves and `seed`, not of the order in which
+        `shuffle`: in a random order that is a function of the rows themselves and `seed`, not of the order in which
         the database happens to yield them; otherwise in the query's order.
         """
         ...
 
     def unpin(self, pinned: Pinned, folder: Path) -> None:
-        """Remove the fixed rows; nothing happens when they are gone already."""
+        """Remove the fixed rows. Idempotent."""
         ...
 
     def how_rows_are_kept(self) -> str:
-        """What `pin` costs here, for a plan to say, where that is worth a word."""
+        """Describe the cost of `pin` for this source, for display in a plan; empty if it is negligible."""
         ...
 
     def unpin_abandoned(self) -> int:
-        """Drop the tables of pinned rows whose folders are gone, because their client died; how many."""
+        """Drop the tables of pinned rows whose folders are gone because their client died. Return their number."""
         ...
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        """Run one statement of the database's own SQL; its rows, None when it has none.
+        """Run one statement of the database's own SQL. Return its rows, or None if it has none.
 
-        parameters: the values of its `?`, whatever the database itself would write.
+        `parameters` are the values of its `?`, whatever placeholder the database itself uses.
         """
         ...
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit at the end, roll back on an exception; inside another transaction, be part of that one."""
+        """Commit at the end, roll back on an exception. A nested transaction joins the outer one."""
         ...
 
     def tables(self) -> list[str]:
-        """Names of tables and views as a query would write them, for messages and completion."""
+        """Return names of tables and views as a query would write them, for messages and completion."""
         ...
 
     def databases(self) -> list[str]:
-        """Names of the databases, or projects, in which there may be tables."""
+        """Return names of the databases, or projects, that may hold tables."""
         ...
 
     def interrupt(self) -> None:
-        """Stop the statement that runs, if one does; the only call that may come from another thread."""
+        """Stop the running statement, if any. The only method that may be called from another thread."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""URLs of data sources: what they name, and how they are shown without their secrets.
+"""URLs of data sources: parsing, and display without secrets.
 
     duckdb:///iris.duckdb        a file, relative to the working directory      duckdb:iris.duckdb, iris.duckdb
     duckdb:////data/iris.duckdb  a file by its absolute path                    duckdb:/data/iris.duckdb
@@ -8,9 +8,10 @@
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
     maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.sources.maxcompute.client`
-    shop                         a connection of the user's file of connections
+    shop                         a connection of the user's connections file
 
-Percent escapes are decoded in the forms with `//`; the short forms are taken as they are, but for the options of files.
+Percent escapes are decoded in the forms with `//`; the short forms are taken literally, except for the options of
+files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from edl.errors import SourceError, nearest
 if TYPE_CHECKING:
     from edl.data.source import Source
 
-# scheme -> the class of its source, imported when it is used; what it is a URL of decides nothing else
+# scheme -> class of its source, imported on first use
 SOURCES = {
     "duckdb": ("edl.sources.duckdb.source", "DuckDBSource"),
     "sqlite": ("edl.sources.sqlite.source", "SQLiteSource"),
@@ -38,14 +39,14 @@ SOURCES = {
     "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
 }
 PLANNED = ("recordio",)
-# schemes of databases on servers, and their usual port
+# schemes of databases on servers -> default port
 SERVERS: dict[str, int | None] = {"mysql": 3306, "maxcompute": None}
-# scheme -> the module that reads rows which are pinned in the source
+# scheme -> module of the reader of rows pinned in the source
 ROWS = {"mysql": "edl.sources.mysql.pinning", "maxcompute": "edl.sources.maxcompute.download"}
-FILES = ("csv", "parquet", "recordio")  # that a model-zoo job can read directly, by row range
-DATABASES = ("duckdb", "sqlite")  # of which a new one can be made, in a file or in memory
+FILES = ("csv", "parquet", "recordio")  # read directly by model-zoo jobs, by row range
+DATABASES = ("duckdb", "sqlite")  # embedded; can be created, in a file or in memory
 
-# what a path without a scheme ends in -> its scheme
+# suffix of a path without a scheme -> scheme
 SUFFIXES = {
     ".duckdb": "duckdb",
     ".ddb": "duckdb",
@@ -65,7 +66,7 @@ _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class SourceURL:
-    """A URL taken apart. `location` is what follows the scheme: a path, a pattern of paths, or `:memory:`."""
+    """Parsed URL. `location` follows the scheme: a path, a pattern of paths, or `:memory:`."""
 
     scheme: str
     location: str
@@ -81,9 +82,9 @@ class SourceURL:
 
 
 def parse(url: str) -> SourceURL | ServerURL:
-    """The parts of a URL, or of the connection that is named so.
+    """Parse a URL or the name of a connection.
 
-    SourceError: a scheme that is unknown or not there yet, or no place in the URL.
+    Raises SourceError for an unknown or missing scheme, or a URL without a location.
     """
     match = _SCHEME.match(url)
     if not match:
@@ -106,9 +107,9 @@ def parse(url: str) -> SourceURL | ServerURL:
 
 
 def parse_files(written: str) -> SourceURL:
-    """The parts of a path or URL of files that are read directly; the scheme is empty where none is written.
+    """Parse a path or URL of files that are read directly. The scheme is empty if none is written.
 
-    SourceError: a scheme that is none of files.
+    Raises SourceError for a scheme that is not one of files.
     """
     match = _SCHEME.match(written)
     if not match:
@@ -127,9 +128,9 @@ def parse_files(written: str) -> SourceURL:
 
 
 def redacted(url: str) -> str:
-    """The URL without password and other secrets: safe to show, log and store, good enough to name the source.
+    """Return the URL without password and other secrets: safe to display, log and store.
 
-    It never fails, and takes away rather too much from a URL whose password has unescaped characters.
+    Never fails; it removes rather too much from a URL whose password has unescaped characters.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -143,9 +144,9 @@ def redacted(url: str) -> str:
 
 
 def connect(url: str, *, create: bool = False) -> Source:
-    """An open connection to the data source that `url` names.
+    """Open a connection to the data source that `url` names.
 
-    create: make a database file that does not exist. Without it a missing file is a SourceError, because a typing
+    `create` makes a database file that does not exist. Without it a missing file is a SourceError, because a typing
     error in the path would otherwise become an empty database and an unknown table.
     """
     parsed = parse(url)
@@ -155,7 +156,10 @@ def connect(url: str, *, create: bool = False) -> Source:
 
 
 def database_file(url: SourceURL, *, create: bool) -> Path | str:
-    """The path of an embedded database, or `:memory:`. SourceError: it is not there and shall not be made."""
+    """Return the path of an embedded database, or `:memory:`.
+
+    Raises SourceError if it is missing and `create` is false.
+    """
     if url.in_memory:
         return MEMORY
     path = Path(url.location).expanduser()
@@ -198,7 +202,10 @@ def _unknown(scheme: str) -> SourceError:
 
 
 def _split_options(rest: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """A pattern may have `?` for one character: only what has the form of options is taken for them."""
+    """Split off the options.
+
+    A pattern may have `?` for one character, so only text of the form `name=…` is an option.
+    """
     path, question, options = rest.rpartition("?")
     if question and re.match(r"\w+=", options):
         return path, tuple(parse_qsl(options, keep_blank_values=True))
@@ -206,7 +213,7 @@ def _split_options(rest: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 
 def _location(url: str, rest: str) -> str:
-    """`rest` is what follows `duckdb:`."""
+    """Return the location, from `rest` after the scheme and colon."""
     if not rest.startswith("//"):
         return rest or MEMORY
     host, _, path = rest[2:].partition("/")
